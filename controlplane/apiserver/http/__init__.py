@@ -1,9 +1,9 @@
-"""The rim: HTTP/1.1 outside, recorded input inside.
+"""The HTTP boundary: HTTP/1.1 outside, recorded input inside.
 
-`message` what travels between rim and world, `actor` the half inside the world, `connection` one
+`message` values that pass between boundary and world, `actor` the half inside the world, `connection` one
 client, `listener` all of them, `bodies` answers as bytes, `protobuf` bodies that are not JSON, `access`
-who asks, `authorization` in whose name, `control` time control, `certificates` TLS, `kubeconfig`
-what clients are handed.
+authentication, `authorization` impersonation, `control` time control, `certificates` TLS, `kubeconfig`
+the clients' configuration files.
 
-The rim moves bytes and decides nothing that a recording would have to know.
+The boundary moves bytes and makes no decision that a recording would have to contain.
 """

@@ -1,4 +1,4 @@
-"""Who asks: bearer tokens to users. What they may do is decided inside the world, see `authorization`.
+"""Authentication: bearer tokens to users. Authorization is decided inside the world, see `authorization`.
 
 Upstream: apiserver pkg/authentication.
 """
@@ -41,11 +41,11 @@ class Access:
         account: Callable[[str, int], User | None] = _nobodys,
         now: Callable[[], int] = int,
     ) -> Access:
-        """One token, the administrator's; "" lets everybody in who brings none."""
+        """Accept one token, the administrator's; "" accepts requests without a token."""
         return cls({token: ADMIN} if token else {}, account, now)
 
     def user(self, authorization: str) -> User:
-        """Who asks, by the Authorization header. ApiError 401 for a token that nobody has."""
+        """Return the user of an Authorization header. ApiError 401 for an unknown token."""
         scheme, _, token = authorization.partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
         known = self.tokens.get(token)

@@ -1,6 +1,6 @@
-"""Acting as somebody else: the impersonation headers of a request.
+"""Impersonation: the headers by which a request acts as another user.
 
-What a user may do is decided by `apiserver.authorization`. Upstream: apiserver
+Authorization is decided by `apiserver.authorization`. Upstream: apiserver
 pkg/endpoints/filters/impersonation.go.
 """
 

@@ -34,10 +34,10 @@ __all__ = [
 Chunk = bytes | bytearray | memoryview
 
 GZIP_FROM: Final = 128 * 1024
-"""Bodies of at least so many bytes are compressed. Upstream: responsewriters, defaultGzipThresholdBytes."""
+"""The least size, in bytes, of a compressed body. Upstream: responsewriters, defaultGzipThresholdBytes."""
 GZIP_LEVEL: Final = 1
 PIECE: Final = 256 * 1024
-"""Long bodies leave in pieces of so many bytes."""
+"""The size, in bytes, of the pieces in which long bodies are sent."""
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 _MANY = ("items", "rows")
 
@@ -83,11 +83,11 @@ _WHOLE: Final = 1e21
 
 
 _TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
-"""What strconv.ParseBool takes for true; this option alone is read with it."""
+"""The values that strconv.ParseBool reads as true; only this option is read with it."""
 
 
 def pretty_wanted(query: dict[str, list[str]], user_agent: str) -> bool:
-    """Whether the body is for people: asked for, or the client is a browser or curl."""
+    """Return whether the body is to be indented: requested, or the client is a browser or curl."""
     asked = (query.get("pretty") or [""])[0]
     if asked:
         return asked in _TRUE
@@ -95,9 +95,9 @@ def pretty_wanted(query: dict[str, list[str]], user_agent: str) -> bool:
 
 
 def encoded(answered: HttpAnswer, *, pretty: bool) -> Iterator[Chunk]:
-    """The body: lists in pieces of `PIECE` bytes, anything else in one.
+    """Return the encoded body: lists in pieces of `PIECE` bytes, anything else in one.
 
-    What is to be `whole` comes in pieces, too: whoever sends it puts them together.
+    An answer that is to be `whole` comes in pieces, too: the sender joins them.
     """
     if answered.unpacked:
         deque(answered.pack(), maxlen=0)
@@ -203,7 +203,7 @@ def _indented_collection(head: dict[str, Any], key: str, items: Iterable[Any]) -
 
 
 class _Shared:
-    """The bytes of a large object while somebody is being sent them."""
+    """The bytes of a large object, kept while a connection sends them."""
 
     __slots__ = ("__weakref__", "data", "obj")
 
@@ -251,7 +251,7 @@ def _listed(listing: Listing) -> Iterator[Chunk]:
 
 
 def _type_length(obj: Object, data: bytes) -> int:
-    """How many bytes at the start of an object's JSON name its type; -1 when they stand elsewhere."""
+    """Return the length, in bytes, of the type at the start of an object's JSON; -1 if the type stands elsewhere."""
     version, kind = obj.api_version.encode(), obj.kind.encode()
     for start in (
         b'{"kind":"%s","apiVersion":"%s",' % (kind, version),

@@ -28,7 +28,7 @@ NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.sv
 
 @frozen
 class ServerIdentity:
-    """What the server shows, and what a client needs to believe it (PEM)."""
+    """The server's certificate, and the authority by which a client verifies it (PEM)."""
 
     context: ssl.SSLContext
     authority: bytes

@@ -23,9 +23,9 @@ PROTOCOLS: Final = (
 )  # fmt: skip
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSED = 0, 1, 2, 3, 4, 255
 INPUT_LIMIT: Final = 32 << 20
-"""A program in an emulated container gets its whole input at once: at most so many bytes."""
+"""The limit, in bytes, of the input of a program in an emulated container, which gets its input as a whole."""
 LINE_LIMIT: Final = 4095
-"""What a terminal takes as one line; upstream's does not take more either."""
+"""The longest line, in bytes, that a terminal accepts, as upstream."""
 _PROMPT: Final = b"/ # "
 _SUCCESS: Final[Tree] = {"metadata": {}, "status": "Success"}
 
@@ -49,7 +49,7 @@ class Session:
     _typed: bytearray = field(factory=bytearray)
 
     def begin(self) -> list[bytes]:
-        """What is sent before the client says anything."""
+        """Return the messages to send before the client's first."""
         self.shell.rested()
         first = [self._message(STDOUT, b"")]
         if self.stdin and self.tty and self._is_shell:
@@ -63,11 +63,11 @@ class Session:
         return self._message(STDOUT, data.replace(b"\n", b"\r\n") if self.tty else data)
 
     def end(self) -> list[bytes]:
-        """What is sent when all went well."""
+        """Return the messages to send after success."""
         return self._finish(_SUCCESS)
 
     def receive(self, data: bytes) -> list[bytes]:
-        """What is sent for a message of the client's."""
+        """Return the messages that answer a message of the client."""
         if not data:
             return []
         self.shell.rested()
@@ -99,7 +99,7 @@ class Session:
 
     @property
     def _whole(self) -> bool:
-        """Whether an archive has ended, for clients that cannot say so."""
+        """An archive is complete, for clients that cannot close their input."""
         return self.protocol != PROTOCOLS[0] and self._given.endswith(bytes(1024))
 
     # ------------------------------------------------------------------ running
@@ -155,7 +155,7 @@ class Session:
         return [*shown, *self._finish(_status(ran.code))] if self.shell.left else shown
 
     def _type(self, content: bytes) -> Iterator[bytes]:
-        """What a terminal does with keys: it echoes, and gives whole lines to the shell."""
+        """Handle keys as a terminal does: echo them, and pass whole lines to the shell."""
         for byte in content:
             if self.done:
                 return

@@ -1,4 +1,4 @@
-"""Tokens of service accounts that somebody else signed, as a controller manager does for token Secrets.
+"""Service account tokens with other signers, such as a controller manager that fills token Secrets.
 
 Keys are those of kube-apiserver's --service-account-key-file. That the account still exists is looked up
 inside the world; whether the Secret does is not. Upstream: pkg/serviceaccount/{jwt,legacy}.go.
@@ -67,13 +67,13 @@ def _key(kind: str, block: bytes) -> object:
 
 
 def user_of_token(token: str, keys: Sequence[Key], now: int) -> User | None:
-    """Whose token it is; None unless one of the keys signed it and it is valid at `now` (ns)."""
+    """Return the user of a token; None unless one of the keys signed it and it is valid at `now` (ns)."""
     found = signed_by(token, keys)
     return user_of(found, now) if isinstance(found, Claims) else found
 
 
 def signed_by(token: str, keys: Sequence[Key]) -> Claims | User | None:
-    """What a token says that one of the keys has signed, or whose it is if it has no time limit."""
+    """Return the claims of a token that one of the keys has signed, or its user if it has no time limit."""
     tree = _payload(token, keys)
     if tree is None:
         return None
@@ -83,7 +83,7 @@ def signed_by(token: str, keys: Sequence[Key]) -> Claims | User | None:
 def reviewed(
     token: str, keys: Sequence[Key], now: int, audiences: tuple[str, ...]
 ) -> tuple[User, list[str]] | None:
-    """Whose token it is, and for which of the audiences; None unless a key fits and it is valid.
+    """Return a token's user and those of the audiences that it is valid for; None unless a key fits and it is valid.
 
     Tokens without a time limit are for the API server alone.
     """
@@ -114,7 +114,7 @@ def _payload(token: str, keys: Sequence[Key]) -> Tree | None:
 
 
 def _algorithms(key: Key) -> tuple[str, ...]:
-    """What a key may have signed by: its kind and its curve decide, never the token."""
+    """Return the algorithms that a key may have signed by: its kind and curve decide, never the token."""
     if isinstance(key, rsa.RSAPublicKey):
         return _RSA
     name = _BY_CURVE.get(key.curve.name)

@@ -1,4 +1,4 @@
-"""Port forwarding into an emulated pod: an HTTP server that tells who it is and what it was asked.
+"""Port forwarding into an emulated pod: an HTTP server that reports its own identity and the request.
 
 Two protocols: SPDY/3.1, a pair of streams for each connection, bare or within WebSocket; and the older
 one of numbered channels. Upstream: apimachinery pkg/util/portforward, client-go tools/portforward,
@@ -36,7 +36,7 @@ class Answerer:
         self.ended = False
 
     def receive(self, data: bytes) -> bytes:
-        """What is answered to some bytes; nothing ends the input."""
+        """Return the bytes that answer some bytes; no error ends the input."""
         if self.ended:
             return b""
         found = b""
@@ -95,7 +95,7 @@ class Answerer:
 
 
 def _refusal(inside: Inside, port: int) -> str:
-    """Why nothing is behind a port, "" if something is."""
+    """Return why a port is not reachable, "" if it is."""
     if not inside.ports or port in inside.ports:
         return ""
     return (
@@ -115,11 +115,11 @@ class StreamForwarding:
 
     @property
     def open(self) -> bool:
-        """Whether the client has not said goodbye."""
+        """The client has not ended the session."""
         return self._frames.open
 
     def receive(self, data: bytes) -> bytes:
-        """What is sent for some bytes. SpdyError."""
+        """Return the bytes that answer some bytes. SpdyError."""
         events, reply = self._frames.receive(data)
         for event in events:
             if isinstance(event, Opened):
@@ -178,7 +178,7 @@ class ChannelForwarding:
         return found
 
     def receive(self, message: bytes) -> list[bytes]:
-        """What is sent for a message."""
+        """Return the messages that answer a message."""
         index, part = divmod(message[0], 2) if message else (0, 1)
         if part or index >= len(self._ports) or not message[1:]:
             return []

@@ -1,7 +1,7 @@
-"""The file that tells clients where servers are and how to talk to them: one entry for each that runs.
+"""The kubeconfig file with an entry for each running server.
 
 Several sessions may share a file, each under a name of its own. An entry whose server is gone is
-dropped by the next who writes; one whose server answers is never written over.
+dropped by the next write; one whose server answers is never overwritten.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Tree = dict[str, Any]
 
 @frozen
 class Address:
-    """Where a server is: URL, token ("" for none), and the authority that vouches for it (PEM, b"" for none)."""
+    """The address of a server: URL, token ("" for none), and the certificate's authority (PEM, b"" for none)."""
 
     url: str
     token: str
@@ -92,7 +92,7 @@ def remove(path: Path, address: Address, name: str = NAME, *, alone: Alone = _un
 
 
 def _entries(path: Path) -> dict[str, Address]:
-    """All entries of a file by name. Raises UsageError for a file that somebody else wrote."""
+    """Return all entries of a file by name. Raises UsageError for a file that this program did not write."""
     if not path.exists():
         return {}
     if not path.read_text(encoding="utf-8", errors="replace").startswith(MARK):

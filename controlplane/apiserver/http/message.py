@@ -1,8 +1,8 @@
-"""What travels between the rim and the world: requests inwards as plain values, answers outwards as objects.
+"""The values between the HTTP boundary and the world: requests inwards as plain values, answers outwards as objects.
 
 A request is a map that MessagePack can hold, because it is recorded: `n` its number, `m` method,
-`p` path, `q` query, `h` headers, `b` body, `u` who asks. It holds no credentials and no header that
-no decision depends on. `{"gone": n}` says that whoever asked request `n` hung up.
+`p` path, `q` query, `h` headers, `b` body, `u` the user. It holds no credentials and no header that
+no decision depends on. `{"gone": n}` says that the client of request `n` closed the connection.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where a request may come from: not from a web page of somebody else.
+"""The check of a request's origin, against requests from foreign web pages.
 
-A browser sends to any address what any page tells it to. It names the page's site as `Origin`, and the
-server by the name that the page knew it by as `Host`; a site can make its own name mean this machine
-(DNS rebinding), but not an address, nor a name that nobody can register. Where a token is asked for, the
+A browser sends any page's requests to any address. It names the page's site as `Origin`, and the
+server by the name that the page used for it as `Host`; a site can let its own name resolve to this machine
+(DNS rebinding), but not an address, nor a name that cannot be registered. Where a token is required, the
 name does not matter: no page has the token.
 """
 
@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 __all__ = ["is_local", "refusal"]
 
 _OURS: Final = ("localhost", "svc", "svc.cluster.local")
-"""Names that end so belong to this machine or to the cluster: nobody can register them."""
+"""Suffixes of names that belong to this machine or to the cluster: they cannot be registered."""
 
 
 def refusal(host: str, origin: str, listening: str, *, anybody: bool) -> str:
-    """Why a request is not let in, by its headers; "" if it is. `anybody`: no token is asked for."""
+    """Return why a request's headers forbid it; "" if they do not. `anybody`: no token is required."""
     if origin and urlsplit(origin).netloc.lower() != host.lower():
         return f"a request of a page from {_shown(origin)} is not answered"
     if anybody and host and not _is_ours(_name(host), listening):
@@ -31,7 +31,7 @@ def refusal(host: str, origin: str, listening: str, *, anybody: bool) -> str:
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
+    """Return whether a listener at this host is reachable from this machine only."""
     name = _name(host) if not host.count(":") > 1 else host
     if name == "localhost" or name.endswith(".localhost"):
         return True

@@ -32,13 +32,13 @@ _ENDS: Final = (";", "&&", "||")
 
 
 FILES_LIMIT: Final = 64 << 20
-"""The files that sessions leave in a container may have so many bytes together."""
+"""The limit, in bytes, of all files that sessions leave in a container."""
 FILES: Final = 4096
 OUTPUT_LIMIT: Final = 64 << 20
 SCRIPT_LIMIT: Final = 256 << 10
 """Bytes of a script, and of what variables in a line stand for."""
 ENV_LIMIT: Final = 4 << 20
-"""The variables that a session sets may have so many bytes together."""
+"""The limit, in bytes, of all variables that a session sets."""
 WORK_LIMIT: Final = 300_000
 """Steps of work, of about a microsecond each, for one message of a client."""
 _COMMAND: Final = 10
@@ -46,7 +46,7 @@ _COMMAND: Final = 10
 _MEMBER: Final = 60
 """Steps of reading or writing one file of an archive."""
 _PAGE: Final = 10
-"""Copying so many bytes (as a power of two) is one step."""
+"""The number of bytes (as a power of two) whose copying is one step."""
 _EXTENDED: Final = (
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE,
@@ -62,7 +62,7 @@ class Exhausted(Exception):
 
 @frozen
 class Ran:
-    """What a program has written, and its exit code."""
+    """The output of a program and its exit code."""
 
     out: bytes = b""
     err: bytes = b""
@@ -130,7 +130,7 @@ class Shell:
         return posixpath.normpath(posixpath.join(self.directory, name))
 
     def is_folder(self, path: str) -> bool:
-        """Whether there is a folder: every file's, and a few that every container has."""
+        """Return whether a folder exists: that of a file, or one of the few that every container has."""
         if path in ("/", "/tmp", "/root", "/var", "/etc", "/bin", self.inside.directory):  # noqa: S108
             return True
         base = f"{path}/"
@@ -155,7 +155,7 @@ class Shell:
     # ------------------------------------------------------------------ running
 
     def run(self, words: Sequence[str], given: bytes = b"") -> Ran | None:
-        """Run a program to its end; None if there is none of that name."""
+        """Run a program to its end; None if no program has that name."""
         name = posixpath.basename(words[0]) if words else ""
         try:
             if words and words[0] in SHELLS:

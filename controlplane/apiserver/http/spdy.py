@@ -38,7 +38,7 @@ _TAIL: Final = (
 _DICTIONARY: Final = (
     b"".join(struct.pack(">I", len(word)) + word.encode() for word in _WORDS) + _TAIL.encode()
 )
-"""What both sides take as known of headers: the protocol's constant."""
+"""The initial dictionary of header compression: the protocol's constant."""
 _CONTROL: Final = 0x8003
 _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _PING, _GOAWAY = 1, 2, 3, 6, 7
 _FIN: Final = 1
@@ -84,10 +84,10 @@ class Frames:
         self._unpack = zlib.decompressobj(zdict=_DICTIONARY)
         self._pack = zlib.compressobj(zdict=_DICTIONARY)
         self.open = True
-        """Whether the client has not said goodbye."""
+        """The client has not ended the session."""
 
     def receive(self, data: bytes) -> tuple[list[Event], bytes]:
-        """What the bytes tell, and what must be sent for them at once. SpdyError."""
+        """Return the events in the bytes, and the bytes to send for them at once. SpdyError."""
         self._given += data
         events: list[Event] = []
         reply = b""

@@ -1,7 +1,7 @@
-"""Connections of which nobody knows yet whose they are: few at once, and the oldest gives way to the newest.
+"""Unauthenticated connections: few at once, and the oldest is closed for a new one.
 
-So whoever opens connections without ever saying who they are shuts nobody out but themselves. Upstream
-leaves this to the operating system and to what stands before the server.
+So a client that opens connections without authenticating displaces only its own. Upstream
+leaves this to the operating system and to the proxies before the server.
 """
 
 from __future__ import annotations

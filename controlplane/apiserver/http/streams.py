@@ -27,7 +27,7 @@ class Streams:
 
     @property
     def ready(self) -> bool:
-        """Whether the client has opened all streams that the request asks for."""
+        """The client has opened all streams that the request needs."""
         return len(self._by_channel) >= self._expected
 
     def received(self, data: bytes) -> tuple[list[bytes], bytes, bool]:

@@ -1,4 +1,4 @@
-"""Whose tokens of service accounts come with requests: signatures are checked once, times at every request.
+"""Verification of service account tokens: signatures are checked once, times at every request.
 
 Upstream: apiserver pkg/authentication/token/cache.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Verifier"]
 
 KNOWN: Final = 4096
-"""So many tokens are remembered, by digest, with the few things that they say."""
+"""The number of tokens that are remembered, by digest, with their few claims."""
 
 
 class Verifier:
@@ -39,7 +39,7 @@ class Verifier:
         self._known: dict[bytes, Claims | User] = {}
 
     def user(self, token: str, now: int) -> User | None:
-        """Whose token it is; None for nobody's, or at a time (ns) that is not within its own."""
+        """Return the user of a token; None for an unknown one, or at a time (ns) outside its validity."""
         if len(token) > TOKEN_LIMIT:
             return None
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -17,7 +17,7 @@ GONE = (LocalProtocolError, RemoteProtocolError)
 
 
 def accepted(key: str) -> str:
-    """What a server answers to a client's key; "" for a request without one."""
+    """Return the server's answer to a client's key; "" for a request without one."""
     return generate_accept_token(key.encode("latin-1")).decode() if key else ""
 
 
@@ -25,7 +25,7 @@ class Socket:
     """One WebSocket."""
 
     ready = True
-    """Whether the client may be spoken to: over WebSocket, at once."""
+    """The client accepts messages: over WebSocket, at once."""
 
     def __init__(self) -> None:
         self._connection = Connection(ConnectionType.SERVER)
