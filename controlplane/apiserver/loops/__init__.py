@@ -1,1 +1,1 @@
-"""How an API server lives: its actors and tasks, and the rim that speaks HTTP."""
+"""The running API server: its actors and tasks, and the HTTP boundary."""

@@ -1,4 +1,4 @@
-"""What the API servers of a run did, for reports."""
+"""Counts of the work of a run's API servers, for reports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["Activity"]
 
 
 class Activity:
-    """What the API server did over all its lives, for reports: successful writes per kind of request, and waits.
+    """The work of an API server over all its lives, for reports: successful writes per kind of request, and waits.
 
-    `waits_ns` sums, `longest_wait_ns` keeps the most of, the time from a pod's creation to its binding.
+    `waits_ns` sums, `longest_wait_ns` keeps the maximum of, the time from a pod's creation to its binding.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Activity:
 
     @classmethod
     def sum(cls, parts: Iterable[Activity]) -> Activity:
-        """What several servers did together."""
+        """Return the total of several servers."""
         whole = cls()
         for part in parts:
             for mine, theirs in ((whole.writes, part.writes), (whole.refused, part.refused)):

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 __all__ = ["Changes"]
 
 KEPT = 256
-"""So many writes are remembered until their requests are answered."""
+"""The number of writes that are remembered until their requests are answered."""
 
 
 class Changes:
-    """What the writes of one server did. Nothing is remembered or noted unless the log is kept whole."""
+    """The changes made by the writes of one server. Nothing is kept or noted unless the log is kept whole."""
 
     def __init__(self, ctx: Context, core: ApiServer) -> None:
         self._ctx = ctx
         self._core = core
         self._made: dict[int, tuple[Object, Object | None]] = {}
-        """What was there, and what came in its place, by revision: of stores that are a message away."""
+        """The objects before and after a write, by revision, of stores that are a message away."""
 
     def made(self, operation: Operation, outcome: Outcome) -> None:
         """A transaction of this server was performed elsewhere: the store tells of it later than its answer."""
@@ -61,7 +61,7 @@ class Changes:
             self._ctx.note("apiserver.changed", obj=place, uid=uid, rv=revision, data=data)
 
     def _in_store(self, about: About, revision: int) -> tuple[Object, Object | None] | None:
-        """What the store at hand has of a revision."""
+        """Return the change that the local store has under a revision."""
         core = self._core
         try:
             prefix = core.resource(about.group, about.version, about.resource).storage_prefix

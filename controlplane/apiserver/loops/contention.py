@@ -1,11 +1,11 @@
-"""Which requests meet: whether another one can come between what a request reads and what it writes.
+"""Conflicts of requests: whether another one can come between the read and the write of a request.
 
-A request reads its object, asks admission about others, and writes if nobody wrote the object
+A request reads its object, asks admission about others, and writes if the object was not written
 meanwhile. Each of these is a point of its own. Where no other request that waits or is under way
-meets it, the points are left out, for nothing can be seen from them: whatever could happen there,
-messages that are yet to be sent among it, could as well have happened before the request began, and
-then it would be among those that wait. A request from outside, of which nothing but its first line is
-read yet, is taken for what that line says: one that creates may be about any name.
+conflicts, the points are left out, as they have no visible effect: whatever could happen there,
+messages that are yet to be sent included, could as well have happened before the request began, and
+then it would be among those that wait. An external request of which only the first line is read yet
+is judged by that line: one that creates may have any name.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ UNREAD: Final = object()
 """Stands for the body of a request from outside."""
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 FEW: Final = 4
-"""So many that came last are not counted."""
+"""The number of latest requests that are not counted."""
 PLANS: Final = 1024
-"""For so many sorts of requests it is remembered where they are counted; the next one makes all be forgotten."""
+"""The number of sorts of requests whose cells are remembered; the next one clears them all."""
 LONG: Final = 1024
 """Longer paths are not remembered."""
 
 
 def meets(one: Request, other: Request, has_quotas: Callable[[str], bool]) -> bool:
-    """Whether the order of the parts of two requests can make a difference.
+    """Return whether the order of the parts of two requests can make a difference.
 
-    `has_quotas` tells of a namespace whether creations in it are counted.
+    `has_quotas` says of a namespace whether creations in it are counted.
     """
     if one.verb in READ_VERBS or other.verb in READ_VERBS:
         return False
@@ -87,7 +87,7 @@ def _names(request: Request) -> str | None:
 
 
 def from_outside(message: ExternalMessage) -> Request | None:
-    """What a request from outside is about; None if that is not to be told. News of a connection reads."""
+    """Return the target of an external request; None if it is unknown. Connection notices count as reads."""
     method, path = message.value.get("m"), message.value.get("p", "")
     if method not in _VERBS:
         return _READS
@@ -134,7 +134,7 @@ _resource_of = lru_cache(maxsize=1024)(_parsed)
 
 
 class _Cell:
-    """How many requests of one sort there are, and of those about one object how many of each name."""
+    """The number of requests of one sort, and of those about one object the number per name."""
 
     __slots__ = ("count", "names")
 
@@ -180,18 +180,18 @@ class _Plan:
 
 
 class Crowd:
-    """The requests that wait or are under way, counted so that nobody has to look at each of them.
+    """The requests that wait or are under way, counted so that none has to be examined one by one.
 
-    In a large cluster thousands wait at once. Each is counted in a few cells, and whoever asks looks into the
-    cells of those that it meets: `meets_any` is the same as asking `meets` of each. A few that
-    came last are not counted yet, and each is asked: where few wait nothing is counted at all.
+    In a large cluster thousands wait at once. Each is counted in a few cells, and a query looks into the
+    cells of the requests that it conflicts with: `meets_any` equals `meets` of each. The latest
+    few are not counted yet, and each is compared: where few wait nothing is counted at all.
     """
 
     __slots__ = ("_cells", "_last", "_plans", "_unknown", "size")
 
     def __init__(self) -> None:
         self.size = 0
-        """How many there are, those that read among them."""
+        """The number of requests, reads included."""
         self._last: list[object] = []
         self._unknown = 0
         self._plans: dict[tuple[bool, str, str, str], _Plan] = {}
@@ -226,7 +226,7 @@ class Crowd:
         self.go(message.payload)
 
     def meets_any(self, one: Request | None, has_quotas: Callable[[str], bool]) -> bool:
-        """Whether a request meets one of these. One of which nothing is known meets everybody, and all meet it."""
+        """Return whether a request conflicts with one of these. An unknown one (None) conflicts with every other."""
         if one is None:
             return self.size > 0
         if one.verb in READ_VERBS:

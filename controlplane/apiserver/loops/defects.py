@@ -1,4 +1,4 @@
-"""What is told of an exception that nobody expected."""
+"""Log data of an unexpected exception."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the store lives when several API servers share it: one task answers operations and tells of writes.
+"""The store that several API servers share: one task answers operations and sends notifications of writes.
 
 It is a process of its own, so the way to each server can be slow, cut or broken; what travels are
 values (`storage.transactions`, `storage.mirror`). What is stored survives its crash, as on a disk.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ETCD = "etcd"
 EXPIRY_ROUND_NS = 300_000_000_000
-"""How often expired events are looked for: virtual five minutes."""
+"""The interval between searches for expired events: five minutes of virtual time."""
 
 
 class Call(NamedTuple):

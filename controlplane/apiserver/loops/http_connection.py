@@ -63,7 +63,7 @@ class Asked:
     query: dict[str, list[str]]
     headers: list[tuple[str, str]]
     streamed: bool
-    """Whether the client understands chunks: HTTP/1.1."""
+    """The client accepts chunked bodies: HTTP/1.1."""
     has_body: bool
     _first: dict[str, str]
 
@@ -74,7 +74,7 @@ class Asked:
 
 @frozen
 class Entry:
-    """How a request is let in: as whom, with its body or without, or not at all."""
+    """The admission of a request into the world: as which user, with or without its body, or refused."""
 
     user: User
     refusal: HttpAnswer | None = None
@@ -90,9 +90,9 @@ class Refused(Exception):
 
 
 class Connection:
-    """Serves one stream until it ends. `host` gives it the world, the limits and who may ask.
+    """The task that serves one stream until it ends. `host` gives it the world, the limits and authentication.
 
-    `guest` knows whether its client has said who it is: one that has not gets little time and room.
+    `guest` holds whether its client has authenticated: one that has not gets little time and room.
     """
 
     def __init__(self, stream: trio.abc.Stream, host: Host, guest: Guest) -> None:
@@ -183,7 +183,7 @@ class Connection:
             raise _refusal(error) from None
 
     async def _more(self, limit: int) -> None:
-        """Read on, if it was no more than so many bytes until now."""
+        """Read on, unless more than `limit` bytes were read before."""
         if self._http.they_are_waiting_for_100_continue:
             await self._send(
                 self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
@@ -198,7 +198,7 @@ class Connection:
             raise _refusal(error) from None
 
     def _head(self, event: Any) -> Asked | None:
-        """What is asked; None if nothing more is."""
+        """Return the request; None after the last."""
         if not isinstance(event, h11.Request):
             return None
         if event.http_version not in (b"1.0", b"1.1"):
@@ -255,7 +255,7 @@ class Connection:
     # ------------------------------------------------------------------ answering
 
     def _let_in(self, asked: Asked) -> Entry:
-        """Who asks, and whether the body is worth reading: decided before a byte of it is kept.
+        """Return the user, and whether to read the body: decided before a byte of it is kept.
 
         A request that the roles do not allow enters the world without its body, and is refused there.
         """
@@ -285,7 +285,7 @@ class Connection:
         return Entry(user)
 
     def _is_page(self, asked: Asked) -> bool:
-        """Whether it is answered without the world."""
+        """Return whether the request is answered outside of the world."""
         timed = asked.path == control.PATH and self._host.pace is not None
         return timed or asked.path in self._host.pages
 
@@ -459,7 +459,7 @@ class Connection:
         await self._linger()
 
     async def _attach(self, asked: Asked, inside: Inside, protocol: str, socket: Wire) -> None:
-        """What a container writes from now on, until it ends or the client goes."""
+        """Send the output of a container from now on, until it ends or the client leaves."""
         from controlplane.apiserver.http import channels
 
         path = asked.path.removesuffix("attach") + "log"
@@ -677,9 +677,9 @@ def _is_set(asked: Asked, name: str) -> bool:
 
 
 def _lane(asked: Asked, user: User) -> str:
-    """Which limit of requests under way holds for this one: "reads", "writes", or "" for none.
+    """Return the limit of requests under way that holds for this one: "reads", "writes", or "" for none.
 
-    Upstream: pkg/server/filters/maxinflight.go; who may do everything and what runs long is exempt.
+    Upstream: pkg/server/filters/maxinflight.go; privileged users and long-running requests are exempt.
     """
     if MASTERS in user.groups:
         return ""
@@ -753,7 +753,7 @@ async def _joined(pieces: Iterator[Chunk]) -> Chunk:
 
 
 def _peeked(chunks: Iterator[Chunk]) -> tuple[int, Iterable[Chunk]]:
-    """How long the first chunk is, and all of them; a tuple when there is but one."""
+    """Return the length of the first chunk, and all chunks; a tuple when there is only one."""
     head = next(chunks, b"")
     second = next(chunks, None)
     if second is None:

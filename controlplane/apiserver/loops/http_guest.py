@@ -1,4 +1,4 @@
-"""Whoever is connected: a stranger, who is given little, until the client has said who it is."""
+"""Connections before and after authentication: an unauthenticated one gets few resources."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ __all__ = ["Guest", "House"]
 
 
 class House(Protocol):
-    """Who lets guests in: the listener."""
+    """The listener, as connections see it."""
 
     @property
     def strangers(self) -> Strangers[int]:
-        """The connections of those who are not known yet."""
+        """The unauthenticated connections."""
 
     @property
     def limits(self) -> Limits:
-        """How long a stranger may stay."""
+        """The limits of an unauthenticated connection, such as its time."""
 
     def trust(self) -> bool:
-        """Whether there is room for one more who is known."""
+        """Return whether there is room for another authenticated connection, and count it."""
 
     def forget(self) -> None:
         """One of those has gone."""
 
 
 class Guest:
-    """One connection: a stranger, until its client has said who it is."""
+    """One connection: unauthenticated until its client has authenticated."""
 
     def __init__(self, house: House, address: str) -> None:
         self._house = house
@@ -50,7 +50,7 @@ class Guest:
         self.deadline = trio.current_time() + self._house.limits.stranger_s
 
     def introduce(self) -> None:
-        """Its client has said who it is: it may stay, if there is room for one more."""
+        """Mark the client as authenticated: it may stay, if there is room for another."""
         if not self.known and self._house.trust():
             self.known = True
             self._house.strangers.depart(self._address, id(self))

@@ -1,4 +1,4 @@
-"""What a connection asks of the server that it belongs to, and what its client may use."""
+"""The server, as its connections see it, and the limits of clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Host", "Door", "Limits", "Page", "open_door"]
 Page = Callable[[HttpRequest], HttpAnswer | Awaitable[HttpAnswer]]
 """Answers a request, or raises ApiError; no part of the world, so that nothing of it is recorded."""
 Door = Callable[[HttpRequest], None]
-"""Lets a request in, as whom it acts, or raises ApiError: asked before its body is read."""
+"""Authorizes a request and its impersonation, or raises ApiError: called before its body is read."""
 
 
 def open_door(_http: HttpRequest) -> None:
@@ -27,14 +27,14 @@ def open_door(_http: HttpRequest) -> None:
 
 @frozen
 class Limits:
-    """What a client may use: bytes and real seconds."""
+    """The limits of a client: bytes and real seconds."""
 
     connections: int = 4096
-    """Of clients that have said who they are."""
+    """The number of authenticated connections."""
     strangers: int = 256
     """Connections besides, of clients that have not: the oldest gives way to the newest."""
     strangers_of_one: int = 192
-    """So many of them from one address."""
+    """The number of unauthenticated connections from one address."""
     stranger_s: float = 5.0
     """They have so long for their handshake and to the end of their headers, and again for a body."""
     stranger_header_bytes: int = 1 << 16
@@ -44,7 +44,7 @@ class Limits:
     """Requests under way that only read, of users that may not do everything."""
     writes: int = 200
     stream_events: int = 10_000
-    """A watch whose client is so many events behind is ended."""
+    """The number of events that a watch's client may be behind before the watch is ended."""
     idle_s: float = 300.0
     read_s: float = 30.0
     write_s: float = 60.0
@@ -53,19 +53,19 @@ class Limits:
 
 
 class Host(Protocol):
-    """Where requests enter the world, who may ask, and how many at once."""
+    """The entrance of requests into the world, with authentication and limits."""
 
     @property
     def access(self) -> Access:
-        """Who asks."""
+        """Authentication."""
 
     @property
     def limits(self) -> Limits:
-        """What a client may use."""
+        """The limits of a client."""
 
     @property
     def pace(self) -> Pacer | None:
-        """What time control moves; None without it."""
+        """The pace that time control sets; None without time control."""
 
     @property
     def listening(self) -> str:
@@ -73,19 +73,19 @@ class Host(Protocol):
 
     @property
     def door(self) -> Door:
-        """Who may come in, asked before a body is read."""
+        """Authorization of a request, called before its body is read."""
 
     @property
     def written(self) -> dict[str, dict[str, bytes | None]]:
-        """What clients have left in the files of containers, by container and path; None for what they took away."""
+        """The changes of clients to the files of containers, by container and path; None for removed files."""
 
     @property
     def pages(self) -> Mapping[str, Page]:
-        """What is answered without the world, by path."""
+        """The answers given outside of the world, by path."""
 
     @property
     def assets(self) -> Mapping[str, HttpAnswer]:
-        """What everybody may have who reaches the server, by path: it says nothing of the cluster."""
+        """The public answers, by path: they contain nothing of the cluster."""
 
     @property
     def write(self) -> Callable[[int, bytes], int] | None:
@@ -95,7 +95,7 @@ class Host(Protocol):
         """While a connection waits for its next request, it may be closed at any time: b"" then, or at that time."""
 
     def enter(self, lane: str) -> bool:
-        """Whether one more request may be under way; `leave` follows if so."""
+        """Return whether another request may begin; `leave` follows if so."""
 
     def leave(self, lane: str) -> None:
         """A request that entered has its answer."""

@@ -156,7 +156,7 @@ class Listener:
                     await stream.aclose()
 
     def trust(self) -> bool:
-        """Whether one more client may stay that has said who it is."""
+        """Return whether there is room for another authenticated client, and count it."""
         if self._known >= self.limits.connections:
             return False
         self._known += 1
@@ -186,7 +186,7 @@ class Listener:
         return b""
 
     def enter(self, lane: str) -> bool:
-        """Whether one more request may be under way; `leave` follows if so.
+        """Return whether another request may begin; `leave` follows if so.
 
         `lane` is "reads", "writes", or "" where no limit holds.
         """

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
 BOOKMARK_NS = 60 * SECOND
-"""How often a watch that asked for bookmarks gets one. Upstream: storage/cacher, bookmarkFrequency."""
+"""The interval of bookmarks for a watch that requested them. Upstream: storage/cacher, bookmarkFrequency."""
 LAST_BOOKMARK_NS = 2 * SECOND
 """The last one comes so long before the time limit."""
 MIN_SECONDS = 1800
@@ -55,12 +55,12 @@ MIN_SECONDS = 1800
 STEP_SECONDS = 30
 """Such time limits are multiples of this; which one is a choice, the shortest is option 0."""
 LOG_NS = SECOND // 4
-"""How often a followed log is looked at."""
+"""The interval at which a followed log is read."""
 _WRITES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 
 
 class HttpFront:
-    """Answers what enters from outside, in the name of whoever the rim has found it to be."""
+    """The handler of external requests, each in the name of the user that the HTTP boundary has authenticated."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class HttpFront:
     async def _read_on(
         self, ctx: Context, number: int, log: LogAnswer, message: ExternalMessage
     ) -> None:
-        """What a container goes on to write, until it ends."""
+        """Send the further output of a container until it ends."""
         while True:
             await ctx.sleep(LOG_NS, idle=True, point="apiserver.log")
             text = log.more(self._core, self._epoch + ctx.now)
@@ -251,7 +251,7 @@ class HttpFront:
         return lines
 
     def _rendered(self, watch: HttpWatch, event: WatchEvent, now: int) -> bytes:
-        """One event in the form asked for; protobuf of whole objects is made once for all who watch."""
+        """Return an event in the requested form; protobuf of whole objects is encoded once for all watches."""
         if watch.broken:
             return b""
         answered = watch.answered
@@ -323,7 +323,7 @@ class HttpWatch:
 
     @property
     def watcher(self) -> Watcher:
-        """What it follows."""
+        """The watcher that it follows."""
         return self.answered.watcher
 
     def deliver(self) -> None:
@@ -342,7 +342,7 @@ class HttpWatch:
 
 
 def _sent(http: HttpRequest) -> Any:
-    """What a request brought, as far as it is JSON."""
+    """Return the body of a request, if it is JSON."""
     try:
         return json.loads(http.body) if http.body else None
     except (ValueError, RecursionError):
@@ -350,7 +350,7 @@ def _sent(http: HttpRequest) -> Any:
 
 
 def _about(http: HttpRequest, target: Target) -> About:
-    """What a request from outside is for."""
+    """Return the target of an external request."""
     asked = rbac.attributes_of(http, target)
     agent = http.headers.get("user-agent") or "http"
     return About(

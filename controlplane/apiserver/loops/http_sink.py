@@ -1,4 +1,4 @@
-"""Where the answers to a request wait for its client, and how events become bytes."""
+"""The queue of answers to a request, and the encoding of events as bytes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["COPIED", "Line", "Sink", "at_once", "encoded"]
 
 Line = bytes | WatchEvent | Late
 COPIED: Final = 16_384
-"""What is shorter is joined to the frame around it and leaves in one write."""
+"""The size, in bytes, below which data is joined to the frame around it and sent in one write."""
 
 
 class Sink:
-    """Where the answers to one request arrive from the world.
+    """The queue of the world's answers to one request.
 
-    The events of a stream wait here as references to what the server holds anyway, and are encoded
-    when the client takes them: a slow client costs little, and a long beginning is no burden.
+    The events of a stream wait here as references to objects that the server holds anyway, and are encoded
+    when the client reads them: a slow client costs little, and so does a long initial list.
     """
 
     def __init__(self, limit: int) -> None:
@@ -38,7 +38,7 @@ class Sink:
         self.at_once: Callable[[Iterable[Line]], bytes | None] | None = None
         """Sends lines without waiting: answers what of them is still to be sent, None for nothing done."""
         self.rest = b""
-        """What `at_once` could not send; it goes before everything else."""
+        """The bytes that `at_once` could not send; they are sent first."""
 
     def push(self, piece: Any) -> None:
         """A piece came. Beyond the limit (what the first batch holds apart) the stream will be ended."""
@@ -87,9 +87,9 @@ def at_once(
     descriptor: int,
     framed: Callable[[bytes], bytes],
 ) -> Callable[[Iterable[Line]], bytes | None]:
-    """Sends lines on a socket as one chunk, as far as it takes them now: nobody needs to be woken for it.
+    """Return a function that sends lines on a socket as one chunk, as far as it accepts them, without waiting.
 
-    `framed` puts around a chunk what HTTP wants there.
+    `framed` adds HTTP's framing of a chunk.
     """
 
     def write(lines: Iterable[Line]) -> bytes | None:
@@ -105,7 +105,7 @@ def at_once(
         frame = framed(data)
         try:
             return frame[system_write(descriptor, frame) :]
-        except OSError:  # the one who waits will see for himself, or the client is slow
+        except OSError:  # the waiting task gets the same error, or the client is slow
             return None
 
     return write

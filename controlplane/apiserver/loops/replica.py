@@ -1,8 +1,8 @@
-"""How one of several API servers over a shared store lives.
+"""One of several API servers over a shared store.
 
 What differs from the server that has the store to itself (`server`): every transaction and every
-quorum read is a message to the store's actor and back, so servers interleave; news of writes comes
-by the same way into the server's own `Mirror`, and each watch cache takes it in from there at its own
+quorum read is a message to the store's actor and back, so servers interleave; news of writes come
+by the same way into the server's own `Mirror`, and each watch cache takes them in from there at its own
 pace. So a cached read may be stale, by as much as the schedule, the link or a fault wills: the server
 may be cut from the store, or one of its caches held (`Hold`), and still answer `resourceVersion=0`.
 
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
     from controlplane.apiserver.storage.watch_cache import WatchCache, Watcher
 
 FRESH_NS = 3 * SECOND
-"""How long a read waits for its cache. Upstream: cacher, blockTimeout."""
+"""The time that a read waits for its cache. Upstream: cacher, blockTimeout."""
 REQUEST_NS = 34 * SECOND
-"""How long a request waits for the store. Upstream: the bound of the writing handlers."""
+"""The time that a request waits for the store. Upstream: the bound of the writing handlers."""
 BOOKMARKS_NS = 60 * SECOND
 RECONNECT_NS = SECOND
 LAG_OPTIONS = 4
@@ -78,20 +78,20 @@ POLICIES = (
     "validatingadmissionpolicybindings",
 )
 NO_PREFIX = "/registry/health/"
-"""Where nothing is stored: a read of it tells the revision."""
+"""A prefix without objects: a read of it returns the revision."""
 
 
 @frozen
 class ReplicaOptions:
-    """What may be set for API servers that share a store.
+    """Settings of API servers that share a store.
 
     Args:
-        compaction_ns: how often they try to compact the store; 0: never.
-        lag_ns: by how much a cache may take in a write late (a choice each time, none is option 0).
-        lagging: the servers to which that may happen; none named: all.
+        compaction_ns: the interval (ns) of their attempts to compact the store; 0: never.
+        lag_ns: the delay with which a cache may take in a write (a choice each time, none is option 0).
+        lagging: the servers whose caches may lag; none named: all.
         consistent_list_from_cache: feature gate ConsistentListFromCache (on from 1.31): lists
             without a version come from the cache; without it from the store.
-        progress_notify: the store tells how far a watch without events is (KEP-1904, from 1.20).
+        progress_notify: the store reports the progress of a watch without events (KEP-1904, from 1.20).
             Without it a cache is only as far as the last event of its own resource, and a version
             that another server handed out may be "too large" for it (issue 91073).
     """
@@ -110,7 +110,7 @@ class Hold(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What the event log calls it."""
+        """The name in the event log."""
         return f"hold {self.resource}"
 
 
@@ -121,12 +121,12 @@ class Release(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What the event log calls it."""
+        """The name in the event log."""
         return f"release {self.resource}"
 
 
 class _Source(NamedTuple):
-    """One watch cache and who moves it on."""
+    """One watch cache and the task that advances it."""
 
     resource: str
     cache: WatchCache
@@ -173,7 +173,7 @@ async def _begun(ctx: Context, mirror: Mirror) -> Mailbox:
 
 
 class _Replica(_Server):
-    """One server's memory beside its core: jobs, feeds, and who waits for a cache."""
+    """One server's memory besides its core: jobs, feeds, and requests that wait for a cache."""
 
     def __init__(
         self,
@@ -237,7 +237,7 @@ class _Replica(_Server):
             self._core.caches.of(info)
 
     def _is_local(self, request: Request) -> bool:
-        """Whether the cache answers as it is."""
+        """Return whether the cache answers as it is."""
         return (
             request.verb in ("get", "list")
             and request.query.get("resourceVersion") == "0"
@@ -279,7 +279,7 @@ class _Replica(_Server):
         return outcome
 
     def _failed(self, label: str, error: Exception) -> Response:
-        """What a request is answered that the store did not answer, or that met a defect."""
+        """Return the answer to a request after a fault of the store or an unexpected exception."""
         if isinstance(error, LinkBroken):
             text = "rpc error: code = Unavailable desc = error reading from server: EOF"
             return failure(status.plain_error(text))
@@ -341,7 +341,7 @@ class _Replica(_Server):
     async def _current(self, ctx: Context) -> int | None:
         """The store's revision, read where the store is; None if it cannot be reached."""
         try:
-            # Upstream: a read of a key that nobody writes; the answer's header has the revision.
+            # Upstream: a read of a key that is never written; the answer's header has the revision.
             listed = await self._perform(ctx, Range(NO_PREFIX))
         except (LinkBroken, Timeout):
             return None
@@ -432,9 +432,9 @@ class _Replica(_Server):
             del self._heard_times[:TIMES_KEPT]
 
     def _take_note(self) -> None:
-        """News came: caches whose keys it is not about are as far; the others have something to take in.
+        """Handle notifications: caches without news of their keys advance; the others are to take theirs in.
 
-        Upstream a progress notification does the former, asked for by whoever waits.
+        Upstream a progress notification does the former, requested by the waiting reads.
         """
         heard, held, notifies = self._mirror.revision, self._held, self._options.progress_notify
         for feed in self._fed.values():
@@ -499,7 +499,7 @@ class _Replica(_Server):
                 await self.settle(ctx)
 
     def _has_news(self, cache: WatchCache) -> bool:
-        """Whether something was heard that the cache has not taken in."""
+        """Return whether a received notification is not in the cache yet."""
         keyspace = cache.keyspace
         if keyspace.latest <= cache.revision or self._mirror.revision <= cache.revision:
             return False
@@ -508,7 +508,7 @@ class _Replica(_Server):
         return cache.pending()[0].revision <= self._mirror.revision
 
     def _when_heard(self, revision: int) -> int:
-        """When the news of a write came."""
+        """Return the time at which the notification of a write arrived."""
         at = bisect_left(self._heard_revisions, revision)
         return self._heard_times[at] if at < len(self._heard_times) else 0
 
@@ -518,12 +518,12 @@ class _Replica(_Server):
         return self._lag_ns * share // (LAG_OPTIONS - 1)
 
     def finds_definitions(self) -> bool:
-        """Whether custom resources were defined before this server began."""
+        """Return whether custom resources were defined before this server began."""
         prefix = resource_named("apiextensions.k8s.io", CRDS).storage_prefix
         return bool(self._mirror.keyspace(prefix).entries)
 
     async def settle(self, ctx: Context) -> None:
-        """Serve the custom resources that are defined, by whomever; again until the store has said which."""
+        """Serve all defined custom resources; repeat until the store has returned them."""
         while True:
             steps = self._core.settling(self._now())
             try:

@@ -1,20 +1,21 @@
-"""How an API server lives that has the store to itself.
+"""An API server with a store of its own.
 
 The store is not lost with the process: it survives when the actor is crashed and started again. A
 request is handled in parts, as upstream's is: it reads its object, asks admission, and writes if
-nobody wrote the object meanwhile, else it begins again with the newer one. Between the parts others
+the object was not written meanwhile, else it begins again with the newer one. Between the parts others
 may come in; where no other request could make a difference (`contention`) the parts are one step.
-The watch caches hear of a write in later steps, so what watchers and cached lists show may lag
+The watch caches receive a write in later steps, so watchers and cached lists may lag
 behind; how far is the schedule's choice. Each resource's cache moves on by itself, as upstream's
-cachers do (one reflector and one dispatching goroutine for each): what is told of pods and of nodes
-reaches watchers in either order, what is told of pods in the order in which it was written.
+cachers do (one reflector and one dispatching goroutine for each): events of pods and of nodes
+reach watchers in either order, events of pods in the order in which they were written.
 
-What arrives from outside the world is an HTTP request, see `http_server`.
+External requests arrive as HTTP, see `http_server`.
 
 Points: `recv` (a request arrives), `apiserver.request` (a worker takes a request that others
 meet), `apiserver.read` (its object is read), `apiserver.admit` (admission looks at others),
-`apiserver.commit` (it is written, unless somebody else did), `apiserver.cache RESOURCE` (the watch cache of a
-resource moves on and its watchers are told), `apiserver.watch` (a bookmark or the time limit of a watch from outside is
+`apiserver.commit` (it is written, unless it was written meanwhile), `apiserver.cache RESOURCE` (the watch cache of a
+resource moves on and notifies its watchers), `apiserver.watch` (a bookmark or the time limit of a watch from outside
+is
 due), `apiserver.webhook` (a webhook is asked), `apiserver.conversion` (events of a watch are converted again after a
 conversion webhook failed), `apiserver.policies RESOURCE` (admission policies of a
 kind are looked at and compiled), `apiserver.reply`
@@ -88,7 +89,7 @@ if TYPE_CHECKING:
     from controlplane.metrics.family import Family
 
 Work = Callable[[Context], Coroutine[Any, Any, None]]
-"""What a worker does."""
+"""The function that a worker runs."""
 LONGEST_WAIT_NS = 30 * SECOND
 """Between attempts to convert the events of a watch. Upstream: client-go tools/cache, reflector.go."""
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -116,7 +117,7 @@ class Job:
     finish: Callable[[Any, int | None], None]
     """Called with the result, and the revision of the last write of its own, if there was one."""
     budget: work.Budget = field(factory=work.Budget)
-    """What it may compute."""
+    """The budget of its computation."""
 
 
 async def run(ctx: Context, make_core: MakeCore, epoch_ns: int, activity: Activity) -> None:
@@ -139,7 +140,7 @@ def _is_write(request: Request | ExternalMessage) -> bool:
 
 
 def _is_long(request: Request | ExternalMessage) -> bool:
-    """Whether it may write very many objects."""
+    """Return whether a request may write very many objects."""
     if isinstance(request, Request):
         return request.verb == "deletecollection"
     if request.value["m"] != "DELETE":
@@ -149,7 +150,7 @@ def _is_long(request: Request | ExternalMessage) -> bool:
 
 
 class _Feed:
-    """What moves one watch cache on: its task sleeps until there is news of its resource."""
+    """The task and the cache of one resource: the task sleeps until there is news of the resource."""
 
     __slots__ = ("cache", "news", "resource", "task")
 
@@ -162,7 +163,7 @@ class _Feed:
 
 
 class _Server:
-    """What the tasks share."""
+    """The state that the tasks share."""
 
     def __init__(
         self,
@@ -197,11 +198,11 @@ class _Server:
         """Kinds of admission policies that are being looked at."""
         self._under_way: dict[int, Request | ExternalMessage] = {}
         self._crowd = Crowd()
-        """What waits in the inbox, and what is under way."""
+        """The requests in the inbox and under way."""
         ctx.inbox.count(self._crowd)
 
     def _families(self) -> Iterator[Family]:
-        """A snapshot of what the server counts, for who looks at the run from outside."""
+        """Return a snapshot of the server's metrics, for observers outside of the run."""
         under_way = [
             request.verb not in READ_VERBS
             if isinstance(request, Request)
@@ -283,7 +284,7 @@ class _Server:
         job.finish(result, at_hand.written)
 
     def _is_met(self, request: Request | ExternalMessage) -> bool:
-        """Whether what waits or is under way could come between the parts of a request."""
+        """Return whether a request that waits or is under way could come between the parts of this one."""
         self._ctx.inbox.looked_into()
         core = self._core
         if not core.none_admit() and core.webhooks.stored() and _is_write(request):
@@ -416,7 +417,7 @@ class _Server:
             message.reply(response)
 
     def _take(self, account: Account, held: int) -> bool:
-        """Whether there was memory; if not, the process is killed, as the kernel does it."""
+        """Return whether there was memory; if not, the process is killed, as the kernel does it."""
         if account.take(held):
             return True
         ctx = self._ctx
@@ -427,7 +428,7 @@ class _Server:
         return False
 
     def _wrote(self) -> None:
-        """Wake the watch caches of what was written; what nobody has a cache of is no news."""
+        """Wake the watch caches of the written resources; resources without a cache need no news."""
         store = self._core.store
         if store.revision == self._revision:
             return
@@ -656,7 +657,7 @@ class _Server:
 
     @property
     def compacts(self) -> bool:
-        """Whether the history is forgotten round by round."""
+        """The history is compacted at intervals."""
         return self._core.options.compaction_ns > 0
 
     def _flush(self) -> None:

@@ -14,14 +14,14 @@ SUPERVISOR: Final = "supervisor"
 
 
 class Killed(NamedTuple):
-    """A server was killed and is to be started again so many nanoseconds later."""
+    """A server was killed and is to be started again after the given time (ns)."""
 
     server: str
     restart_ns: int
 
     @property
     def label(self) -> str:
-        """What the log calls it."""
+        """The name in the log."""
         return f"killed {self.server}"
 
 

@@ -27,7 +27,7 @@ LONGEST_STEP_S: Final = 100 * 365 * 86_400.0
 
 
 def state(pace: Pacer) -> dict[str, Any]:
-    """How time goes: `virtual` seconds since the start, `speed` (a number or "max"), `paused`."""
+    """Return the pace of time: `virtual` seconds since the start, `speed` (a number or "max"), `paused`."""
     speed: float | str = "max" if math.isinf(pace.speed) else pace.speed
     return {"virtual": pace.now() / NS, "speed": speed, "paused": pace.paused}
 

@@ -1,6 +1,6 @@
-"""Who answers webhooks: actors of the world, one for each host, or servers outside of it.
+"""The servers of webhooks: actors of the world, one for each host, or servers outside of it.
 
-Points: `apiserver.webhook` (at the server: a webhook is asked), `recv` (at the actor).
+Points: `apiserver.webhook` (at the server: a webhook is called), `recv` (at the actor).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def actor_of(host: str) -> str:
 
 @frozen
 class Hosts:
-    """Who answers for which hosts: actors of the world for `own`, and servers outside of it, if there are any.
+    """The servers of webhook hosts: actors of the world for `own`, and servers outside of it, if there are any.
 
-    They answer for every host of a URL, and for the `services` of which it is known where they are.
+    The latter serve every host of a URL, and those `services` whose address is known.
     """
 
     own: dict[str, None] = field(factory=dict)
@@ -43,7 +43,7 @@ class Hosts:
     services: tuple[str, ...] = ()
 
     def actor(self, host: str) -> str:
-        """The actor to ask about a host; "" if nobody answers."""
+        """Return the actor that answers for a host; "" if there is none."""
         if host in self.own:
             return actor_of(host)
         if self.outside and (not host.endswith(".svc") or host in self.services):
