@@ -1,13 +1,13 @@
-"""The API server: everything between a request and what is stored.
+"""The API server: everything between a request and the stored object.
 
-    storage    the multi-version store, values that ask it, what a server has heard of it, watch caches
-    schema     what an object may look like: types, resources, reading, printing, field errors
-    kinds      what is special to a kind: strategies, defaults, validation, tables, custom resources
-    requests   what a request does: registry, admission, authorization, patching, apply, listing, watching
+    storage    the multi-version store, its encoded values, each server's view of it, watch caches
+    schema     the shape of objects: types, resources, reading, printing, field errors
+    kinds      rules of single kinds: strategies, defaults, validation, tables, custom resources
+    requests   handling of requests: registry, admission, authorization, patching, apply, listing, watching
     front      between HTTP and a request: negotiation, rendering, discovery, OpenAPI
-    http       the rim: who asks, bodies as bytes, what enters the world
-    loops      how it lives: the actors and tasks of servers and store, connections
-    options    what may be set
+    http       the HTTP boundary: authentication, bodies as bytes, recorded input of the world
+    loops      the running parts: actors and tasks of servers and store, connections
+    options    settings of an API server
 
-Arrows point downwards: loops and http ask front, front asks requests, requests ask kinds, kinds ask schema.
+Dependencies point downwards: loops and http use front, front uses requests, requests use kinds, kinds use schema.
 """

@@ -1,4 +1,4 @@
-"""What may be set for an API server, and what it says of itself."""
+"""Settings of an API server, and the build that it reports."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ BUILD: Tree = {
     "buildDate": "1970-01-01T00:00:00Z", "goVersion": "go1.26.0", "compiler": "gc",
     "platform": "linux/amd64",
 }  # fmt: skip
-"""What /version says of the latest release."""
+"""The answer of /version for the latest release."""
 
 
 def build_of(release: str) -> Tree:
-    """What /version says of a release such as "1.32"."""
+    """Return the answer of /version for a release such as "1.32"."""
     minor = release.partition(".")[2]
     if minor == BUILD["minor"]:
         return BUILD
@@ -37,14 +37,14 @@ def build_of(release: str) -> Tree:
 
 
 ContainerLog = Callable[[Tree, str, int, bool], Output]
-"""What a container of a pod that is on a node has written until a time, in its previous life or this one."""
+"""The output of a container of a pod on a node up to a time, of its previous run or of the current one."""
 
 
 EMULATED_KEY: Final = hashlib.sha256(b"tokens of an emulated world").digest()
-"""What signs where nobody listens: no secret, and so never taken by a server that is reached from outside."""
+"""The signing key where no server listens: no secret, so a server with external clients never accepts it."""
 
 ForeignReview = Callable[[str, int, tuple[str, ...]], tuple[User, list[str]] | None]
-"""Who has a token at a time (ns), for which of these audiences; None for nobody."""
+"""A token's user at a time (ns), and the given audiences that it is valid for; None for an unknown token."""
 
 
 COMPACTION_NS = 300 * SECOND
@@ -57,30 +57,31 @@ def _healthy() -> dict[str, str]:
 
 @frozen
 class ServerOptions:
-    """What an API server is set to.
+    """The settings of an API server.
 
     Args:
         disabled: admission plugins to leave out.
         auto_namespaces: objects may be created in namespaces that do not exist.
-        track_fields: every write records who owns which fields. Server-side apply needs that, and
-            it costs time.
-        authorize: users are held to the stored roles; else everybody may do everything.
-        watch_window: how many events a watch cache keeps for watches that start in the past.
+        track_fields: every write records the managers of fields. Server-side apply needs that, and it costs time.
+        authorize: users are restricted to the stored roles; else everything is allowed.
+        watch_window: the number of events that a watch cache keeps for watches that start in the past.
         exact_windows: no watch begins before what a cache can serve (fix 49992).
-        streams_lists: lists leave item by item, never assembled as a whole (fix 129334).
-        address: where clients reach the server, as discovery tells it.
-        build: what /version says.
-        components: what /componentstatuses tells of, with what is wrong with each.
+        streams_lists: lists are sent item by item, never assembled as a whole (fix 129334).
+        address: the address at which clients reach the server, as discovery reports it.
+        build: the answer of /version.
+        components: the components that /componentstatuses reports, with the error of each.
         measures_usage: `metrics.k8s.io` is served.
-        container_log: who answers for containers of pods on nodes; without it no node can be reached.
-        release: whose resources, versions and fields are served.
+        container_log: returns the output of containers of pods on nodes; without it no node can be reached.
+        release: the release that determines resources, versions and fields.
         registers_groups: versions of custom resources have an APIService while they are served.
-        foreign_review: whose token it is that somebody else signed, and for which of some audiences.
+        foreign_review: returns the user of a token that was signed elsewhere, and those of some audiences that it
+            is valid for.
         notice_at_creation: the warning for the creation of an object of a resource, "" for none; its last
-            argument says whether a client outside has watched the resource.
+            argument says whether an external client has watched the resource.
         token_key: 32 bytes that tokens of service accounts are signed with.
-        webhook_actor: who answers for a host of webhooks, "" for nobody; without it none is called.
-        compaction_ns: how often a server that has the store to itself lets it forget what is older than one such
+        webhook_actor: returns the actor that answers for a host of webhooks, "" if there is none; without it no
+            webhook is called.
+        compaction_ns: the interval (ns) at which a server with a store of its own compacts it up to the previous
             round; 0: never.
     """
 
