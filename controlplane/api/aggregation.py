@@ -1,4 +1,4 @@
-"""What a ClusterRole with an aggregationRule allows. Upstream: pkg/controller/clusterroleaggregation."""
+"""The rules that a ClusterRole with an aggregationRule grants. Upstream: pkg/controller/clusterroleaggregation."""
 
 from __future__ import annotations
 

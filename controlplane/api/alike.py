@@ -1,4 +1,4 @@
-"""One tree for all equal small parts of objects: conditions of a thousand pods that became ready in one second, say.
+"""One tree for all equal small parts of objects: the conditions of a thousand pods that became ready in one second.
 
 Nobody writes to a tree, so parts that are equal can be one, and what is decoded from them too. Which parts are worth
 it is a matter of their type. Nothing observable depends on what is remembered here.
@@ -18,7 +18,7 @@ ALIKE: Final = frozenset(
 )
 """Types that are small, have no lists, and whose values are often equal; besides all conditions."""
 KEPT: Final = 2048
-"""So many parts are remembered; the next one makes all be forgotten."""
+"""The number of remembered parts; the next one empties the memory."""
 LONG: Final = 256
 """Parts with longer texts are not remembered."""
 

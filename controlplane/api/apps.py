@@ -16,7 +16,7 @@ from controlplane.api.view import View
 
 @attrs.frozen
 class RollingUpdateDeployment:
-    """How many pods a rolling update may add or miss."""
+    """The number of pods that a rolling update may add or miss."""
 
     max_surge: int | str | None = None
     max_unavailable: int | str | None = None
@@ -24,7 +24,7 @@ class RollingUpdateDeployment:
 
 @attrs.frozen
 class DeploymentStrategy:
-    """How pods are replaced."""
+    """The strategy for replacing pods."""
 
     rolling_update: RollingUpdateDeployment | None = None
     type: str = ""
@@ -136,7 +136,7 @@ class StatefulSetOrdinals:
 
 @attrs.frozen
 class StatefulSetPersistentVolumeClaimRetentionPolicy:
-    """What happens to claims of removed pods."""
+    """The retention of the claims of removed pods."""
 
     when_deleted: str = ""
     when_scaled: str = ""
@@ -144,7 +144,7 @@ class StatefulSetPersistentVolumeClaimRetentionPolicy:
 
 @attrs.frozen
 class RollingUpdateStatefulSetStrategy:
-    """Which ordinals a rolling update may touch."""
+    """The ordinals that a rolling update may change."""
 
     max_unavailable: int | str | None = None
     partition: int | None = None
@@ -152,7 +152,7 @@ class RollingUpdateStatefulSetStrategy:
 
 @attrs.frozen
 class StatefulSetUpdateStrategy:
-    """How pods are replaced."""
+    """The strategy for replacing pods."""
 
     rolling_update: RollingUpdateStatefulSetStrategy | None = None
     type: str = ""
@@ -217,7 +217,7 @@ class StatefulSet(View):
 
 @attrs.frozen
 class RollingUpdateDaemonSet:
-    """How many pods a rolling update may add or miss."""
+    """The number of pods that a rolling update may add or miss."""
 
     max_surge: int | str | None = None
     max_unavailable: int | str | None = None
@@ -225,7 +225,7 @@ class RollingUpdateDaemonSet:
 
 @attrs.frozen
 class DaemonSetUpdateStrategy:
-    """How pods are replaced."""
+    """The strategy for replacing pods."""
 
     rolling_update: RollingUpdateDaemonSet | None = None
     type: str = ""

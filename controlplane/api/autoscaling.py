@@ -23,7 +23,7 @@ class CrossVersionObjectReference:
 
 @attrs.frozen
 class MetricTarget:
-    """What a metric is to be held at; one of the three is set."""
+    """The target of a metric; one of the three values is set."""
 
     average_utilization: int | None = None
     average_value: Quantity | None = None
@@ -95,7 +95,7 @@ class MetricSpec:
 
 @attrs.frozen
 class HPAScalingPolicy:
-    """How much may change in how long."""
+    """The allowed change per period."""
 
     period_seconds: int = 0
     type: str = ""
@@ -104,7 +104,7 @@ class HPAScalingPolicy:
 
 @attrs.frozen
 class HPAScalingRules:
-    """How fast to scale one way, and how long to wait for a change of mind."""
+    """The scaling rules of one direction, and its stabilization window."""
 
     policies: tuple[HPAScalingPolicy, ...] = ()
     select_policy: str | None = None
@@ -122,7 +122,7 @@ class HorizontalPodAutoscalerBehavior:
 
 @attrs.frozen
 class HorizontalPodAutoscalerSpec:
-    """What is scaled, by which metrics, within which bounds."""
+    """The scaled object, the metrics, and the bounds."""
 
     behavior: HorizontalPodAutoscalerBehavior | None = None
     max_replicas: int = 0
@@ -144,7 +144,7 @@ class HorizontalPodAutoscalerCondition:
 
 @attrs.frozen
 class HorizontalPodAutoscalerStatus:
-    """What the autoscaler saw and did last."""
+    """The observed metrics and the last decision of the autoscaler."""
 
     conditions: tuple[HorizontalPodAutoscalerCondition, ...] = ()
     current_replicas: int = 0

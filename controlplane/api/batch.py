@@ -32,7 +32,7 @@ class PodFailurePolicyOnPodConditionsPattern:
 
 @attrs.frozen
 class PodFailurePolicyRule:
-    """What a certain failure means for the job."""
+    """The effect of a certain failure on the job."""
 
     action: str = ""
     on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None
@@ -48,7 +48,7 @@ class PodFailurePolicy:
 
 @attrs.frozen
 class SuccessPolicyRule:
-    """When the job counts as done early."""
+    """The condition of an early success of the job."""
 
     succeeded_count: int | None = None
     succeeded_indexes: str | None = None
@@ -141,7 +141,7 @@ class JobTemplateSpec:
 
 @attrs.frozen
 class CronJobSpec:
-    """When to start which jobs."""
+    """The schedule and the template of the jobs."""
 
     concurrency_policy: str = ""
     failed_jobs_history_limit: int | None = None
@@ -155,7 +155,7 @@ class CronJobSpec:
 
 @attrs.frozen
 class CronJobStatus:
-    """What a cron job started."""
+    """The jobs that a cron job started."""
 
     active: tuple[ObjectReference, ...] = ()
     last_schedule_time: Time | None = None

@@ -24,7 +24,7 @@ class VolumeResourceRequirements:
 
 @attrs.frozen
 class PersistentVolumeClaimSpec:
-    """What a claim asks for; `storage_class_name` None differs from the empty string."""
+    """The request of a claim; `storage_class_name` None differs from the empty string."""
 
     access_modes: tuple[str, ...] = ()
     data_source: TypedLocalObjectReference | None = None
@@ -67,7 +67,7 @@ class ModifyVolumeStatus:
 
 @attrs.frozen
 class PersistentVolumeClaimStatus:
-    """Where a claim stands."""
+    """The state of a claim."""
 
     access_modes: tuple[str, ...] = ()
     allocated_resource_statuses: dict[str, str] = EMPTY_MAP

@@ -14,11 +14,11 @@ __all__ = ["KEPT", "compact"]
 V = TypeVar("V")
 
 KEPT: Final = 1024
-"""So many sets of keys are known; dictionaries with others stay as they are."""
+"""The number of known key sets; dictionaries with further key sets stay as they are."""
 _MOST: Final = 20
 """Dictionaries with more keys stay as they are: CPython shares no more than thirty."""
 _ROOM: Final = 30
-"""For so many keys a class makes room at first; each instance leaves less for further ones."""
+"""The number of keys for which a class reserves space at first; each instance reserves less for further ones."""
 
 _known: dict[tuple[str, ...], dict[str, Any] | None] = {}
 

@@ -1,4 +1,4 @@
-"""Where a pod may run: node and pod affinity, tolerations, taints, spreading."""
+"""The constraints on a pod's node: node and pod affinity, tolerations, taints, spreading."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Taint:
 
 @attrs.frozen
 class Toleration:
-    """What lets a pod pass a taint; `toleration_seconds` None means for ever."""
+    """A tolerated taint; `toleration_seconds` None means for ever."""
 
     effect: str = ""
     key: str = ""
@@ -116,7 +116,7 @@ class Toleration:
 
 @attrs.frozen
 class TopologySpreadConstraint:
-    """How evenly matching pods are to be spread over the domains of a topology."""
+    """The spreading of matching pods over the domains of a topology."""
 
     label_selector: LabelSelector | None = None
     match_label_keys: tuple[str, ...] = ()

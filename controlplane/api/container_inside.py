@@ -1,4 +1,4 @@
-"""What somebody finds who looks into an emulated container: its environment and the files of its volumes."""
+"""The inside of an emulated container: its environment and the files of its volumes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PARTS = ("containers", "initContainers", "ephemeralContainers")
 
 @frozen
 class Inside:
-    """One container as it was when somebody looked. `key` tells it from every other one, ever."""
+    """One container at one moment. `key` tells it from every other container of the run."""
 
     key: str
     hostname: str
@@ -31,11 +31,11 @@ class Inside:
     ports: tuple[int, ...] = ()
     """The ports that the pod's containers name; none: all."""
     answers: dict[str, str] = field(factory=dict)
-    """What an HTTP server of the pod says, by port, "" for all others."""
+    """The answers of the pod's HTTP servers by port, "" for all other ports."""
 
 
 def front_of(pod: Tree) -> Inside:
-    """What somebody finds who connects to a port of a pod."""
+    """The answers of a pod to connections on its ports."""
     spec, meta = pod["spec"], pod["metadata"]
     named = [port["containerPort"] for part in _PARTS for each in spec.get(part) or ()
              for port in each.get("ports") or ()]  # fmt: skip
@@ -123,7 +123,7 @@ def _referred(source: Tree, pod: Tree, namespace: str, find: Find) -> str:
 
 
 def _field(pod: Tree, path: str) -> str:
-    """What the downward API gives for a path."""
+    """Return the downward API's value for a path."""
     bare, _, key = path.partition("[")
     value: Any = pod
     for step in bare.split("."):

@@ -1,4 +1,4 @@
-"""What emulated containers have written: a function of their pod and of the time, like everything of them.
+"""The output of emulated containers: a function of their pod and of the time, like all of their behaviour.
 
 A container writes a line when it starts, one when it ends, and in between what annotations of its pod say:
 `emulate.controlplane/log` (a text of one or more lines, written once after the start) and
@@ -23,10 +23,11 @@ __all__ = ["KEPT", "KEPT_BYTES", "Line", "Lines", "Output", "output_of", "state_
 TEXT: Final = "emulate.controlplane/log"
 EVERY: Final = "emulate.controlplane/log-seconds"
 KEPT: Final = 10_000
-"""At most so many lines of repetitions are kept, and one repetition at least."""
+"""The number of lines of repetitions that are kept; at least one repetition is."""
 KEPT_BYTES: Final = 10 << 20
-"""At most so many bytes of repetitions are kept, and one repetition at least: the default of a kubelet's
-containerLogMaxSize."""
+"""The number of bytes of repetitions that are kept; at least one repetition is. The default of a kubelet's
+containerLogMaxSize.
+"""
 LATE_NS: Final = SECOND
 """Repeated lines are seen so late: by then a container that has ended is known to have."""
 LEAST_NS: Final = SECOND // 100
@@ -105,7 +106,7 @@ class Output:
 
     @property
     def count(self) -> int:
-        """How many lines were written."""
+        """Return the number of written lines."""
         return self.first + len(self.lines)
 
 
@@ -117,7 +118,7 @@ def state_of(pod: Tree, container: str) -> Tree:
 
 
 def output_of(pod: Tree, container: str, now: int, *, previous: bool = False) -> Output:
-    """What a container has written until now; in its `previous` life, or in its last one if it waits for the next."""
+    """Return a container's output until now; with `previous` that of its previous life, or of its last if it waits."""
     known = state_of(pod, container)
     life, last = known.get("state") or {}, known.get("lastState") or {}
     if previous or not ("running" in life or "terminated" in life):

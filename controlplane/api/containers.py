@@ -47,7 +47,7 @@ class EnvVar:
 
 @attrs.frozen
 class VolumeMount:
-    """Where a volume appears in a container."""
+    """The mount of a volume in a container."""
 
     mount_path: str = ""
     mount_propagation: str = ""
@@ -60,7 +60,7 @@ class VolumeMount:
 
 @attrs.frozen
 class VolumeDevice:
-    """Where a block volume appears in a container."""
+    """The block device of a volume in a container."""
 
     device_path: str = ""
     name: str = ""

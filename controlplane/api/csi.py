@@ -47,13 +47,13 @@ class CsiRequest:
 
     @property
     def label(self) -> str:
-        """What the step is called."""
+        """Return the name of the step."""
         return f"csi.{self.method}"
 
 
 @frozen
 class CsiReply:
-    """What a driver answers."""
+    """The answer of a driver."""
 
     code: str = OK
     message: str = ""
@@ -83,7 +83,7 @@ class CsiError(Exception):
 
 
 def unique_name(driver: str, handle: str) -> str:
-    """What nodes and controllers call a volume of a driver."""
+    """Return the name by which nodes and controllers refer to a volume of a driver."""
     return f"{_PLUGIN}{driver}^{handle}"
 
 

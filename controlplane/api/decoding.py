@@ -36,7 +36,7 @@ from controlplane.api.tree import Tree
 
 
 class WithTree(Protocol):
-    """What a view of a whole object has besides its fields."""
+    """The fields of a view of a whole object besides its Kubernetes fields."""
 
     @property
     def tree(self) -> Tree:
@@ -180,7 +180,7 @@ def nested_decoder(cls: type) -> Hook:
 
 
 class _Rebuild(NamedTuple):
-    """How to make an instance that differs from another in a few fields."""
+    """The recipe for an instance that differs from another in a few fields."""
 
     fields: dict[str, tuple[int, Hook, Any]]
     """By JSON name: position, how to decode it, its type."""

@@ -1,4 +1,4 @@
-"""How deeply a document may nest, decided by its own form and never by how full Python's stack is.
+"""The nesting limit of documents, decided by their form and not by the free depth of Python's stack.
 
 Upstream: encoding/json and goyaml stop at 10,000 levels. Here everything that walks an object calls
 itself once or a few times a level, so the bound is lower, and the interpreter is given the room for it.
@@ -44,7 +44,7 @@ def too_deep(value: Any) -> bool:
 
 
 def checked(value: Any, text: bytes | str) -> Any:
-    """What was read from a JSON text, if it is not too deep. TooDeep."""
+    """Return a value parsed from JSON text if it is not too deep. Raises TooDeep."""
     openings = (
         text.count(b"{") + text.count(b"[")
         if isinstance(text, bytes)

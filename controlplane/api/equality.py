@@ -47,7 +47,7 @@ class Seen:
 
 
 def first_by_value(values: Iterable[Any]) -> dict[Hashable, int]:
-    """Where each value stands first."""
+    """Return the first index of each value."""
     found: dict[Hashable, int] = {}
     for index, value in enumerate(values):
         found.setdefault(by_value(value), index)

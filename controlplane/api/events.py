@@ -13,7 +13,7 @@ from controlplane.api.view import View
 
 @attrs.frozen
 class EventSource:
-    """Who reports an event."""
+    """The component that reports an event."""
 
     component: str = ""
     host: str = ""

@@ -95,7 +95,7 @@ def _split(term: str) -> tuple[str, str, str] | None:
 
 
 _TERM: Final = re.compile(r"(?:^|(?<=,))(?:[^\\,]|\\.?)*+(?=,|\Z)", re.DOTALL)
-"""What stands between commas that no backslash is before."""
+"""The text between commas that are not preceded by a backslash."""
 _OPERATOR: Final = re.compile("!=|==?")
 
 

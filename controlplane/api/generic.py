@@ -1,4 +1,4 @@
-"""The type parameters of what holds objects: the class of the view, `View` where nobody says which."""
+"""The type parameters of generic containers of objects: the class of the view, `View` by default."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _WITH_A_DOT: Final = frozenset(
 
 @cache
 def _fast() -> Callable[[Any, bytearray], None]:
-    """The fast encoder, loaded when somebody wants bytes."""
+    """Return the fast encoder, loaded at its first use."""
     import msgspec
 
     return msgspec.json.Encoder().encode_into

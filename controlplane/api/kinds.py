@@ -1,4 +1,4 @@
-"""Which view class belongs to which kind."""
+"""The view class of each kind."""
 
 from __future__ import annotations
 

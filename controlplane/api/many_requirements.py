@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 __all__ = ["FEW", "ManyRequirements"]
 
 FEW: Final = 16
-"""So many requirements are asked one after the other."""
+"""The number of requirements up to which they are tested one after the other."""
 
 
 class Requirement(Protocol):

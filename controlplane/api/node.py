@@ -15,7 +15,7 @@ from controlplane.api.view import View
 
 @attrs.frozen
 class NodeSpec:
-    """What is decided about a node from outside."""
+    """The desired state of a node."""
 
     pod_cidr: str = ""
     pod_cidrs: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class NodeSystemInfo:
 
 @attrs.frozen
 class NodeStatus:
-    """What the kubelet reports about its node."""
+    """The kubelet's report about its node."""
 
     addresses: tuple[NodeAddress, ...] = ()
     allocatable: dict[str, Quantity] = EMPTY_MAP

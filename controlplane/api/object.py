@@ -11,11 +11,11 @@ from controlplane.api.tree import EMPTY_MAP, Tree
 from controlplane.api.view import View
 
 KEPT_JSON: Final = 16_384
-"""Objects keep their JSON up to so many bytes; what is longer would stand in memory twice for good."""
+"""The size in bytes up to which objects keep their JSON; a longer one would be held in memory twice."""
 
 
 class Object(Generic[V_co]):
-    """A revision that server, watchers and caches share by reference; nobody writes to it.
+    """A revision that server, watchers and caches share by reference; it is never changed.
 
     Its parameter is the class of its view: who reads from a cache of pods gets `Object[Pod]`.
     `before` is the revision it was made from: parts of the tree that both share are decoded once.
@@ -30,7 +30,7 @@ class Object(Generic[V_co]):
         self._view: V_co | None = None
         self._json: bytes | None = None
         self.packed: bytes | None = None
-        """Its message in protobuf, once somebody was sent it so."""
+        """Its protobuf message, once a client received it."""
 
     @property
     def view(self) -> V_co:
@@ -88,7 +88,7 @@ class Object(Generic[V_co]):
 
     @property
     def place(self) -> str:
-        """How the log names it: `Kind/namespace/name`, or `Kind/name`."""
+        """Return its name in the log: `Kind/namespace/name`, or `Kind/name`."""
         return f"{self.kind}/{self.key}"
 
     @property

@@ -56,7 +56,7 @@ class PodOS:
 
 @attrs.frozen
 class PodSpec:
-    """What a pod is to run, where, and how it ends."""
+    """The containers of a pod, their placement, and their termination."""
 
     active_deadline_seconds: int | None = None
     affinity: Affinity | None = None

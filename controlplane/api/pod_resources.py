@@ -1,4 +1,4 @@
-"""What a pod asks for as a whole: requests, limits and its quality-of-service class.
+"""The resources of a pod as a whole: requests, limits and its quality-of-service class.
 
 Equal to component-helpers' `resource` package and the kubelet's `qos` package, including what an
 in-place resize does to them.
@@ -33,7 +33,7 @@ _ZERO: Final = parse("0")
 
 @attrs.frozen
 class Options:
-    """Which parts count.
+    """The parts that count.
 
     `use_status` includes what the kubelet allocated and actuated; `pod_level_status` does the same
     for the resources of the pod itself; `non_missing` stands in for requests a container lacks.
@@ -46,7 +46,7 @@ class Options:
     exclude_overhead: bool = False
     non_missing: Resources | None = None
     allocated: bool = True
-    """Whether what was allocated counts with `use_status` (not before #129532)."""
+    """Whether allocated resources count with `use_status` (not before #129532)."""
 
 
 DEFAULT: Final = Options()

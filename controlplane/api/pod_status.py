@@ -1,4 +1,4 @@
-"""What the kubelet and the scheduler report about a pod."""
+"""The reports of the kubelet and the scheduler about a pod."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ContainerStateRunning:
 
 @attrs.frozen
 class ContainerStateTerminated:
-    """How a container ended."""
+    """The end of a container."""
 
     container_id: str = ""
     exit_code: int = 0
@@ -45,7 +45,7 @@ class ContainerStateTerminated:
 
 @attrs.frozen
 class ContainerStateWaiting:
-    """Why a container does not run yet."""
+    """The reason why a container does not run yet."""
 
     message: str = ""
     reason: str = ""
@@ -97,7 +97,7 @@ class HostIP:
 
 @attrs.frozen
 class PodResourceClaimStatus:
-    """Which claim was made for an entry of the spec."""
+    """The claim that was created for an entry of the spec."""
 
     name: str = ""
     resource_claim_name: str | None = None

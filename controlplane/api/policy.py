@@ -14,7 +14,7 @@ from controlplane.api.view import View
 
 @attrs.frozen
 class PodDisruptionBudgetSpec:
-    """How many matching pods must stay, or may go."""
+    """The number of matching pods that must stay, or may go."""
 
     max_unavailable: int | str | None = None
     min_available: int | str | None = None
@@ -24,7 +24,7 @@ class PodDisruptionBudgetSpec:
 
 @attrs.frozen
 class PodDisruptionBudgetStatus:
-    """What the disruption controller allows at present."""
+    """The current allowance of the disruption controller."""
 
     conditions: tuple[Condition, ...] = ()
     current_healthy: int = 0

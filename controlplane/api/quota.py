@@ -1,4 +1,4 @@
-"""What an object uses of a ResourceQuota, and which quotas count it. Upstream: pkg/quota/v1/evaluator/core.
+"""The usage of an object under a ResourceQuota, and the quotas that count it. Upstream: pkg/quota/v1/evaluator/core.
 
 Shared by the admission that charges quotas and the controller that counts anew.
 """
@@ -57,7 +57,7 @@ def _one(*names: str) -> Amounts:
 
 
 def compute_usage(requests: Mapping[str, Quantity], limits: Mapping[str, Quantity]) -> Amounts:
-    """What requests and limits use; extended resources are only known as requests."""
+    """Return the usage of requests and limits; extended resources count by their requests only."""
     usage: Amounts = {}
     for name, amount in requests.items():
         if name in COMPUTE or name.startswith(_HUGE_PAGES):
@@ -72,7 +72,7 @@ def compute_usage(requests: Mapping[str, Quantity], limits: Mapping[str, Quantit
 
 
 def is_extended(name: str) -> bool:
-    """Whether a resource is one that Kubernetes itself does not know: its domain is somebody else's."""
+    """Return whether a resource is an extended one: its domain is not one of Kubernetes itself."""
     domain, slash, _ = name.partition("/")
     return bool(slash) and not domain.endswith("kubernetes.io") and not name.startswith("requests.")
 
@@ -135,7 +135,7 @@ def claim_usage(tree: Tree) -> Amounts:
 
 
 def usage_of(group: str, resource: str, tree: Tree, now: int = 0) -> Amounts:
-    """What an object of this resource uses."""
+    """Return the usage of an object of this resource."""
     if not group:
         if resource == "pods":
             return pod_usage(tree, now)

@@ -1,4 +1,4 @@
-"""Remembering what a pure function said about immutable trees and values, by identity.
+"""A memory of the results of a pure function of immutable trees and values, by identity.
 
 Pods made from one template share their spec, so decoding, defaulting and validating it, or telling
 what a scheduler's plugin needs of it, has the same answer for all of them. Nothing here is ever
@@ -15,7 +15,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 KEPT: Final = 256
-"""So many arguments are remembered; the next one makes all be forgotten."""
+"""The number of remembered arguments; the next one empties the memory."""
 
 
 class IdentityCache(Generic[R]):
@@ -31,7 +31,7 @@ class IdentityCache(Generic[R]):
         self._known: dict[tuple[int, Hashable], tuple[object, R]] = {}
 
     def get(self, value: object, other: Hashable = None) -> R | None:
-        """What was kept, None when nothing was."""
+        """Return the remembered value, None if there is none."""
         found = self._known.get((id(value), other))
         return None if found is None else found[1]
 
@@ -44,7 +44,7 @@ class IdentityCache(Generic[R]):
 
 
 def by_identity(function: Callable[[A], R], kept: int = KEPT) -> Callable[[A], R]:
-    """The function, asked once for each of the objects that it was handed last (`kept` at most).
+    """Return the function with a memory of its results for the most recent arguments (`kept` at most).
 
     Right only for pure functions of immutable values, whose results nobody writes to either.
     """

@@ -1,4 +1,4 @@
-"""What is kept from people who read what a run leaves: the data of Secrets, and tokens.
+"""The redaction of a run's output: the data of Secrets, and tokens.
 
 Recordings keep what a replay needs. Nothing here decides anything.
 """
@@ -47,7 +47,7 @@ def redacted(tree: Tree) -> Tree:
 
 
 def cleaner(secrets: Iterable[Tree] = ()) -> Callable[[str], str]:
-    """What makes a text fit for people: no tokens in it, and none of the values that these Secrets hold."""
+    """Return a function that redacts a text: it removes tokens and the values of these Secrets."""
     values = sorted(set(_values(secrets)), key=lambda each: (-len(each), each))
 
     def clean(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What the API server is asked, and what it answers: the values that travel between components and server."""
+"""Requests to the API server and their answers: the values that travel between components and server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Bound:
 
 @frozen
 class User:
-    """Who asks. `extra` is what else is known of it, `bound` what its token does not outlive."""
+    """The user of a request. `extra` holds further attributes, `bound` the object whose deletion ends the token."""
 
     name: str
     uid: str = ""
@@ -92,7 +92,7 @@ class Request:
 
     @property
     def label(self) -> str:
-        """What the event log calls it: verb, resource and subresource."""
+        """Return its name in the event log: verb, resource and subresource."""
         sub = f"/{self.subresource}" if self.subresource else ""
         return f"{self.verb} {self.resource}{sub}"
 
@@ -120,9 +120,9 @@ class Response:
     content: bytes | None = None
     content_type: str = JSON
     followed: FollowedLog | None = None
-    """What else is to come of a log whose client stays."""
+    """The remainder of a followed log."""
     audit: dict[str, str] = field(factory=dict)
-    """What admission notes for the audit log."""
+    """The audit annotations of admission."""
     entered: Inside | None = None
     """The container that a connection has been let into."""
 

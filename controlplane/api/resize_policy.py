@@ -17,7 +17,7 @@ DISABLED_ANNOTATION: Final = "emulate.controlplane/disable-resize-preemption"
 
 
 def forbids_preemption(node: Node) -> bool:
-    """Whether somebody owns the wish that nobody is preempted: spec.podPreemptionPolicy.disableResizePreemption.
+    """Return whether an owner of the node opted out of preemption: spec.podPreemptionPolicy.disableResizePreemption.
 
     In other passages of the KEP the field is spec.preemptionPolicy.disablePodResizePreemption; either counts.
     """

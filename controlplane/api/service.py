@@ -25,7 +25,7 @@ class ServicePort:
 
 @attrs.frozen
 class ServiceSpec:
-    """Which pods stand behind a service, and how it is reached."""
+    """The pods behind a service, and its addresses."""
 
     allocate_load_balancer_node_ports: bool | None = None
     cluster_ip: str = ""

@@ -90,7 +90,7 @@ class TopologySelectorTerm:
 
 @attrs.frozen(eq=False)
 class StorageClass(View):
-    """How volumes of a class are made."""
+    """A class of volumes and their provisioner."""
 
     API_VERSION: ClassVar[str] = "storage.k8s.io/v1"
     KIND: ClassVar[str] = "StorageClass"
@@ -106,7 +106,7 @@ class StorageClass(View):
 
 @attrs.frozen
 class VolumeNodeResources:
-    """How many volumes of a driver a node can hold; None means no limit."""
+    """The number of volumes of a driver that a node can hold; None means no limit."""
 
     count: int | None = None
 
@@ -148,7 +148,7 @@ class TokenRequest:
 
 @attrs.frozen
 class CSIDriverSpec:
-    """What a driver needs and supports; None means the default of the server."""
+    """The requirements and capabilities of a driver; None means the default of the server."""
 
     attach_required: bool | None = None
     fs_group_policy: str = ""
@@ -175,7 +175,7 @@ class CSIDriver(View):
 
 @attrs.frozen
 class VolumeError:
-    """Why attaching or detaching failed."""
+    """The reason why attaching or detaching failed."""
 
     error_code: int | None = None
     message: str = ""
@@ -192,7 +192,7 @@ class VolumeAttachmentSource:
 
 @attrs.frozen
 class VolumeAttachmentSpec:
-    """Which driver attaches which volume to which node."""
+    """The driver, the volume and the node of an attachment."""
 
     attacher: str = ""
     node_name: str = ""
@@ -201,7 +201,7 @@ class VolumeAttachmentSpec:
 
 @attrs.frozen
 class VolumeAttachmentStatus:
-    """Whether the volume is attached."""
+    """The state of an attachment."""
 
     attach_error: VolumeError | None = None
     attached: bool = False

@@ -1,4 +1,4 @@
-"""An object as it was read from a file, or as it rests: its bytes, parsed when somebody looks at it first."""
+"""An object as read from a file, or at rest: its bytes, parsed at the first access."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _drop_tree = Object.__dict__["tree"].__delete__
 
 
 class Stored(Object[Any]):
-    """What `Object` is, once its tree has been asked for."""
+    """The fields of `Object`, once its tree has been asked for."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class Resting(Stored):
 
 
 BLOCK: Final = 8
-"""So many are packed together: each takes two fifths of what it takes alone, and a third of the time."""
+"""The number of objects packed together: each takes two fifths of its own packed size, and a third of the time."""
 
 _USUAL: Final = (
     b'"reason":"SuccessfulCreate","message":"Created pod: ","component":"replicaset-controller"'
@@ -79,7 +79,7 @@ _USUAL: Final = (
     b'"reportingComponent":"kubelet","reportingInstance":"node-","firstTimestamp":"2026-01-01T00:00:00Z",'
     b'"lastTimestamp":"2026-01-01T00:00:00Z","count":1,"eventTime":null}'
 )
-"""What the bytes of an Event mostly consist of: what is packed refers to it."""
+"""The common bytes of Events: a compression dictionary."""
 _WINDOW: Final = -13
 """8 KiB, which holds a block of Events and the above; a larger one takes longer to set up."""
 _LEVEL: Final = 3
@@ -100,7 +100,7 @@ def _unpacked(block: bytes) -> list[bytes]:
 
 
 def rest(objects: Iterable[Object[Any]]) -> None:
-    """Keep objects as packed bytes only, a tenth of what their trees take, until somebody looks at them.
+    """Keep objects as packed bytes only, a tenth of their trees' size, until their next access.
 
     Right for what is seldom looked at again, in blocks of about `BLOCK`. What has a view (which holds the tree) or is
     very long stays as it is.

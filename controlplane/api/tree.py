@@ -1,8 +1,7 @@
-"""
-The JSON values that the API server stores, and how to read them without surprises.
+"""The JSON values that the API server stores, and how to read them without surprises.
 
-A tree is immutable by convention once somebody else can see it: whoever wants a change builds a
-new dict around the parts that stay.
+A tree is immutable by convention once it is shared: a change builds a new dict around the parts that
+stay.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What pods use, as annotations tell it: the figures of `metrics.k8s.io`, and those that autoscalers read.
+"""The usage of pods as their annotations state it: the figures of `metrics.k8s.io`, and those of autoscalers.
 
 `emulate.controlplane/cpu-usage` ("250m") and `emulate.controlplane/memory-usage` ("100Mi") are what each
 container uses while it runs, or, with `.NAME` at the end, one container. A container of which nothing is
@@ -34,7 +34,7 @@ def annotated(pod: Tree, *names: str) -> int | None:
 
 
 def of_container(pod: Tree, container: str, resource: str) -> int | None:
-    """What a container uses of a resource, in thousandths; None where nothing is known."""
+    """Return a container's usage of a resource, in thousandths; None where it is unknown."""
     return annotated(pod, f"{resource}-usage.{container}", f"{resource}-usage")
 
 

@@ -52,7 +52,7 @@ def _too_long(limit: int) -> str:
 
 
 def label_key_errors(key: str, what: str = "a valid label key") -> tuple[str, ...]:
-    """What is wrong with a label key (`name` or `prefix/name`); empty when it is valid."""
+    """Return the errors of a label key (`name` or `prefix/name`); empty when it is valid."""
     if len(key) > _LONGEST:
         return _key_errors.__wrapped__(key, what)
     return _key_errors(key, what)
@@ -85,13 +85,13 @@ def _key_errors(key: str, what: str) -> tuple[str, ...]:
 
 
 def qualified_name_errors(name: str) -> tuple[str, ...]:
-    """What is wrong with a qualified name such as an annotation key or a resource name."""
+    """Return the errors of a qualified name such as an annotation key or a resource name."""
     return label_key_errors(name, "a qualified name")
 
 
 @remembered(16384)
 def label_value_errors(value: str) -> tuple[str, ...]:
-    """What is wrong with a label value; empty when it is valid."""
+    """Return the errors of a label value; empty when it is valid."""
     errors = []
     if _size(value) > NAME_BYTES:
         errors.append(_too_long(NAME_BYTES))
@@ -101,7 +101,7 @@ def label_value_errors(value: str) -> tuple[str, ...]:
 
 
 def dns_subdomain_errors(name: str) -> tuple[str, ...]:
-    """What is wrong with a name that must be a DNS subdomain (most object names)."""
+    """Return the errors of a name that must be a DNS subdomain (most object names)."""
     errors = []
     if _size(name) > SUBDOMAIN_BYTES:
         errors.append(_too_long(SUBDOMAIN_BYTES))
@@ -111,7 +111,7 @@ def dns_subdomain_errors(name: str) -> tuple[str, ...]:
 
 
 def dns_label_errors(name: str) -> tuple[str, ...]:
-    """What is wrong with a name that must be a DNS label (namespaces, containers)."""
+    """Return the errors of a name that must be a DNS label (namespaces, containers)."""
     errors = []
     if _size(name) > NAME_BYTES:
         errors.append(_too_long(NAME_BYTES))

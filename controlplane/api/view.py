@@ -1,10 +1,9 @@
-"""
-The base of all typed views: frozen objects with Kubernetes' fields under Python names.
+"""The base of all typed views: frozen objects with Kubernetes' fields under Python names.
 
 Field names are the snake case of Kubernetes' own. Absent strings read as "", lists as (), maps as
 {}; a number, bool or sub-object whose absence means something reads as None. `metadata`, `spec`
-and `status` are always there. Views keep the tree they came from, so nothing is lost: whoever
-writes, sends a patch or a tree built from `view.tree`.
+and `status` are always there. Views keep the tree they came from, so nothing is lost: a writer
+sends a patch or a tree built from `view.tree`.
 
 The decoder sits in `controlplane.api.decoding` and is loaded with the first decoded object.
 """

@@ -1,4 +1,4 @@
-"""YAML that is safe to read: whoever composes a text asks this first.
+"""Limits on YAML text, checked before it is composed.
 
 libyaml's composer calls itself for each level and ends the process when the C stack is full; aliases
 and merge keys can stand for more than any memory holds; directives are compared with each other. All
@@ -37,7 +37,7 @@ _LEVELS: Final = {
     yaml.MappingEndEvent: -1,
 }
 _BROKEN: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
-"""What PyYAML's constructors raise over a scalar that is not what its tag says."""
+"""The exceptions of PyYAML's constructors for a scalar that does not match its tag."""
 
 
 class Excessive(yaml.YAMLError):
@@ -61,11 +61,11 @@ class Recursive(Excessive):
 
 
 class TooMany(Excessive):
-    """A text of more values than whoever reads it has time for."""
+    """A text with more values than its reader accepts."""
 
 
 def guard(text: str | bytes, *, nodes: int = 0) -> None:
-    """Refuse a text that must not be composed. Excessive; TooMany beyond so many `nodes`, if limited.
+    """Refuse a text that must not be composed. Raises Excessive; TooMany beyond `nodes` values, if limited.
 
     A text that is no YAML passes: whoever composes it says what is wrong.
     """
@@ -82,7 +82,7 @@ def guard(text: str | bytes, *, nodes: int = 0) -> None:
 
 
 def _walk(raw: bytes, nodes: int) -> None:
-    """What `guard` wants to know, event by event."""
+    """Count the values, aliases and depth of a text, event by event."""
     parser = _Events(raw)
     depth = count = 0
     try:
@@ -153,7 +153,7 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _allowed(total: int) -> float:
-    """Which share of so many values may come from aliases."""
+    """Return the share of `total` values that may come from aliases."""
     low, high = _ALIAS_RANGE
     most, least = _ALIAS_SHARE
     if total <= low:

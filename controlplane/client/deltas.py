@@ -24,7 +24,7 @@ TOMBSTONE = "DeletedFinalStateUnknown"
 REPLACED = "Replaced"
 SYNC = "Sync"
 QUIET = "Sync of a list"
-"""What a list brings where it passes for a resync (gate 86015): news of it reaches no handler."""
+"""The delta of a list where it passes for a resync (gate 86015): it reaches no handler."""
 REPLACED_ALL = "ReplacedAll"
 SYNC_ALL = "SyncAll"
 BOOKMARK = "Bookmark"
@@ -45,7 +45,7 @@ class Delta(NamedTuple, Generic[V_co]):
 
 
 class Notification(NamedTuple, Generic[V_co]):
-    """What a handler is told: an add (no `old`), an update, or a delete (no `new`).
+    """The argument of a handler: an add (no `old`), an update, or a delete (no `new`).
 
     `final_state_unknown` marks a delete that was missed: `old` is what the store last held, maybe
     stale. `initial` marks the adds of the first list.
@@ -159,5 +159,5 @@ def _replace(delta: Delta[V], store: Indexer[V], *, initial: bool) -> list[Notif
 
 
 def _is_news(old: Object[V] | None, new: Object[V]) -> bool:
-    """An update to the version already known is a resync, which nobody here asked for."""
+    """An update to the version already known is a resync, which is not used here."""
     return old is None or old.resource_version != new.resource_version

@@ -1,4 +1,4 @@
-"""Who leads: what one candidate decides from the Lease it sees. Upstream: client-go tools/leaderelection.
+"""Leader election: the decisions of one candidate from the Lease it sees. Upstream: client-go tools/leaderelection.
 
 A lease is judged by the candidate's own clock, from the moment it last saw the record *change*, so
 clocks may be apart but must run equally fast; and whoever has not seen the record before waits a
@@ -53,7 +53,7 @@ class ElectionConfig:
 
 @frozen
 class Record:
-    """What a Lease says about the leader; times in ns since the Unix epoch."""
+    """The Lease's record of the leader; times in ns since the Unix epoch."""
 
     holder: str
     lease_seconds: int
@@ -102,7 +102,7 @@ class Candidate:
 
     @property
     def leader(self) -> str:
-        """Who leads, as far as this candidate knows."""
+        """Return the leader, as far as this candidate knows."""
         return self.observed.holder if self.observed is not None else ""
 
     def lease_is_valid(self, now: int) -> bool:
@@ -128,7 +128,7 @@ class Candidate:
         }
 
     def challenge(self, found: Tree, now: int) -> Tree | None:
-        """What to write over the Lease just read; None while another one's lease is valid."""
+        """Return the record to write over the Lease just read; None while another candidate's lease is valid."""
         self._lease = found
         record = Record.of(found)
         if self._raw != found.get("spec"):
@@ -149,7 +149,7 @@ class Candidate:
         self._observe(Record.of(lease), now)
 
     def release(self, now: int) -> Tree | None:
-        """What to write in order to give the lease up; None if it is not ours."""
+        """Return the record to write in order to release the lease; None if this candidate does not hold it."""
         if not self.leads or self._lease is None or self.observed is None:
             return None
         return self._as_lease(Record("", 1, now, now, self.observed.transitions))

@@ -1,4 +1,4 @@
-"""What the API server answers when it does not do what was asked."""
+"""The API server's answers to requests that it does not carry out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ApiError(Exception):
 
 
 class ConnectionLost(Exception):
-    """The connection was reset, or nobody listened: it is unknown whether the request was carried out."""
+    """The connection was reset or refused: it is unknown whether the request was carried out."""
 
 
 def is_not_found(error: ApiError) -> bool:

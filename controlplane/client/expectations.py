@@ -27,7 +27,7 @@ class Expectations:
         self._expected: dict[str, _Expected] = {}
 
     def expect_creations(self, key: str, count: int, now: int) -> None:
-        """Replace the record of `key`: so many creations are on their way."""
+        """Replace the record of `key`: expect `count` creations."""
         self._expected[key] = _Expected(count, {}, now)
 
     def expect_deletions(self, key: str, pods: list[str], now: int) -> None:
@@ -47,7 +47,7 @@ class Expectations:
             record.deletions.pop(pod, None)
 
     def outstanding(self, key: str) -> tuple[int, int] | None:
-        """How many creations and deletions are still to be seen; None where nothing was ever expected."""
+        """Return the number of creations and deletions still to be seen; None without expectations."""
         record = self._expected.get(key)
         return None if record is None else (record.creations, len(record.deletions))
 
@@ -80,7 +80,7 @@ class CountedExpectations:
         self._expected: dict[str, _Counted] = {}
 
     def expect(self, key: str, creations: int, deletions: int, now: int) -> None:
-        """Replace the record of `key`: so many creations and deletions are on their way."""
+        """Replace the record of `key`: expect these creations and deletions."""
         self._expected[key] = _Counted(creations, deletions, now)
 
     def creation_observed(self, key: str) -> None:
@@ -96,7 +96,7 @@ class CountedExpectations:
             record.deletions -= 1
 
     def outstanding(self, key: str) -> tuple[int, int] | None:
-        """How many creations and deletions are still to be seen; None where nothing was ever expected."""
+        """Return the number of creations and deletions still to be seen; None without expectations."""
         record = self._expected.get(key)
         return None if record is None else (record.creations, record.deletions)
 

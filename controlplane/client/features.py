@@ -1,4 +1,4 @@
-"""How a process's client library behaves: feature gates and defaults of client-go, by release.
+"""The behaviour of a process's client library: feature gates and defaults of client-go, by release.
 
 What a component gets when nobody asks for anything is `PLAIN`: the newest queue, one plain list from
 the server's cache, watches without a time limit. It is the form that costs the fewest steps.
@@ -48,7 +48,7 @@ class ClientFeatures:
 
     @property
     def generation(self) -> str:
-        """Which queue stands between reflector and store: DeltaFIFO, RealFIFO or AtomicFIFO."""
+        """Return the queue between reflector and store: DeltaFIFO, RealFIFO or AtomicFIFO."""
         if not self.in_order_informers:
             return "DeltaFIFO"
         return "AtomicFIFO" if self.atomic_fifo else "RealFIFO"

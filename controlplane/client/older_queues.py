@@ -140,7 +140,7 @@ class DeltaFifo(Generic[V]):
         return self._populated and self._initial == 0
 
     def add(self, delta: Delta[V]) -> None:
-        """Queue one delta. The deletion of what nobody knows is dropped."""
+        """Queue one delta. The deletion of an unknown object is dropped."""
         assert delta.obj is not None
         key = delta.obj.key
         if delta.type == DELETED and key not in self._items and key not in self._known:

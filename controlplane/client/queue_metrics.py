@@ -1,4 +1,4 @@
-"""What a work queue tells about itself. Upstream: client-go util/workqueue/metrics.go.
+"""The metrics of a work queue. Upstream: client-go util/workqueue/metrics.go.
 
 Durations are kept in ns; the names under which `read` answers are upstream's, durations in seconds.
 """

@@ -23,7 +23,7 @@ class Limiter(Protocol):
         """The key succeeded, or is given up: start its failures from none."""
 
     def failures(self, key: str) -> int:
-        """How often `key` failed since it was last forgotten."""
+        """Return the number of failures of `key` since it was last forgotten."""
 
 
 class PerItemBackoff:
@@ -47,7 +47,7 @@ class PerItemBackoff:
         self._failures.pop(key, None)
 
     def failures(self, key: str) -> int:
-        """How often `key` failed since it was last forgotten."""
+        """Return the number of failures of `key` since it was last forgotten."""
         return self._failures.get(key, 0)
 
 
@@ -72,7 +72,7 @@ class FastSlow:
         self._failures.pop(key, None)
 
     def failures(self, key: str) -> int:
-        """How often `key` failed since it was last forgotten."""
+        """Return the number of failures of `key` since it was last forgotten."""
         return self._failures.get(key, 0)
 
 
@@ -141,15 +141,15 @@ class AtMost:
         self._inner.forget(key)
 
     def failures(self, key: str) -> int:
-        """How often `key` failed since it was last forgotten."""
+        """Return the number of failures of `key` since it was last forgotten."""
         return self._inner.failures(key)
 
 
 def default_controller_limiter() -> MaxOf:
-    """What controllers use unless they say otherwise."""
+    """The default rate limiter of controllers."""
     return MaxOf(PerItemBackoff(), Bucket())
 
 
 def default_item_limiter() -> PerItemBackoff:
-    """What queues without a shared bucket use: 1 ms up to 1000 s."""
+    """The default of queues without a shared bucket: 1 ms up to 1000 s."""
     return PerItemBackoff(MS)

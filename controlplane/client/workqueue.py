@@ -22,7 +22,7 @@ __all__ = ["MS", "SECOND", "RateLimiter", "WorkQueue"]
 
 @define
 class _Delay:
-    """When a waiting key is due, and whether nobody would miss it if the run ended before."""
+    """The due time of a waiting key, and whether the run may end before it."""
 
     ready_at: int
     idle: bool
@@ -104,7 +104,7 @@ class WorkQueue:
         return self._busy_delays == 0
 
     def next_due(self) -> int | None:
-        """When the first delayed key is due, None if none waits."""
+        """Return the time at which the first delayed key is due, None if none waits."""
         delayed = self._delayed
         while delayed:
             ready_at, _, key = delayed[0]
@@ -146,7 +146,7 @@ class WorkQueue:
 
 
 class RateLimiter(MaxOf):
-    """When a failed key may run again: per-key exponential, and a token bucket shared by all.
+    """The delay of a failed key: per-key exponential, and a token bucket shared by all.
 
     Defaults of controllers: 5 ms doubled per failure up to 1000 s; 10 tokens per second, bursts of
     100.

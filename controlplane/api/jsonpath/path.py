@@ -84,7 +84,7 @@ class JSONPath:
                 spend(_MOST_VALUES - search.left)
 
     def execute(self, data: Any, *, as_json: bool = False) -> str:
-        """What the template prints for a tree; `as_json`: each part's results as an indented JSON list.
+        """Return the output of the template for a tree; `as_json`: each part's results as an indented JSON list.
 
         Raises:
             JSONPathError: as `find_results`.
@@ -154,7 +154,7 @@ class _Search:
         return found
 
     def walk(self, values: list[Any], node: Node) -> list[Any]:
-        """What a node makes of these values. JSONPathError, with what upstream returns beside it."""
+        """Return the results of a node for these values. Raises JSONPathError with upstream's partial results."""
         self.spend(len(values) or 1)
         match node:
             case Field():
@@ -319,7 +319,7 @@ class _Uncomparable(JSONPathError):
 
 
 def _outside(start: int, end: int, length: int) -> str:
-    """Why a slice does not lie inside of a list; "" if it does."""
+    """Return the reason why a slice does not lie inside of a list; "" if it does."""
     if not 0 <= start < length:
         return f"array index out of bounds: index {start}, length {length}"
     if not 0 <= end <= length:

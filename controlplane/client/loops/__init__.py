@@ -1,1 +1,1 @@
-"""What awaits in a client: requests, reflector, informer, leader election, event recorder."""
+"""The coroutines of a client: requests, reflector, informer, leader election, event recorder."""

@@ -1,4 +1,4 @@
-"""The clientset: one coroutine per verb, for every resource alike.
+"""The clientset: one coroutine per verb, for every resource.
 
 A call is one request to the API server and one step when its answer arrives. Answers are the
 server's shared objects; nobody copies, nobody writes to them. Errors come as `ApiError`; a reset

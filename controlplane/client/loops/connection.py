@@ -1,4 +1,4 @@
-"""Where the API servers are, and how this process's client library behaves. Upstream: client-go rest.Config.
+"""The addresses of the API servers, and the settings of this process's client library. Upstream: rest.Config.
 
 A `RestConfig` is a value that a component is started with; it may name several servers behind one
 address, and any release's library.
@@ -60,7 +60,7 @@ class RestConfig:
 
 
 IN_CLUSTER: Final = RestConfig()
-"""What a component uses that is told nothing: the one server there is, and the plain library."""
+"""The default configuration of a component: the one server, and the library's defaults."""
 
 
 def connection(ctx: Context, config: RestConfig) -> Connection:
@@ -76,7 +76,7 @@ def connection(ctx: Context, config: RestConfig) -> Connection:
 
 
 class Connection:
-    """Where the connection of a process leads, and what was heard over it."""
+    """The target of a process's connection, and the state of the connection."""
 
     __slots__ = ("_current", "_heard_at", "_is_kept", "_lost", "_made", "config")
 
@@ -85,9 +85,9 @@ class Connection:
         self._current = self._lost = ""
         self._heard_at = 0
         self._is_kept = False
-        """Whether somebody looks after it."""
+        """Whether a task checks the health of the connection."""
         self._made: Condition | None = None
-        """Tells him that there is a connection again."""
+        """Wakes that task when a connection exists again."""
 
     def connected(self, ctx: Context) -> str:
         """The server that the connection leads to; a new one is made if there is none."""
@@ -168,7 +168,7 @@ class Connection:
         return message
 
     async def _keep(self, ctx: Context, made: Condition) -> None:
-        """When nothing came over the connection for a while, let a ping tell whether anything can.
+        """Send a ping after a silence on the connection; close the connection without an answer.
 
         One timer for all that uses the connection. Upstream: http2 ClientConn.healthCheck.
         """

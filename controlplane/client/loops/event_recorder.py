@@ -55,7 +55,7 @@ def reference(view: View) -> Tree:
 
 
 class Write(NamedTuple):
-    """How to post a report: create `tree`, or if `known` names an Event first try to patch that one."""
+    """The way to post a report: create `tree`, or if `known` names an Event first try to patch that one."""
 
     tree: Tree
     known: str = ""
@@ -76,7 +76,7 @@ class _Posted:
 
 @define(weakref_slot=False)
 class _Spent:
-    """How far an object's tokens are spent. Its name is shared by all keys that begin with it."""
+    """The used-up part of an object's tokens. Its name is shared by all keys that begin with it."""
 
     subject: Key
     until_ns: int
@@ -122,8 +122,9 @@ class EventCorrelator:
         self._first: dict[tuple[str, str], tuple[str, ...]] = {}
         """The first of each kind and reason that was reported: most are like it, and it names the others' group."""
         self._similar: dict[Key, tuple[Any, ...] | int] = {}
-        """When the last one came of reports that differ in their message only, and the messages; where the only one
-        is that of the first, the time alone."""
+        """The time of the last of the reports that differ in their message only, and the messages; with a single
+        message only the time.
+        """
         self._spent: dict[Key, _Spent] = {}
         self._last_number: dict[str, int] = {}
 
@@ -218,7 +219,7 @@ class EventCorrelator:
         return Write({**write.tree, "metadata": {**metadata, "name": name}})
 
     def _number(self, about: str, now: int) -> int:
-        """What the name of an Event ends with: the time, and one more for each report of the same instant."""
+        """Return the suffix of an Event's name: the time, plus one for each report of the same instant."""
         number = max(now, self._last_number.get(about, 0) + 1)
         _remember(self._last_number, about, number)
         return number

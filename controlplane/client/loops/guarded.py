@@ -1,4 +1,4 @@
-"""A request whose failure changes nothing for who asks."""
+"""A request whose failure has no effect on its caller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def attempted(call: Coroutine[Any, Any, T]) -> T | None:
-    """What the server answers; None when it refuses, or cannot be reached."""
+    """Return the server's answer; None when it refuses, or cannot be reached."""
     try:
         return await call
     except (ApiError, LinkBroken):

@@ -35,7 +35,7 @@ __all__ = ["Handler", "Informer", "Listener", "WatchBatch", "WatchEvent", "handl
 
 
 Handler = Callable[[Notification[V]], None]
-"""What a component does about changes; called one notification at a time, synchronously."""
+"""A component's reaction to changes; called with one notification at a time, synchronously."""
 
 TaskHandler = Callable[["Context", Notification[V]], Awaitable[None]]
 """The same in several steps: it runs in its listener's task, and others may overtake it."""
@@ -118,7 +118,7 @@ class Informer(Generic[V]):
         self._work = ctx.condition()
         self._listeners: list[Listener[V]] = []
         self._calls = False
-        """Whether some handler is a plain function, of which nobody knows what it touches."""
+        """Whether some handler is a plain function, whose accesses are unknown."""
         self._synced = ctx.event()
         self._on_synced: Callable[[], None] | None = None
         self._tasks: list[Task] = []
@@ -134,7 +134,7 @@ class Informer(Generic[V]):
             )
 
     def when_synced(self, told: Callable[[], None]) -> None:
-        """Have somebody told, in the same step, that the first list is in the store."""
+        """Call `told` in the step in which the first list is in the store."""
         self._on_synced = told
 
     def add_handler(
@@ -172,7 +172,7 @@ class Informer(Generic[V]):
         self._tasks.append(self._ctx.spawn(main, *args, name=name))
 
     def stop(self) -> None:
-        """End the tasks: the store stays as it is, and nobody is told any more."""
+        """End the tasks: the store stays as it is, and no handler is called any more."""
         for task in self._tasks:
             self._ctx.cancel(task)
         self._tasks.clear()

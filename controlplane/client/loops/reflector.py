@@ -48,7 +48,7 @@ class WatchEvent(Protocol[V_co]):
 
     @property
     def type(self) -> str:
-        """What happened."""
+        """Return the type of the event."""
 
     @property
     def object(self) -> Object[V_co]:
@@ -60,7 +60,7 @@ class WatchEvent(Protocol[V_co]):
 
 
 class WatchBatch(NamedTuple, Generic[V_co]):
-    """What the server sends in one message of a watch stream: events in order, and how the stream ends, if it does.
+    """One message of a watch stream: events in order, and the end of the stream, if it ends.
 
     `error` is a Status tree; `end` without an error is a clean end (the server's time limit).
     """
@@ -71,7 +71,7 @@ class WatchBatch(NamedTuple, Generic[V_co]):
 
     @property
     def label(self) -> str:
-        """What the event log calls it."""
+        """Return its name in the event log."""
         if len(self.events) == 1:
             event = self.events[0]
             return f"{event.type} {event.object.key}"
@@ -124,7 +124,7 @@ class Reflector(Generic[V]):
         self._stream: Mailbox | None = None
 
     def close(self, ctx: Context) -> None:
-        """Let the server know that nobody listens any more, once the task is cancelled."""
+        """Tell the server that the watch has ended, once the task is cancelled."""
         if self._stream is not None:
             ctx.close(self._stream)
             self._stream = None
