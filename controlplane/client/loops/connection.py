@@ -168,7 +168,7 @@ class Connection:
         return message
 
     async def _keep(self, ctx: Context, made: Condition) -> None:
-        """Send a ping after a silence on the connection; close the connection without an answer.
+        """Send a ping after a silence on the connection; close the connection if no answer arrives.
 
         One timer for all that uses the connection. Upstream: http2 ClientConn.healthCheck.
         """
