@@ -1,4 +1,4 @@
-"""PodResizePending and PodResizeInProgress: what the status manager keeps of a pod's resize.
+"""PodResizePending and PodResizeInProgress: the status manager's conditions of resizes, and their gauges.
 
 Upstream: pkg/kubelet/status/status_manager.go. Memory only: after a restart the conditions of the API
 object are loaded.
@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from controlplane.api.pod_status import PodCondition
+from controlplane.metrics.numbers import Metrics
 
 PENDING: Final = "PodResizePending"
 IN_PROGRESS: Final = "PodResizeInProgress"
@@ -40,11 +41,16 @@ class _OfPod:
 
 
 class ResizeConditions:
-    """By pod uid."""
+    """The conditions by pod UID.
 
-    def __init__(self, keeps_generation: bool = True) -> None:
-        """Gate 131157. Unfixed, a condition names whatever generation the pod has when it is set again."""
+    The gauges change where upstream records them: `pod_pending_resizes` when a condition is added or removed,
+    not when its reason changes. Upstream removes the series of a reason without pods; here it is 0.
+    """
+
+    def __init__(self, keeps_generation: bool = True, metrics: Metrics | None = None) -> None:
+        """Gate 131157: unfixed, a condition that is set again takes the pod's current generation."""
         self._keeps_generation = keeps_generation
+        self._metrics = metrics or Metrics()
         self._pods: dict[str, _OfPod] = {}
 
     def of(self, uid: str) -> tuple[ResizeCondition, ...]:
@@ -72,13 +78,16 @@ class ResizeConditions:
         same = before is not None and before.reason == shown
         since = before.transition_ns if before is not None and same else now
         pod.pending = ResizeCondition(PENDING, shown, message, generation, since, now)
+        if before is None:
+            self._record_pending()
         return not same or before is None or before.observed_generation != generation
 
     def clear_pending(self, uid: str) -> None:
-        """Nothing waits any more."""
+        """Remove the pending condition of a pod."""
         pod = self._pods.get(uid)
-        if pod is not None:
+        if pod is not None and pod.pending is not None:
             pod.pending = None
+            self._record_pending()
 
     def set_in_progress(
         self, uid: str, reason: str, message: str, generation: int, now: int
@@ -99,6 +108,8 @@ class ResizeConditions:
                 since = before.transition_ns
         after = ResizeCondition(IN_PROGRESS, reason, message, generation, since, now)
         pod.in_progress = after
+        if before is None:
+            self._record_in_progress()
         return before is None or attrs.evolve(before, probe_ns=now) != after
 
     def clear_in_progress(self, uid: str) -> ResizeCondition | None:
@@ -107,11 +118,15 @@ class ResizeConditions:
         if pod is None:
             return None
         before, pod.in_progress = pod.in_progress, None
+        if before is not None:
+            self._record_in_progress()
         return before
 
     def forget(self, uid: str) -> None:
-        """The pod is gone or over."""
-        self._pods.pop(uid, None)
+        """Remove the conditions of a pod that is gone or finished."""
+        if self._pods.pop(uid, None) is not None:
+            self._record_pending()
+            self._record_in_progress()
 
     def load(self, uid: str, conditions: tuple[PodCondition, ...]) -> None:
         """Take over the conditions of the API object, at the first sight of a pod after a restart."""
@@ -130,3 +145,19 @@ class ResizeConditions:
                 pod.pending = found
             else:
                 pod.in_progress = found
+        if uid in self._pods:
+            self._record_pending()
+            self._record_in_progress()
+
+    def _record_pending(self) -> None:
+        counts = dict.fromkeys((DEFERRED, INFEASIBLE), 0)
+        for pod in self._pods.values():
+            if pod.pending is not None:
+                reason = pod.pending.reason
+                counts[reason] = counts.get(reason, 0) + 1
+        for reason, count in counts.items():
+            self._metrics.set("pod_pending_resizes", count, reason=reason.lower())
+
+    def _record_in_progress(self) -> None:
+        count = sum(pod.in_progress is not None for pod in self._pods.values())
+        self._metrics.set("pod_in_progress_resizes", count)

@@ -14,7 +14,6 @@ from controlplane.api.pod_resources import CPU, GUARANTEED, MEMORY, pod_qos, pod
 from controlplane.kubelet.allocation import events
 from controlplane.kubelet.allocation.conditions import (
     DEFERRED,
-    INFEASIBLE,
     ResizeConditions,
 )
 from controlplane.kubelet.allocation.events import ResizeEvent
@@ -269,19 +268,6 @@ class AllocationManager:
                 events.pending(pod, verdict.reason, verdict.message, generation, self.features)
             )
         return False
-
-    def gauges(self) -> None:
-        """Bring the gauges of waiting and running resizes up to date."""
-        counts = {DEFERRED: 0, INFEASIBLE: 0}
-        running = 0
-        for pod in self._active_pods():
-            waiting = self.conditions.pending(pod.uid)
-            if waiting is not None:
-                counts[waiting.reason] += 1
-            running += self.conditions.in_progress(pod.uid) is not None
-        for reason, count in counts.items():
-            self.metrics.set("pod_pending_resizes", count, reason=reason.lower())
-        self.metrics.set("pod_in_progress_resizes", running)
 
 
 def requested_changes(old: PodResources, new: PodResources) -> list[tuple[str, str, str]]:

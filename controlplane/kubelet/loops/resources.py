@@ -93,7 +93,7 @@ class NodeResources:
                 fixes=_manager_fixes(shared.fixes),
             )
         self.eviction = EvictionManager(settings.eviction)
-        conditions = ResizeConditions(shared.fixes.fixed(GENERATION_KEPT))
+        conditions = ResizeConditions(shared.fixes.fixed(GENERATION_KEPT), self.metrics)
         feasibility = Feasibility(
             settings.features, self.metrics, settings.policies.cpu, settings.policies.memory
         )
