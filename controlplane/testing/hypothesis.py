@@ -77,18 +77,21 @@ def node_sizes() -> st.SearchStrategy[tuple[str, str]]:
 
 
 def pods(names: Sequence[str] = ("a", "b", "c")) -> st.SearchStrategy[Tree]:
-    """Pods by one of a few names, so that they are recreated; of some size and priority."""
+    """Pods with one of a few names, so that they are recreated; of some size and priority.
+
+    A high priority comes from a class that every cluster has.
+    """
     return st.builds(
-        lambda name, cpu, priority: pod(name, cpu, **({"priority": priority} if priority else {})),
+        lambda name, cpu, rank: pod(name, cpu, **({"priorityClassName": rank} if rank else {})),
         st.sampled_from(list(names)),
         st.sampled_from(CPUS),
-        st.just(0),
+        st.sampled_from(("", "system-cluster-critical")),
     )
 
 
 @frozen
 class Operation:
-    """One thing that a user does: `verb` is create, delete, touch or wait."""
+    """One action of a user: `verb` is create, delete, touch or wait."""
 
     verb: str
     tree: Tree | None = None
@@ -96,7 +99,7 @@ class Operation:
     seconds: float = 0
 
     async def perform(self, user: User) -> None:
-        """Do it; what the server refuses is shrugged off."""
+        """Send the request; a refusal is ignored."""
         if self.verb == "create":
             assert self.tree is not None
             await user.attempt(user.create(self.tree))
@@ -124,7 +127,7 @@ def operations(
 
 
 def workload(todo: Sequence[Operation]) -> Callable[[User], Coroutine[Any, Any, None]]:
-    """A scenario's workload that does these things."""
+    """Return a scenario's workload that performs these operations in order."""
 
     async def user_does(user: User) -> None:
         for operation in todo:
