@@ -84,30 +84,30 @@ PROVIDER = "machine-provider"
 
 @frozen
 class ClusterConfig:
-    """The configuration of a cluster.
+    """The configuration of a cluster: its components, their releases and their settings.
 
-    `nodes` are node trees, one kubelet each. A component that is switched off is simply not there:
-    races often need less than a whole cluster. `queueing_hints` is the scheduler's feature gate of
-    that name; without it and `scheduler_features` gates are as `release` had them.
-
-    `apiservers` is their number. One has the store to itself and hears of every write in a later
-    step; several share it (`replica` sets what they may do, `apiserver.replica_actor`), and so does
-    one when `replica` is given. A process is connected to one server at a time, which is a choice
-    unless `connected` names the server for the process. `client` is the client library of all
-    of them; without it the plain one, with the queue that `release` had. Of several `schedulers`
-    or `controller_managers` one leads, elected over a Lease.
-        `storage` are emulated CSI drivers with their sidecars (`controllers.loops.storage`).
-        `own_controllers` are a user's, each a process of its own (`examples/operator.py`).
-    `enabled_controllers` are named as `--controllers` does ("*", "job", "-cronjob-controller").
-    With `service_accounts` pods run as accounts that exist, where the controllers run that make them.
-        `token_key` signs tokens of service accounts, where that of all emulated worlds will not do.
-        `apiserver_memory` limits what answers under way may hold of an API server's memory.
-    `webhook_services` says where services of webhooks are outside of the world, if it is served.
-    `controller_client_rate` limits the requests of each controller of the controller manager: so many a
-    second, after a burst. Upstream's are 20 and 30 (--kube-api-qps, --kube-api-burst); without a limit
-    requests take no time, and what takes minutes upstream is done at once.
-    With `joining_nodes` each Node that a client creates gets a kubelet, too; `equip` gives such nodes their
-    machine and settings, as `nodes` and `kubelet_settings` have theirs.
+    nodes: node trees, one kubelet each.
+    gates: the fixes of upstream bugs that the components have.
+    release: the Kubernetes release, which sets the defaults of feature gates.
+    queueing_hints: the scheduler's feature gate SchedulerQueueingHints; None means the release's default.
+    kubelets, controllers: False leaves a component out; races often need less than a whole cluster.
+    enabled_controllers: as in `--controllers` ("*", "job", "-cronjob-controller").
+    own_controllers: a user's controllers, each a process of its own (`examples/operator.py`).
+    storage: emulated CSI drivers with their sidecars (`controllers.loops.storage`).
+    apiservers: the number of API servers. One alone holds the store, and hears of every write in a later step;
+        several share the store with the settings of `replica` (`apiserver.replica_actor`), and so does one if
+        `replica` is given.
+    connected: the API server of a process by the process's name; otherwise the server is a choice.
+    client: the client library of all processes; by default that of `release`.
+    schedulers, controller_managers: of several one leads, elected over a Lease.
+    service_accounts: pods run as service accounts, which the enabled controllers create.
+    token_key: signs service-account tokens, in place of the key of all emulated clusters.
+    apiserver_memory: the memory that running requests of an API server may hold.
+    webhook_services: addresses of webhook services outside of a served cluster.
+    controller_client_rate: the rate limit of each controller (requests per second, burst). Upstream's is 20 and
+        30 (--kube-api-qps, --kube-api-burst); without a limit requests take no time.
+    joining_nodes: True starts a kubelet for each Node that a client creates; `equip` gives its machine and
+        settings, as `nodes` and `kubelet_settings` do for the others.
     """
 
     nodes: Sequence[Tree] = ()

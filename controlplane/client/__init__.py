@@ -1,5 +1,5 @@
 """The components' view of the API server: clientset, reflector, informer, work queue.
 
-Loops stand in `clientset` (calls) and `informer` (reflector, processor, listeners); the rest
-decides without a runtime.
+The tasks are in `loops`: `clientset` (requests), `reflector` and `informer`; the other modules decide
+without a runtime.
 """
