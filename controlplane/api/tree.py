@@ -18,11 +18,3 @@ EMPTY_MAP: Final[dict[str, Any]] = {}
 def metadata_of(tree: Tree) -> Tree:
     """The metadata object of a tree, empty when absent or null."""
     return tree.get("metadata") or EMPTY_MAP
-
-
-def object_key(tree: Tree) -> str:
-    """`namespace/name`, or `name` for objects outside namespaces."""
-    meta = metadata_of(tree)
-    namespace = meta.get("namespace")
-    name: str = meta.get("name") or ""
-    return f"{namespace}/{name}" if namespace else name

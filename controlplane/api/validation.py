@@ -84,11 +84,6 @@ def _key_errors(key: str, what: str) -> tuple[str, ...]:
     return tuple(errors)
 
 
-def qualified_name_errors(name: str) -> tuple[str, ...]:
-    """Return the errors of a qualified name such as an annotation key or a resource name."""
-    return label_key_errors(name, "a qualified name")
-
-
 @remembered(16384)
 def label_value_errors(value: str) -> tuple[str, ...]:
     """Return the errors of a label value; empty when it is valid."""

@@ -235,11 +235,6 @@ class WatchCache:
         """Watches may start at this revision or later."""
         return self._oldest
 
-    @property
-    def watcher_count(self) -> int:
-        """The number of open watches."""
-        return sum(len(group) for group in self._watchers.values())
-
     def lag(self) -> int:
         """Return the number of the store's revisions (of any resource) that the cache has not seen."""
         return self.keyspace.store.revision - self.revision

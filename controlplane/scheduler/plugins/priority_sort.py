@@ -11,13 +11,7 @@ from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.interface import QueueSortPlugin
 
 if TYPE_CHECKING:
-    from controlplane.api.pod import Pod
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
-
-
-def pod_priority(pod: Pod) -> int:
-    """The pod's priority, 0 when it has none."""
-    return pod.spec.priority or 0
 
 
 class PrioritySort(QueueSortPlugin):

@@ -203,10 +203,6 @@ class PriorityQueue:
         """UIDs popped and not done, in the order in which they were popped."""
         return list(self.active_q.in_flight)
 
-    def is_in_flight(self, uid: str) -> bool:
-        """Return whether the pod was popped and is not done."""
-        return uid in self.active_q.in_flight
-
     def next_backoff_release(self) -> int | None:
         """Earliest time at which `flush_backoff` would move a pod; None without backoff."""
         return self.backoff_q.next_release()

@@ -135,11 +135,6 @@ def with_finalizers(tree: Tree, finalizers: list[str]) -> Tree:
     return {**tree, "metadata": metadata}
 
 
-def with_annotations(tree: Tree, annotations: dict[str, str]) -> Tree:
-    """The object with these annotations."""
-    return {**tree, "metadata": {**tree["metadata"], "annotations": annotations}}
-
-
 def with_status(tree: Tree, status: Tree) -> Tree:
     """The object with this status."""
     return {**tree, "status": status}
