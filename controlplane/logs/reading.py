@@ -15,12 +15,13 @@ import weakref
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
 
 import msgspec
 
 from controlplane.errors import UsageError
-from controlplane.logs.vocabulary import LEVEL_OF, VERSION
+from controlplane.logs.checking import LARGEST, check_data
+from controlplane.logs.vocabulary import LEVEL_OF, LEVELS, VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,23 +35,31 @@ _CHUNK = 1 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=LARGEST / 1e9)]
+if TYPE_CHECKING:
+    _Level = str
+else:  # one that is made from a table is no type for a checker
+    _Level = Literal["", *LEVELS]
+
+
 class Line(msgspec.Struct, gc=False, frozen=True):
     """One event. `t` is virtual seconds, `obj` kind/namespace/name or kind/name; "" and None where it says nothing.
 
     A step has no `level`: its `event` is the point from which the task ran on.
     """
 
-    step: int
-    t: float
+    step: _Count
+    t: _Seconds
     actor: str
     task: str
     event: str
     run: str = ""
-    level: str = ""
+    level: _Level = ""
     obj: str = ""
     uid: str = ""
-    rv: int | None = None
-    cause: tuple[int, ...] = ()
+    rv: _Count | None = None
+    cause: tuple[_Count, ...] = ()
     data: dict[str, Any] = {}
 
     @property
@@ -59,8 +68,16 @@ class Line(msgspec.Struct, gc=False, frozen=True):
         return not self.level
 
 
-decode = msgspec.json.Decoder(Line).decode
-"""A line of log.jsonl."""
+DAMAGED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What `decode` raises for text that is no event: malformed, of other types, or not UTF-8."""
+_decode = msgspec.json.Decoder(Line).decode
+
+
+def decode(text: bytes) -> Line:
+    """Decode a line of log.jsonl; its data are as the vocabulary has them. Raises one of `DAMAGED`."""
+    line = _decode(text)
+    check_data(line.event, line.data)
+    return line
 
 
 def _levelled(text: bytes) -> Line:
@@ -68,6 +85,15 @@ def _levelled(text: bytes) -> Line:
     line = decode(text)
     level = LEVEL_OF.get(line.event, "")
     return msgspec.structs.replace(line, level=level) if level else line
+
+
+def _damaged_header(text: bytes) -> Line | None:
+    """The first line of a log, though its data are not as the vocabulary has them; None if it is no such line."""
+    try:
+        line = _decode(text)
+    except DAMAGED:
+        return None
+    return line if line.event == "log" else None
 
 
 class Events(Protocol):
@@ -111,13 +137,16 @@ class RunLog:
         first = self._bytes[: self._bytes.find(b"\n") + 1 or None]
         self._read: Callable[[bytes], Line] = decode
         line = self._line(first)
-        if len(self._bytes) and line is None:
+        header = line or _damaged_header(first)
+        if len(self._bytes) and header is None:
             raise UsageError(f"{path}, line 1: expected an event of a log (a JSON object)")
-        if line is not None and line.event != "log":
+        if header is not None and header.event != "log":
             self._read = _levelled
-        elif line is not None and line.data.get("vocabulary", VERSION) not in range(VERSION + 1):
+        elif header is not None and (
+            line is None or header.data.get("vocabulary", VERSION) not in range(VERSION + 1)
+        ):
             self.damage.append(
-                f"{self.name}: written by a newer version ({line.data.get('package', '?')}):"
+                f"{self.name}: written by a newer version ({header.data.get('package', '?')}):"
                 " what it says may be misunderstood"
             )
 
@@ -188,7 +217,7 @@ class RunLog:
     def _line(self, text: bytes) -> Line | None:
         try:
             return self._read(text)
-        except (msgspec.DecodeError, RecursionError):
+        except DAMAGED:
             return None
 
     # ------------------------------------------------------------------ reading
@@ -204,7 +233,7 @@ class RunLog:
             number += 1
             try:
                 line = read(data[start:end])
-            except (msgspec.DecodeError, RecursionError):
+            except DAMAGED:
                 bad += 1
                 first_bad = first_bad or number
                 if end == size and data[size - 1 : size] != b"\n":
@@ -224,7 +253,7 @@ class RunLog:
 
     def mentioning(self, text: str) -> Iterator[Line]:
         """The events that have a text somewhere."""
-        data, wanted = self._bytes, text.encode()
+        data, wanted = self._bytes, text.encode("utf-8", "surrogateescape")
         at = data.find(wanted)
         while at >= 0:
             start = data.rfind(b"\n", 0, at) + 1
@@ -236,7 +265,7 @@ class RunLog:
 
     def between(self, first: int, last: int, text: str = "") -> Iterator[Line]:
         """The events of these steps, both included; only those that have a text somewhere."""
-        data, size, wanted = self._bytes, len(self._bytes), text.encode()
+        data, size, wanted = self._bytes, len(self._bytes), text.encode("utf-8", "surrogateescape")
         start = self._offset(first)
         while start < size:
             end = data.find(b"\n", start) + 1 or size
@@ -316,7 +345,7 @@ def follow(path: Path, wait: Callable[[], bool], text: str = "") -> Iterator[Lin
     """Events as they are written, those that have a text somewhere; `wait` is called when there is nothing
     new, and ends it by answering False. Raises UsageError for a log that is packed.
     """
-    rest, wanted = b"", text.encode()
+    rest, wanted = b"", text.encode("utf-8", "surrogateescape")
     with path.open("rb") as file:
         if file.read(4).startswith((_GZIP, _ZSTD)):
             raise UsageError(f"{path}: a packed log does not grow: read it without --follow")
@@ -333,5 +362,5 @@ def follow(path: Path, wait: Callable[[], bool], text: str = "") -> Iterator[Lin
                     continue
                 try:
                     yield decode(each)
-                except (msgspec.DecodeError, RecursionError):
+                except DAMAGED:
                     continue

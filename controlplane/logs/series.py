@@ -17,6 +17,7 @@ import msgspec
 from attrs import Factory, define
 
 from controlplane.errors import UsageError
+from controlplane.logs.reading import DAMAGED
 
 __all__ = ["NAME", "Number", "Series", "beside", "read", "schema", "sparkline"]
 
@@ -89,7 +90,7 @@ def _lines(path: Path) -> Iterator[Number]:
             for number, line in enumerate(file, 1):
                 try:
                     yield decode(line)
-                except msgspec.DecodeError as error:
+                except DAMAGED as error:
                     raise UsageError(f"{path}, line {number}: {error}") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error

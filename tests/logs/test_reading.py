@@ -78,8 +78,8 @@ def test_damaged_lines_are_left_out_and_counted(tmp_path):
 
 
 def test_logs_of_before_levels_get_those_of_the_vocabulary(tmp_path):
-    old = text_of([1], header=False).replace(b'"e0"', b'"scheduler.failed"')
-    assert [line.level for line in log_of(tmp_path, old)] == ["info"]
+    old = text_of([1], header=False).replace(b'"e0"', b'"scheduler.popped"')
+    assert [line.level for line in log_of(tmp_path, old)] == ["trace"]
 
 
 def test_a_log_of_a_newer_version_is_read_with_a_warning(tmp_path):
@@ -97,7 +97,8 @@ def test_of_a_short_packed_log_that_ends_early_the_beginning_is_read(tmp_path):
 
 
 def test_the_verdict_is_last_though_what_its_step_read_stands_behind_it(tmp_path):
-    lines = text_of([1, 2, 2, 2]).replace(b'"e1"', b'"verdict"')
+    verdict = b'"verdict", "data": {"verdict": "until", "reason": "enough"}'
+    lines = text_of([1, 2, 2, 2]).replace(b'"e1"', verdict)
     assert log_of(tmp_path, lines).last().event == "verdict"
     assert log_of(tmp_path, lines + text_of([3], header=False)).last().step == 3
 
@@ -127,3 +128,44 @@ def test_a_log_is_followed_as_it_grows(tmp_path):
         return len(waits) < 2
 
     assert [line.step for line in follow(path, wait)] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        pytest.param(b'"actor": "\xff"', id="no-utf-8"),
+        pytest.param(b'"actor": "\\ud800"', id="lone-surrogate"),
+        pytest.param(b'"step": -1', id="negative-step"),
+        pytest.param(b'"step": 1' + b"0" * 30, id="huge-step"),
+        pytest.param(b'"t": 1e300', id="huge-time"),
+        pytest.param(b'"cause": [-1]', id="negative-cause"),
+        pytest.param(b'"level": "loud"', id="unknown-level"),
+        pytest.param(b'"event": "verdict", "data": {"verdict": 1, "reason": ""}', id="data-type"),
+        pytest.param(b'"event": "verdict", "data": {"verdict": ""}', id="data-missing"),
+        pytest.param(
+            b'"event": "apiserver.write", "data": {"verb": "create pods", "code": "201"}',
+            id="count-as-text",
+        ),
+        pytest.param(
+            b'"event": "scheduler.failed", "data": {"reason": "", "message": "", "outcome": "",'
+            b' "attempt": 1, "refused": [{"plugin": "p", "message": "", "count": 1, "nodes": 1}]}',
+            id="nested-type",
+        ),
+    ],
+)
+def test_a_line_that_no_run_writes_is_left_out_and_counted(tmp_path, damaged):
+    whole = text_of([1, 2, 3])
+    lines = whole.splitlines(keepends=True)
+    lines.insert(2, lines[1][:-2] + b", " + damaged + b"}\n")
+    log = log_of(tmp_path, b"".join(lines))
+    assert [line.step for line in log] == [0, 1, 2, 3]
+    assert log.damage == [f"{log.name}: 1 line is no event, first line 3; the rest was read"]
+    assert [line.step for line in log.between(1, 3)] == [1, 2, 3]
+    assert [line.step for line in log.mentioning("Pod/d/p")] == [1, 2, 3]
+    assert [line.step for line in follow(log.path, lambda: False)] == [0, 1, 2, 3]
+
+
+def test_data_that_the_vocabulary_does_not_know_are_allowed(tmp_path):
+    verdict = b'"verdict", "data": {"verdict": "until", "reason": "", "mood": [1]}'
+    (line,) = log_of(tmp_path, text_of([1], header=False).replace(b'"e0"', verdict))
+    assert line.data["mood"] == [1]
