@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from controlplane.apiserver.kinds.custom.cel.conversions import type_name
+from controlplane.apiserver.kinds.custom.cel.conversions import GO_TYPES, to_string, type_name
+from controlplane.apiserver.kinds.custom.cel.maps import ABSENT, find
 from controlplane.apiserver.kinds.custom.cel.metering import METER
 from controlplane.apiserver.kinds.custom.cel.tree import CelError
 from controlplane.apiserver.kinds.custom.cel.values import Optional
@@ -22,7 +23,7 @@ __all__ = ["Attribute", "Condition", "Eval", "Qualifier", "Scope"]
 Scope = dict[str, Any]
 Eval = Callable[[Scope], Any]
 """Computes a part. A failure is a value too: a CelError that is not raised."""
-_ABSENT: Final = object()
+_IN_GO: Final = {"Address": "IP", "Network": "CIDR", "Url": "URL"}
 
 
 @define(eq=False)
@@ -43,7 +44,7 @@ class Qualifier:
     test: bool = False
 
     def apply(self, scope: Scope, where: Any, *, optional: bool) -> Any:
-        """The value in another one; `_ABSENT` where an optional one is missing."""
+        """The value in another one; `ABSENT` where an optional one is missing."""
         key = self.key
         shown = self.shown
         if self.computed:
@@ -52,20 +53,24 @@ class Qualifier:
             found = key
         else:
             found = _found(where, key, shown, absent_fails=not (optional or self.test))
-        if not optional or (found is not _ABSENT and not isinstance(found, CelError)):
+        if not optional or (found is not ABSENT and not isinstance(found, CelError)):
             scope[METER].spend(1)
         if self.test and not isinstance(found, CelError):
-            return _ABSENT if optional and found is _ABSENT else found is not _ABSENT
+            return ABSENT if optional and found is ABSENT else found is not ABSENT
         return found
 
 
 def _found(where: Any, key: Any, shown: Any, *, absent_fails: bool) -> Any:
+    if not isinstance(key, str | int | float):
+        name = type_name(key)
+        kind = GO_TYPES.get(name) or f"cel.{_IN_GO.get(name, name)}"
+        return CelError(f"invalid qualifier type: {kind}")
     if isinstance(where, dict):
-        try:
-            found = where[key]
-        except (KeyError, TypeError):
-            return CelError(f"no such key: {shown}") if absent_fails else _ABSENT
-        return found
+        found = find(where, key)
+        if found is not ABSENT or not absent_fails:
+            return found
+        told = to_string(key) if isinstance(key, bool | float) else shown
+        return CelError(f"no such key: {told}")
     if isinstance(where, list):
         if isinstance(key, float):
             if not key.is_integer():
@@ -75,8 +80,8 @@ def _found(where: Any, key: Any, shown: Any, *, absent_fails: bool) -> Any:
             return CelError(f"unsupported index type '{type_name(key)}' in list")
         if 0 <= key < len(where):
             return where[key]
-        return CelError(f"index out of bounds: {key}") if absent_fails else _ABSENT
-    return CelError(f"no such key: {shown}") if absent_fails else _ABSENT
+        return CelError(f"index out of bounds: {key}") if absent_fails else ABSENT
+    return CelError(f"no such key: {shown}") if absent_fails else ABSENT
 
 
 @define(eq=False)
@@ -110,7 +115,7 @@ class Attribute:
         for qualifier in self.qualifiers:
             optional = optional or qualifier.optional
             value = qualifier.apply(scope, value, optional=optional)
-            if value is _ABSENT:
+            if value is ABSENT:
                 return Optional()
             if isinstance(value, CelError):
                 return value

@@ -11,6 +11,7 @@ from typing import Any, Final
 from controlplane.api.quantity import Quantity
 from controlplane.apiserver.kinds.custom.cel.conversions import type_name
 from controlplane.apiserver.kinds.custom.cel.library import NamedFormat
+from controlplane.apiserver.kinds.custom.cel.maps import items_of
 from controlplane.apiserver.kinds.custom.cel.network import Address, Network, Url
 from controlplane.apiserver.kinds.custom.cel.operators import OVERLOAD, failed
 from controlplane.apiserver.kinds.custom.cel.semver import Semver
@@ -65,5 +66,5 @@ def _fits(wanted: Type, value: Any) -> bool:
         return not value or _fits(wanted.params[0], value[0])
     if isinstance(value, dict) and wanted.params:
         return all(_fits(wanted.params[0], k) and _fits(wanted.params[1], v)
-                   for k, v in list(value.items())[:1])  # fmt: skip
+                   for k, v in list(items_of(value))[:1])  # fmt: skip
     return True

@@ -24,6 +24,7 @@ from controlplane.apiserver.kinds.custom.cel.conversions import GO_TYPES, type_n
 from controlplane.apiserver.kinds.custom.cel.dispatch import guarded
 from controlplane.apiserver.kinds.custom.cel.library import FUNCTIONS, METHODS, pattern_of
 from controlplane.apiserver.kinds.custom.cel.macros import RESULT, UNUSED
+from controlplane.apiserver.kinds.custom.cel.maps import Entries, items_of, key_of, keys_of
 from controlplane.apiserver.kinds.custom.cel.metering import METER, Cancelled, Meter, meter_of
 from controlplane.apiserver.kinds.custom.cel.operators import OPERATORS, OVERLOAD, compare
 from controlplane.apiserver.kinds.custom.cel.structs import Struct
@@ -255,22 +256,24 @@ class _Planner:
         maybe = expr.maybe
 
         def run(scope: Scope) -> Any:
-            found: dict[Any, Any] = {}
+            found = Entries()
             for index, (key_run, value_run) in enumerate(pairs):
                 key = key_run(scope)
                 if isinstance(key, CelError):
                     return key
                 value = value_run(scope)
-                if index in maybe and isinstance(value, Optional):
-                    if not value.present:
-                        continue
-                    value = value.value
                 if isinstance(value, CelError):
                     return value
                 try:
-                    found[key] = value
-                except TypeError:
-                    return CelError("unsupported key type")
+                    hashed = key_of(key)
+                except CelError as error:
+                    return error
+                if index in maybe and isinstance(value, Optional):
+                    if not value.present:
+                        found.pop(hashed, None)
+                        continue
+                    value = value.value
+                found[hashed] = value
             return found
 
         return _constructed(run, runs, MAP)
@@ -335,7 +338,7 @@ def _own(value: Any) -> Any:
     """A list or map to which a fold may add."""
     if isinstance(value, list):
         return list(value)
-    return dict(value) if isinstance(value, dict) else value
+    return Entries(value) if isinstance(value, dict) else value
 
 
 def _appends(expr: Expr) -> bool:
@@ -348,7 +351,7 @@ def _appends(expr: Expr) -> bool:
 def _turns(container: Any, count: int) -> Any:
     """The values of a fold's variables, a tuple for each turn."""
     if isinstance(container, dict):
-        return list(container.items()) if count == 2 else [(key,) for key in container]
+        return list(items_of(container) if count == 2 else ((key,) for key in keys_of(container)))
     if isinstance(container, list):
         return enumerate(container) if count == 2 else ((item,) for item in container)
     kind = GO_TYPES.get(type_name(container), "types.Int")

@@ -13,6 +13,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from controlplane.apiserver.kinds.custom.cel.conversions import to_string, type_name
+from controlplane.apiserver.kinds.custom.cel.maps import items_of
 from controlplane.apiserver.kinds.custom.cel.operators import failed
 from controlplane.apiserver.kinds.custom.cel.tree import CelError
 from controlplane.apiserver.schema.field_errors import go_quote
@@ -177,9 +178,17 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_written, value))}]"
     if isinstance(value, dict):
-        pairs = sorted((_written(key), _written(item)) for key, item in value.items())
+        pairs = sorted((_written_key(key), _written(item)) for key, item in items_of(value))
         return f"{{{', '.join(f'{key}:{item}' for key, item in pairs)}}}"
     return to_string(value)
+
+
+def _written_key(value: Any) -> str:
+    """A key of a map as it would be written down. CelError for one of a type that has no such form."""
+    if not isinstance(value, str | int):
+        name = type_name(value)
+        raise failed(f"error during formatting: no formatting function for map key of type {name}")
+    return _written(value)
 
 
 def _written(value: Any) -> str:

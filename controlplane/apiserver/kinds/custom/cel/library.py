@@ -28,6 +28,7 @@ from controlplane.apiserver.kinds.custom.cel.conversions import (
 )
 from controlplane.apiserver.kinds.custom.cel.formatting import formatted
 from controlplane.apiserver.kinds.custom.cel.macros import MAP_INSERT, SORT_BY
+from controlplane.apiserver.kinds.custom.cel.maps import ABSENT, find, items_of, key_of
 from controlplane.apiserver.kinds.custom.cel.network import (
     CIDR_METHODS,
     Url,
@@ -296,10 +297,10 @@ def _value(optional: Optional) -> Any:
 
 def _inserted(items: dict[Any, Any], *given: Any) -> dict[Any, Any]:
     """A map with a key and its value, or all of another map, besides what it has: it is changed."""
-    for key, value in [given] if len(given) == 2 else given[0].items():
-        if key in items:
+    for key, value in [given] if len(given) == 2 else items_of(given[0]):
+        if find(items, key) is not ABSENT:
             raise failed(f"insert failed: key {to_string(key)} already exists")
-        items[key] = value
+        items[key_of(key)] = value
     return items
 
 

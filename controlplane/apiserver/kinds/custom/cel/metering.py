@@ -18,6 +18,7 @@ from controlplane.apiserver.kinds.custom.cel.amounts import LIST, REGEX, STRUCT,
 from controlplane.apiserver.kinds.custom.cel.call_costs import CHECK_COST
 from controlplane.apiserver.kinds.custom.cel.conversions import GO_TYPES, type_name
 from controlplane.apiserver.kinds.custom.cel.library import NamedFormat
+from controlplane.apiserver.kinds.custom.cel.maps import items_of
 from controlplane.apiserver.kinds.custom.cel.network import Address, Network, Url
 from controlplane.apiserver.kinds.custom.cel.semver import Semver
 from controlplane.apiserver.kinds.custom.cel.structs import Struct
@@ -100,7 +101,7 @@ def _traversal(value: Any) -> int:
     if isinstance(value, list):
         return sum(map(_traversal, value))
     if isinstance(value, dict) and not isinstance(value, Struct):
-        return sum(_traversal(key) + _traversal(item) for key, item in value.items())
+        return sum(_traversal(key) + _traversal(item) for key, item in items_of(value))
     return 1
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from controlplane.apiserver.kinds.custom.cel.maps import ABSENT, find, items_of
 from controlplane.apiserver.kinds.custom.cel.tree import CelError, Unsigned
 from controlplane.apiserver.kinds.custom.cel.values import Keyed, Optional, Unordered
 
@@ -39,7 +40,10 @@ def equal(a: Any, b: Any) -> bool:
             return all(contained(item, b) for item in a)
         return all(map(equal, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(equal(value, b[key]) for key, value in a.items())
+        return len(a) == len(b) and all(
+            (other := find(b, key)) is not ABSENT and equal(value, other)
+            for key, value in items_of(a)
+        )
     if isinstance(a, Optional) and isinstance(b, Optional):
         return a.present is b.present and (not a.present or equal(a.value, b.value))
     return bool(a == b)
@@ -57,7 +61,7 @@ def compare(sign: str, a: Any, b: Any) -> bool:
     if sign == "!=":
         return not equal(a, b)
     if sign == "in":
-        return a in b if isinstance(b, dict) else contained(a, b)
+        return find(b, a) is not ABSENT if isinstance(b, dict) else contained(a, b)
     if not ((is_number(a) and is_number(b)) or type(a) is type(b)):
         raise failed(OVERLOAD)
     try:

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from controlplane.apiserver.kinds.custom.cel.conversions import to_string
+from controlplane.apiserver.kinds.custom.cel.maps import items_of
 from controlplane.apiserver.kinds.custom.cel.tree import CelError
 from controlplane.apiserver.kinds.custom.cel.types import DYN, STRING, Type
 from controlplane.apiserver.kinds.custom.cel.values import Optional
@@ -77,7 +79,7 @@ def check_names(value: Any, name: str) -> None:
 def json_of(value: Any) -> Any:
     """A value as JSON has it. CelError."""
     if isinstance(value, dict):
-        return {str(key): json_of(part) for key, part in value.items()}
+        return {to_string(key): json_of(part) for key, part in items_of(value)}
     if isinstance(value, list):
         return [json_of(part) for part in value]
     if value is None or isinstance(value, bool | str):
