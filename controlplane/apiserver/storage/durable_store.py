@@ -8,7 +8,8 @@ are stored until they are read.
 Every row has a checksum of all of it; rows above the compacted revision have no gaps, and of those below
 it their number and the sum of their checksums are kept, so that none can be missing either. What SQLite
 keeps beside them is compared (the tables' definitions), checked by itself (its pages), or in its log
-(`storage.wal`).
+(`storage.wal`). A file that is older than what was acknowledged, whose log was cut short or deleted, say, is
+refused (`storage.acknowledged`).
 
 By default every write is a transaction of its own. A `grouped` store leaves the transaction open
 until `commit`: every part that sends data out of the process (an answer, a watch event) commits before.
@@ -34,6 +35,7 @@ from typing import Final
 from controlplane.api.object import Object
 from controlplane.api.stored import Stored
 from controlplane.apiserver.storage import old_format, wal
+from controlplane.apiserver.storage.acknowledged import SUFFIX, Record, recorded
 from controlplane.apiserver.storage.store import (
     Entry,
     Event,
@@ -141,6 +143,9 @@ class DurableStore(Store):
         self._size = 0
         """The size of the current write."""
         self._remembered = 0
+        self._inserted = revision
+        """The last revision that was written to the file's transaction."""
+        self._record: Record | None = None
 
     @classmethod
     def open(
@@ -156,9 +161,10 @@ class DurableStore(Store):
         """Open or make the file. `revision` is where a new one starts, `vfs` names a file layer of SQLite's.
 
         Raises UsageError when the file cannot be used: no place for it, in use by another process,
-        not ours, or damaged.
+        not ours, damaged, or older than what was acknowledged.
         """
         path = Path(path)
+        acknowledged = recorded(path) if path.exists() else 0
         _keep_private(path)
         try:
             name = f"{path.absolute().as_uri()}?vfs={vfs}" if vfs else path
@@ -177,6 +183,8 @@ class DurableStore(Store):
             store.compacted = facts["compacted"]
             store._kept = facts["kept"], facts["kept_sum"]
             store._load(facts["start"])
+            if store.revision < acknowledged:
+                raise _older(path, store.revision, acknowledged)
             store.incarnation = facts["incarnation"] + 1
             base.execute(_FACT, _fact("incarnation", store.incarnation))
         except (sqlite3.Error, ValueError, TypeError) as error:
@@ -186,6 +194,8 @@ class DurableStore(Store):
             base.close()
             raise
         store._grouped = grouped
+        store._inserted = store.revision
+        store._record = Record(path, store.revision)
         return store
 
     def close(self) -> None:
@@ -194,6 +204,8 @@ class DurableStore(Store):
             self.commit()
             self._failed = "it is closed"
         self._base.close()
+        if self._record is not None:
+            self._record.close()
 
     # -- reading the file back -------------------------------------------------------------------
 
@@ -386,12 +398,15 @@ class DurableStore(Store):
             deadline = lease[3]
         row = (revision, prefix, key, created, version, previous, deadline)
         self._run(_APPEND, (*row, _checksum(row, value), value))
+        self._inserted = revision
 
     def commit(self) -> None:
         """Make everything written so far durable; what depends on it may then leave the process."""
         self._waiting = 0
         if self._base.in_transaction:
             self._run("COMMIT")
+        if self._record is not None:
+            self._record.write(self._inserted)
 
     def _begin(self) -> None:
         if not self._base.in_transaction:
@@ -412,9 +427,14 @@ class DurableStore(Store):
             yield
             self.commit()
         except BaseException:
-            with suppress(sqlite3.Error):
-                self._base.rollback()
+            self._roll_back()
             raise
+
+    def _roll_back(self) -> None:
+        """Undo what was written since the last commit; memory does not have it yet."""
+        self._inserted = self.revision
+        with suppress(sqlite3.Error):
+            self._base.rollback()
 
     def _sum(self, rows: str, values: tuple[object, ...]) -> tuple[int, int]:
         """Return the number of rows, and the sum of their checksums."""
@@ -434,8 +454,7 @@ class DurableStore(Store):
                 self._failed = str(error)
                 raise StoreFailedError(f"{self.path}: cannot write: {error}") from error
             self._full = True
-            with suppress(sqlite3.Error):
-                self._base.rollback()
+            self._roll_back()
             raise StoreFullError(SPACE_EXCEEDED) from error
         if self._full and not self._base.in_transaction:
             self._full = False
@@ -560,6 +579,13 @@ def _checksum(row: tuple[object, ...], value: bytes | None) -> int:
 
 def _damaged(path: Path, text: str) -> UsageError:
     return UsageError(f"{path}: the store is damaged: {text}")
+
+
+def _older(path: Path, revision: int, acknowledged: int) -> UsageError:
+    return UsageError(
+        f"{path}: the store is at revision {revision}, but {acknowledged} was acknowledged: its write-ahead log was"
+        f" cut short or lost, or the file is an older copy; remove {path}{SUFFIX} to go on from there"
+    )
 
 
 def _unusable(path: Path, error: Exception) -> UsageError:

@@ -10,6 +10,7 @@ import pytest
 from controlplane.api.object import Object
 from controlplane.api.request import Request
 from controlplane.api.stored import Stored
+from controlplane.apiserver.storage.acknowledged import Record, recorded
 from controlplane.apiserver.storage.durable_store import (
     DurableStore,
     StoreFailedError,
@@ -445,7 +446,7 @@ def test_a_row_that_is_gone_is_noticed_wherever_it_was(path):
         refused(path, "damaged")
 
 
-def test_damage_in_the_write_ahead_log_is_noticed_unless_it_is_the_last_commit(path):
+def test_damage_in_the_write_ahead_log_is_noticed_unless_its_last_commit_was_not_acknowledged(path):
     store = DurableStore.open(path)
     log = path.with_name(f"{path.name}-wal")
     for number in range(20):
@@ -468,8 +469,101 @@ def test_damage_in_the_write_ahead_log_is_noticed_unless_it_is_the_last_commit(p
         damaged = bytearray(files[log])
         damaged[at] ^= 1
         log.write_bytes(damaged[: last + 4120])
+        Record(path, 22).close()
+        refused(path, "but 22 was acknowledged")
+        for each, data in files.items():
+            each.write_bytes(data)
+        log.write_bytes(damaged[: last + 4120])
+        Record(path, 21).close()
         with opened(path) as store:  # as if the power had failed amid the last write
             assert store.revision == 21
+
+
+def killed_store(path, writes=20, checkpoint=0):
+    """The files of a store whose process was killed, by their ends; `checkpoint` is when the log began anew."""
+    store = DurableStore.open(path)
+    for number in range(writes):
+        store.keyspace("/pods/").put(f"k{number}", named(f"k{number}", "x" * 3000))
+        if number == checkpoint:
+            store._base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    files = {end: path.with_name(path.name + end).read_bytes() for end in ENDS}
+    whole = everything(store)
+    store.close()
+    return files, whole
+
+
+ENDS = ("", "-wal", "-acknowledged")
+
+
+def put_back(path, files):
+    for end in ENDS:
+        path.with_name(path.name + end).unlink(missing_ok=True)
+    for end, data in files.items():
+        path.with_name(path.name + end).write_bytes(data)
+
+
+@pytest.mark.parametrize("checkpoint", [-1, 0, 10])
+def test_a_log_that_was_cut_short_is_refused(path, checkpoint):
+    files, whole = killed_store(path, checkpoint=checkpoint)
+    size = len(files["-wal"])
+    for cut in (0, 10, 32, size // 3, size // 2, size - 4120, size - 1):
+        put_back(path, {**files, "-wal": files["-wal"][:cut]})
+        refused(path, "but 21 was acknowledged")
+        put_back(path, {**files, "-wal": files["-wal"][:cut]})
+        path.with_name(f"{path.name}-acknowledged").unlink()
+        with opened(path) as store:  # as the message says
+            assert store.revision < 21
+    put_back(path, {end: files[end] for end in ("", "-acknowledged")})
+    refused(path, "but 21 was acknowledged")
+    put_back(path, files)
+    with opened(path) as store:
+        assert everything(store) == whole
+
+
+def test_a_refused_store_opens_when_its_log_is_back(path):
+    files, whole = killed_store(path)
+    put_back(path, {**files, "-wal": files["-wal"][:9000]})
+    refused(path, "write-ahead log was cut short")
+    put_back(path, files)
+    with opened(path) as store:
+        assert everything(store) == whole
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_record_never_runs_ahead_of_the_file(path, grouped):
+    with opened(path, grouped=grouped) as store:
+        pods = store.keyspace("/pods/")
+        for number in range(20):
+            pods.put(f"k{number}", named(f"k{number}"))
+            assert recorded(path) == (1 if grouped else store.revision)
+        store.commit()
+        assert recorded(path) == store.revision == 21
+        with pytest.raises(ZeroDivisionError), store._batch():
+            store._insert(22, "/pods/", "k", named("k"), None)
+            raise ZeroDivisionError
+        store.commit()
+        assert recorded(path) == 21
+
+
+@pytest.mark.parametrize(
+    "record", [None, b"", b"\0" * 54, b"revision 99999999999999999999 checksum 0\n"]
+)
+def test_a_record_that_is_missing_or_damaged_keeps_no_store_closed(path, record):
+    files, whole = killed_store(path)
+    put_back(path, {**files, "-acknowledged": record or b""})
+    if record is None:
+        path.with_name(f"{path.name}-acknowledged").unlink()
+    with opened(path) as store:
+        assert everything(store) == whole
+    assert recorded(path) == 21
+
+
+def test_a_new_store_in_place_of_one_that_was_removed_begins_anew(path):
+    killed_store(path)
+    path.unlink()
+    with opened(path) as store:
+        assert store.revision == 1
+    assert recorded(path) == 1
 
 
 def test_a_file_of_the_format_before_is_brought_up_to_date(path):
