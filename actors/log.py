@@ -85,6 +85,7 @@ class EventLog:
     """Whether anything is taken down; ask before making what an event says."""
 
     __slots__ = (
+        "_checked",
         "_chunks",
         "_count",
         "_differs",
@@ -113,6 +114,8 @@ class EventLog:
         """Whether notes are kept: details for people, which are no part of the trace."""
         self._notes: list[tuple[int, bytes]] = []
         self._chunks: list[bytes] = []
+        self._checked = b""
+        """The bytes for each of the first events, of what is no longer kept."""
         self._hash = hashlib.blake2b(digest_size=16)
         self._count = 0
         self._room = FLUSH_EVENTS
@@ -241,7 +244,8 @@ class EventLog:
     def marks(self) -> Marks:
         """What tells this trace from others; the log must be closed."""
         assert self.closed
-        checks = checks_of(self._chunks) if self.keep_all else b""
+        checks = self._checked + checks_of(self._chunks) if self.keep_all else b""
+        checks = checks[:CHECKED_EVENTS]
         return Marks(self._hash.hexdigest(), parted(bytes(self._digests)), checks)
 
     def marks_with(self, *last: Any) -> Marks:
@@ -270,6 +274,19 @@ class EventLog:
         if not self.closed:
             self._flush()
         return self._chunks
+
+    def forget(self) -> None:
+        """Keep no longer what was kept so far: it was read, by a `Tail`."""
+        if self.keep_all and len(self._checked) < CHECKED_EVENTS:
+            self._checked = (self._checked + checks_of(self._chunks))[:CHECKED_EVENTS]
+        self._chunks.clear()
+        self._notes.clear()
+
+    def keep_nothing(self) -> None:
+        """Keep nothing from now on, nor what was kept so far; the hash goes on."""
+        self.level, self.keep_all, self.noting = OFF, False, False
+        self._chunks.clear()
+        self._notes.clear()
 
     def __iter__(self) -> Iterator[Event]:
         return read(self.chunks(), self._notes)
@@ -331,10 +348,14 @@ def parted(digests: bytes) -> tuple[bytes, ...]:
 
 
 class Tail:
-    """The events of a log that goes on, as they come; the log must keep them."""
+    """The events of a log that goes on, as they come; the log must keep them.
 
-    def __init__(self, log: EventLog) -> None:
+    With `forget` it keeps them no longer once they came; then no other may read it.
+    """
+
+    def __init__(self, log: EventLog, *, forget: bool = False) -> None:
         self._log = log
+        self._forget = forget
         self._chunks = 0
         self._notes = 0
         self._names = dict(_WORLD)
@@ -343,8 +364,11 @@ class Tail:
         """What came since the last time. Between two steps only: notes of a step come at its end."""
         chunks = self._log.chunks()[self._chunks :]
         notes = self._log._notes[self._notes :]
-        self._chunks += len(chunks)
-        self._notes += len(notes)
+        if self._forget:
+            self._log.forget()
+        else:
+            self._chunks += len(chunks)
+            self._notes += len(notes)
         return read(chunks, notes, self._names)
 
 

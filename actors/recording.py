@@ -14,7 +14,7 @@ from __future__ import annotations
 import zlib
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgpack
 from attrs import field, frozen
@@ -24,6 +24,9 @@ from actors.choices import N_BITS, N_MAX, ChoiceList
 from actors.errors import RecordingError
 from actors.inlet import Input
 from actors.log import Marks, parted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 FORMAT = 2
 MAGIC = b"\x93run"
@@ -51,31 +54,61 @@ class Recording:
 
     def to_bytes(self) -> bytes:
         """The file's content."""
-        flat: list[int] = []
-        for word in self.choices.packed:
-            flat += (word >> (2 * N_BITS), (word >> N_BITS) & N_MAX, word & N_MAX)
-        packed: bytes = msgpack.packb(
-            {
-                "format": FORMAT,
-                "package": self.package,
-                "header": _sorted(self.header),
-                "labels": self.choices.labels,
-                "choices": flat,
-                "inputs": self.inputs,
-                "verdict": self.verdict,
-                "reason": self.reason,
-                "steps": self.steps,
-                "t_ns": self.t_ns,
-                "trace_hash": self.trace_hash,
-                "digests": b"".join(self.marks.digests),
-                "checks": zlib.compress(self.marks.checks, 9),
-            }
-        )
+        packed = b"".join(pieces(self.fields(), {}))
         return MAGIC + _checksum(packed) + packed
+
+    def fields(self) -> dict[str, Any]:
+        """What the file's map holds, in its order."""
+        return {
+            "format": FORMAT,
+            "package": self.package,
+            "header": _sorted(self.header),
+            "labels": self.choices.labels,
+            "choices": flat(self.choices.packed),
+            "inputs": self.inputs,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "steps": self.steps,
+            "t_ns": self.t_ns,
+            "trace_hash": self.trace_hash,
+            "digests": b"".join(self.marks.digests),
+            "checks": zlib.compress(self.marks.checks, 9),
+        }
 
     def save(self, path: Path) -> None:
         """Write it whole or not at all, for its owner alone to read."""
         private_files.write(path, self.to_bytes())
+
+
+def flat(packed: Iterable[int]) -> list[int]:
+    """Choices as the file has them: number of the label, how many options, which one."""
+    found: list[int] = []
+    for word in packed:
+        found += (word >> (2 * N_BITS), (word >> N_BITS) & N_MAX, word & N_MAX)
+    return found
+
+
+def pieces(fields: dict[str, Any], instead: dict[str, Iterable[bytes]]) -> Iterator[bytes]:
+    """Pack a map piece by piece; `instead` has packed values of some of its keys."""
+    packer = msgpack.Packer()
+    yield packer.pack_map_header(len(fields))
+    for name, value in fields.items():
+        yield packer.pack(name)
+        if name in instead:
+            yield from instead[name]
+        else:
+            yield packer.pack(value)
+
+
+def sealed(file: IO[bytes], packed: Iterable[bytes]) -> None:
+    """Write a recording's content behind what it begins with. OSError."""
+    checksum = blake2b(digest_size=CHECKSUM_BYTES)
+    file.write(MAGIC + bytes(CHECKSUM_BYTES))
+    for piece in packed:
+        checksum.update(piece)
+        file.write(piece)
+    file.seek(len(MAGIC))
+    file.write(checksum.digest())
 
 
 def _checksum(packed: bytes) -> bytes:

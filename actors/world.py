@@ -19,7 +19,7 @@ from actors.kernel import NEVER, Kernel
 from actors.link import Link
 from actors.log import EventLog
 from actors.process import PARKED
-from actors.recording import Recording
+from actors.recording import Recording, flat
 from actors.sharing import CHECK_FOOTPRINTS, CHECK_SHARING, Sharing
 from actors.strategies.fifo import Fifo
 
@@ -321,6 +321,19 @@ class World:
         if self._kernel.inlet is None:
             self._kernel.inlet = Inlet(self._kernel)
         return self._kernel.inlet
+
+    def take_over(self) -> tuple[list[int], list[Input]]:
+        """Hand over choices (as `recording.flat` has them) and inputs since the last time, and keep them no longer.
+
+        Between two steps, or after the run, whose result has then only what was not handed over.
+        """
+        kernel = self._kernel
+        choices = flat(kernel.choices.packed)
+        del kernel.choices.packed[:]
+        admitted = [] if kernel.inlet is None else kernel.inlet.admitted
+        inputs = admitted[:]
+        admitted.clear()
+        return choices, inputs
 
     def keep_no_recording(self) -> None:
         """Keep neither inputs nor choices, which grow as long as the run lasts: no recording is wanted."""

@@ -1,6 +1,6 @@
 """A served cluster over a file, written to for a long time: does it stay as large as it was?
 
-    python -m bench.soak [--minutes 10] [--writers 4] [--speed 1]
+    python -m bench.soak [--minutes 10] [--writers 4] [--speed 1] [--out] [--out-limit MiB]
 
 Starts `controlplane serve --store sqlite:FILE` as a process, lets some clients create, patch and delete
 config maps of three kilobytes and roll a deployment over HTTP as fast as they are answered, and prints every
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -112,14 +113,22 @@ def _megabytes(path: Path) -> float:
     return path.stat().st_size / 1e6 if path.exists() else 0.0
 
 
-def soak(minutes: float, writers: int, speed: str, folder: Path) -> None:
-    """Run it and print the table."""
+def _cpu_seconds(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def soak(minutes: float, writers: int, speed: str, folder: Path, *more: str) -> None:
+    """Run it and print the table; `more` are further options of serve."""
     store = folder / "store.db"
     program = [sys.executable, "-c", "from controlplane.cli.main import main; main()"]
     arguments = ["serve", "--nodes", "2", "--no-tls", "--token", "", "--speed", speed]
     places = ["--kubeconfig", str(folder / "config"), "--store", f"sqlite:{store}"]
     served = subprocess.Popen(
-        [*program, *arguments, *places], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*program, *arguments, *places, *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert served.stdout is not None
     line = served.stdout.readline()
@@ -132,6 +141,7 @@ def soak(minutes: float, writers: int, speed: str, folder: Path) -> None:
     begun = time.monotonic()
     print(
         f"{'minutes':>8}{'virtual':>9}{'writes':>10}{'refused':>9}{'events':>8}{'RSS MB':>9}{'file MB':>9}{'log MB':>8}"
+        f"{'CPU s':>8}"
     )
     try:
         while True:
@@ -140,7 +150,8 @@ def soak(minutes: float, writers: int, speed: str, folder: Path) -> None:
             log = store.with_name("store.db-wal")
             print(
                 f"{past / 60:>8.1f}{load.virtual_minutes():>9.1f}{load.writes:>10}{load.refused:>9}"
-                f"{load.events():>8}{memory:>9.0f}{_megabytes(store):>9.1f}{_megabytes(log):>8.1f}",
+                f"{load.events():>8}{memory:>9.0f}{_megabytes(store):>9.1f}{_megabytes(log):>8.1f}"
+                f"{_cpu_seconds(served.pid):>8.1f}",
                 flush=True,
             )
             if past >= minutes * 60:
@@ -150,8 +161,10 @@ def soak(minutes: float, writers: int, speed: str, folder: Path) -> None:
         load.over.set()
         for each in clients:
             each.join()
+        begun = time.monotonic()
         served.terminate()
         served.communicate()
+        print(f"ended {time.monotonic() - begun:.1f} s after SIGTERM")
 
 
 def main() -> None:
@@ -160,9 +173,14 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--speed", default="1", help="of virtual time, as of serve")
+    parser.add_argument("--out", action="store_true", help="leave log and recording, as of serve")
+    parser.add_argument("--out-limit", help="MiB of them that are kept, as of serve")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        soak(options.minutes, options.writers, options.speed, Path(folder))
+        more = ["--out", f"{folder}/out"] if options.out else []
+        if options.out_limit:
+            more += ["--out-limit", options.out_limit]
+        soak(options.minutes, options.writers, options.speed, Path(folder), *more)
 
 
 if __name__ == "__main__":

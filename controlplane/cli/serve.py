@@ -19,6 +19,7 @@ from controlplane.cli.options import (
 )
 from controlplane.cli.run import prepare
 from controlplane.errors import UsageError
+from controlplane.logs.reading import RECORDING
 from controlplane.scenarios import manifest_run as files
 from controlplane.scenarios.search import loading, replaying
 from controlplane.serving import scenario
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from controlplane.apiserver.http.foreign_tokens import Key
     from controlplane.apiserver.http.kubeconfig import Address
     from controlplane.scenarios.engine.execution import Execution
+    from controlplane.serving.leaving import Leaving
 
 KUBECONFIG = "controlplane.kubeconfig"
 FILES_WANTED = 65_536
@@ -134,6 +136,13 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 @declared_options(scenario.SCENARIO, but=(files.FILES,))
 @replay_option()
 @out_option()
+@click.option(
+    "--out-limit",
+    type=click.IntRange(min=1),
+    metavar="MiB",
+    help="How much --out may leave of log and recording: old parts of the log go, and a recording that is larger"
+    " than half of it is given up. Without it everything is kept, on the disk.",
+)
 @show_secrets_option()
 @log_level_option()
 def command(
@@ -149,6 +158,7 @@ def command(
     record_token_key: bool,
     ui: bool,
     out: Path | None,
+    out_limit: int | None,
     show_secrets: bool,
     replay: Path | None,
     log_level: str,
@@ -171,6 +181,8 @@ def command(
             f'--host {host} with --token "" makes everybody who reaches it the administrator: say'
             " --open-to-everybody too if that is meant"
         )
+    if out_limit is not None and (out is None or replay is not None):
+        raise UsageError("--out-limit is of what a served session leaves with --out")
     source = loading.from_module(scenario.__name__)
     if replay is None and values.get("epoch") is None:
         values["epoch"] = "now"
@@ -179,6 +191,9 @@ def command(
     run = prepare(source, values, replay, keep_log=kept, log_level=log_level)
     if replay is not None and (note := replaying.note_of(run.plan.header())):
         output.echo(f"{replay} {note}")
+    leaving = None
+    if out is not None and replay is None:
+        leaving = _leaving(run, out, out_limit, show_secrets=show_secrets, ui=ui)
     reached: list[Address] = []
 
     def ready(address: Address) -> None:
@@ -204,18 +219,38 @@ def command(
                 record_token_key=record_token_key,
                 ui=ui,
             )
-            session.serve(run, rim, pace, ready, keep=kept)
+            session.serve(run, rim, pace, ready, keep=kept, leaving=leaving)
+    except BaseException:
+        if leaving is not None:
+            leaving.close()
+        raise
     finally:
         for address in reached:
             entries.remove(kubeconfig, address, context, alone=neighbours.alone)
         run.cluster.store.close()
     output.echo(session.last_words(run))
-    left = run.save(out, show_secrets=show_secrets) if out is not None else ()
+    left: tuple[str, ...] = ()
+    if leaving is not None:
+        left = leaving.finish()
+    elif out is not None:
+        left = run.save(out, show_secrets=show_secrets)
     reporting.print_left(out, left)
-    if out is not None and replay is None:
+    if leaving is not None and RECORDING in left:
         output.echo(f"{out}/run.rec {replaying.note_of(run.plan.header())}")
     reporting.tell_traceback(run.traceback, out)
     return 0 if run.result.ok else 1
+
+
+def _leaving(
+    run: Execution, out: Path, limit: int | None, *, show_secrets: bool, ui: bool
+) -> Leaving:
+    """What takes the session's log and recording out of memory; a page looks at them there."""
+    from controlplane.serving.leaving import MIB, Leaving
+
+    return Leaving(
+        run, out, limit=(limit or 0) * MIB, show_secrets=show_secrets, forget=not ui,
+        tell=lambda said: output.complain(f"controlplane: {said}"),
+    )  # fmt: skip
 
 
 def _known(release: str | None) -> None:

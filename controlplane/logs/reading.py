@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 NAME = "log.jsonl"
 NAMES = (NAME, f"{NAME}.zst", f"{NAME}.gz")
+OLDER = "log.1.jsonl"
+"""The part before `log.jsonl` of a log that was limited (`serve --out-limit`)."""
 RECORDING = "run.rec"
 MAX_BYTES = 1 << 36
 """Compressed logs may come to so many bytes."""
@@ -148,6 +150,12 @@ class RunLog:
             self.damage.append(
                 f"{self.name}: written by a newer version ({header.data.get('package', '?')}):"
                 " what it says may be misunderstood"
+            )
+        if line is not None and line.event == "log" and "first_step" in line.data:
+            older = path.with_name(OLDER)
+            where = f"{older} has those before" if older.is_file() else "those before are gone"
+            self.damage.append(
+                f"{self.name}: it was limited: its events begin at step {line.data['first_step']:,}; {where}"
             )
 
     def _mapped(self, file: IO[bytes]) -> mmap.mmap | bytes:

@@ -70,7 +70,8 @@ MESSAGE: Final = {"message": TEXT}
 EVENTS: Final[dict[str, Kind]] = {
     # the runtime
     "log": Kind(
-        "The first line: versions of the lines and of the vocabulary, what was run, and the time at which it began.",
+        "The first line: versions of the lines and of the vocabulary, what was run, and the time at which it began;"
+        " of a part of a limited log the step with which it begins.",
         {
             "format": COUNT,
             "vocabulary": COUNT,
@@ -78,6 +79,7 @@ EVENTS: Final[dict[str, Kind]] = {
             "epoch_ns": COUNT,
             "scenario?": TEXT,
             "seed?": NUMBER,
+            "first_step?": COUNT,
         },
         level="debug",
     ),

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.engine.execution import Execution
     from controlplane.serving.forks import Forks
+    from controlplane.serving.leaving import Leaving
 
 
 OTHER_FILES = 64
@@ -144,15 +145,21 @@ def _warning(
 
 
 def serve(
-    run: Execution, rim: Rim, pace: Pacer, ready: Callable[[Address], None], *, keep: bool = True
+    run: Execution,
+    rim: Rim,
+    pace: Pacer,
+    ready: Callable[[Address], None],
+    *,
+    keep: bool = True,
+    leaving: Leaving | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
     `ready` is told the address once requests are answered. `keep`: whether what comes from outside
-    is remembered for a recording.
+    is remembered for a recording. `leaving` takes out of memory what is recorded.
     """
     collector.rest()
-    trio.run(serve_async, run, rim, pace, ready, None, keep)
+    trio.run(serve_async, run, rim, pace, ready, None, keep, leaving)
 
 
 async def serve_async(
@@ -162,6 +169,7 @@ async def serve_async(
     ready: Callable[[Address], None],
     stop: trio.Event | None = None,
     keep: bool = True,
+    leaving: Leaving | None = None,
 ) -> None:
     """`serve` from inside Trio; `stop` ends it as a signal does.
 
@@ -228,6 +236,8 @@ async def serve_async(
         nursery.start_soon(calls.serve)
         if forks is not None:
             nursery.start_soon(forks.serve)
+        if leaving is not None:
+            nursery.start_soon(leaving.go_on)
         await nursery.start(_stop_on_signal, inlet.stop)
         nursery.start_soon(listener.serve)
         if stop is not None:

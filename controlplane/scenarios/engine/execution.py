@@ -144,25 +144,33 @@ class Execution(Run):
         """
         result = self.result
         make_folder(folder)
-        clean = None if show_secrets else cleaner(_secrets(self))
-        of_line = None if clean is None else _clean_lines(clean)
-        texts = {"objects.yaml": self.cluster.dump(show_secrets=show_secrets)}
-        if self.traceback:
-            texts["traceback.txt"] = self.traceback if clean is None else clean(self.traceback)
+        of_line = None if show_secrets else cleaner_of_lines(self)
         with written(folder / "run.rec") as draft:
             draft.write_bytes((recording or self.recording()).to_bytes())
         with written(folder / "log.jsonl") as draft, draft.open("w", encoding="utf-8") as file:
             levels, header = vocabulary.LEVEL_OF, self.log_header()
             write(self.world.log, file, result.trace_hash[:12], of_line, levels, header)
+        rest = self.save_rest(folder, show_secrets=show_secrets)
+        return (*LEFT, *(name for name in rest if name not in LEFT))
+
+    def save_rest(self, folder: Path, *, show_secrets: bool = False) -> tuple[str, ...]:
+        """Leave what `save` leaves but log and recording: objects, traceback and numbers; their names.
+
+        Raises UsageError for a full disk.
+        """
+        clean = None if show_secrets else cleaner(_secrets(self))
+        texts = {"objects.yaml": self.cluster.dump(show_secrets=show_secrets)}
+        if self.traceback:
+            texts["traceback.txt"] = self.traceback if clean is None else clean(self.traceback)
         for name, text in texts.items():
             with written(folder / name) as draft:
                 draft.write_text(text, encoding="utf-8")
-        left = (*LEFT, *(name for name in texts if name not in LEFT))
+        left = tuple(texts)
         if self._samples is None:
             return left
         with written(folder / METRICS) as draft, draft.open("w", encoding="utf-8") as file:
             self._samples.end(self.world.now)
-            file.writelines(self._samples.lines(result.trace_hash[:12]))
+            file.writelines(self._samples.lines(self.result.trace_hash[:12]))
         return (*left, METRICS)
 
     def log_header(self) -> dict[str, Any]:
