@@ -23,7 +23,7 @@ import msgpack
 from actors.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 TRACE: Final = 5
 """Steps and messages."""
@@ -353,15 +353,33 @@ class Tail:
     With `forget` it keeps them no longer once they came; then no other may read it.
     """
 
-    def __init__(self, log: EventLog, *, forget: bool = False) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        *,
+        forget: bool = False,
+        living: Callable[[], Collection[int]] | None = None,
+    ) -> None:
+        """Begin with the first event. `living` gives the numbers of the tasks there are: names of others are
+        dropped once the events before were read.
+        """
         self._log = log
         self._forget = forget
         self._chunks = 0
         self._notes = 0
         self._names = dict(_WORLD)
+        self._living = living
+        self._lived: Collection[int] | None = None
 
     def news(self) -> Iterator[Event]:
         """What came since the last time. Between two steps only: notes of a step come at its end."""
+        if self._living is not None:
+            if self._lived is not None:
+                lived = self._lived
+                self._names = {
+                    no: name for no, name in self._names.items() if no in lived or no in _WORLD
+                }
+            self._lived = self._living()
         chunks = self._log.chunks()[self._chunks :]
         notes = self._log._notes[self._notes :]
         if self._forget:

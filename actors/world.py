@@ -322,6 +322,11 @@ class World:
             self._kernel.inlet = Inlet(self._kernel)
         return self._kernel.inlet
 
+    def living_tasks(self) -> frozenset[int]:
+        """The numbers of the tasks that have not ended; between two steps."""
+        actors = self._kernel.actors.values()
+        return frozenset(number for actor in actors for number in actor.tasks)
+
     def take_over(self) -> tuple[list[int], list[Input]]:
         """Hand over choices (as `recording.flat` has them) and inputs since the last time, and keep them no longer.
 

@@ -75,7 +75,7 @@ class Leaving:
         self._show_secrets = show_secrets
         self._forget = forget
         self._tell = tell
-        self._tail = Tail(run.world.log, forget=forget)
+        self._tail = Tail(run.world.log, forget=forget, living=run.world.living_tasks)
         self._events: Iterator[Event] = iter(())
         self._clean: Callable[[Event, str], str] | None = None
         self._size = 0

@@ -76,15 +76,17 @@ async def test_the_log_grows_with_the_session_and_memory_does_not(tmp_path):
     out = tmp_path / "out"
     leaving = Leaving(run, out)
     log = out / "log.jsonl"
-    await session(run, leaving, writes=30, until=lambda: log.read_text().count('"c29"') > 0)
+    await session(run, leaving, writes=130, until=lambda: log.read_text().count('"c129"') > 0)
     assert sum(map(len, run.world.log.chunks())) < log.stat().st_size / 20
     assert len(run.result.inputs) < 10
     left = leaving.finish()
+    leaving._tail.news()
+    assert len(leaving._tail._names) < 100, "names of the tasks that answered are forgotten"
     assert set(left) == {"log.jsonl", "run.rec", "objects.yaml"}
     assert {each.name for each in out.iterdir()} == set(left)
     assert {stat.S_IMODE(each.stat().st_mode) for each in out.iterdir()} == {0o600}
     recording = load(out / "run.rec")
-    assert len(recording.inputs) > 30
+    assert len(recording.inputs) > 130
     again = replaying.replayed(run.plan, recording, log=EventLog())
     assert again.execute("bare").trace_hash == run.result.trace_hash
     again.save(tmp_path / "again", recording)
