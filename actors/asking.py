@@ -17,7 +17,7 @@ class _Sight:
     __slots__ = ("changed", "seen")
 
     def __init__(self) -> None:
-        self.seen: Any = self  # which nobody shows
+        self.seen: Any = self  # a placeholder that `looks_at` never returns
         self.changed = False
 
 

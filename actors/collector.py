@@ -29,7 +29,7 @@ def frozen() -> Iterator[None]:
     """
     before = gc.get_threshold()
     with _left_alone():
-        if before[0]:  # else somebody has turned it off
+        if before[0]:  # else the collector is disabled
             gc.set_threshold(max(before[0], YOUNG_OF_SHORT_RUNS), *before[1:])
         try:
             yield
@@ -76,7 +76,7 @@ def sweep() -> None:
     Now and then also at what was left longer ago.
     """
     often, looks_between, _ = gc.get_threshold()
-    if not often or not gc.isenabled():  # somebody has turned it off
+    if not often or not gc.isenabled():  # the collector is disabled
         return
     _, looks, older = gc.get_count()
     gc.collect(0 if looks <= looks_between else 1 if older <= SELDOM else 2)

@@ -405,7 +405,7 @@ class Context:
 
     def alter(self, one: str, other: str, answer: Any, *, count: int = 1, label: str = "") -> None:
         """Put `answer` in the place of the next `count` answers that one actor gets from another: what it
-        asked for has happened, and it is told otherwise.
+        asked for has happened, but the answer says otherwise.
         """
         self._kernel.alter(one, other, answer, count, label)
 

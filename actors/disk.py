@@ -1,8 +1,8 @@
 """A disk: data of an actor that survive a crash.
 
 Writes are ordered. A crash keeps everything that was synced and a *prefix* of the rest; how much of
-it is a choice ("disk", option 0: all of it). Values are bytes or anything MessagePack knows; they
-are stored as bytes, so nobody shares memory with the past.
+it is a choice ("disk", option 0: all of it). Values are bytes or anything MessagePack knows; they are stored as
+bytes, so no memory is shared with earlier states.
 """
 
 from __future__ import annotations

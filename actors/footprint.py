@@ -106,10 +106,10 @@ class Footprint:
         self._counts: dict[str, int] = {}
         self._epoch = 0
 
-    # ------------------------------------------------------------------ told by the kernel
+    # ------------------------------------------------------------------ called by the kernel
 
     def begin(self, number: int, actor: str, task: str, point: str, among: int = 1) -> None:
-        """A step begins, picked among so many."""
+        """A step begins, picked among this number of tasks."""
         self._number = number
         self._among = among
         self._actor = actor
@@ -215,7 +215,7 @@ class Footprint:
             self.barrier()
 
     def chose(self, kind: str, label: str) -> None:
-        """The step drew something. Which message it took is told by `took`."""
+        """The step drew something. The message that it took is reported by `took`."""
         self._draws += 1
         if kind != "message":
             self._choices.append((kind, label))

@@ -165,7 +165,7 @@ class Kernel:
         self._outside: Actor | None = None
         self.observer: Callable[[], None] | None = None
         self.passing: Callable[[int], None] | None = None
-        """Is told when virtual time is about to move on, and to when."""
+        """Called before virtual time moves on, with the new time."""
         self.observe_every = 4096
         self.footprint: Footprint | None = None
         self.explored: Footprint | None = None
@@ -371,7 +371,9 @@ class Kernel:
             if target.wait_no != wait_no or target.state != PARKED:
                 return
             self._move_time(at_ns)
-            self.wake(target, wait_no, value, cause=armed)  # whoever set the timer led here
+            self.wake(
+                target, wait_no, value, cause=armed
+            )  # the cause is the step that set the timer
             return
         self._move_time(at_ns)
         self._busy_timers -= 1
@@ -457,7 +459,7 @@ class Kernel:
             try:
                 raise error
             finally:
-                del error  # its traceback has this frame, which would have it: nobody but the collector could part them
+                del error  # its traceback has this frame, which refers to it: a cycle that only the collector frees
         return task.value
 
     # ------------------------------------------------------------------ the step
@@ -528,7 +530,7 @@ class Kernel:
             footprint.begin(step, chosen.actor.name, chosen.label, chosen.point, count)
         task = ready.pop(index)
         heard = self._heard
-        if heard and count > 1:  # whoever looks finds the choice of the step that begins
+        if heard and count > 1:  # observers find the choice of the step that begins
             self.choices.append("task", count, index, task.label)
         if step >= self._look_at:
             self._look(step)

@@ -1,10 +1,9 @@
 """Links between two actors. Without one, messages arrive at once (and in an order that is still a choice).
 
 A link has a latency (a base, and a spread drawn as choice "latency"; option 0 is the base), can be
-*cut* (messages wait, as behind a dropped route, and go on when it is healed), can *lose* what is sent next
-(whoever waits for an answer finds its connection reset, not knowing whether the request had its
-effect), and can be *broken* (connections reset; see `Kernel.break_link`). Channels stay first in,
-first out whatever the latency.
+*cut* (messages wait, as behind a dropped route, and go on when it is healed), can *lose* what is sent next (a
+client that waits for an answer finds its connection reset, not knowing whether the request had its effect), and can
+be *broken* (connections reset; see `Kernel.break_link`). Channels stay first in, first out whatever the latency.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ class Link:
         return LinkBroken(f"{self.label}: the message was lost")
 
     def slow(self, ns: int) -> None:
-        """Add so much to the latency, instead of what was added before."""
+        """Set the amount added to the latency; it replaces the previous one."""
         self._added_ns = ns
 
     def heal(self) -> None:

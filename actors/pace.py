@@ -45,7 +45,7 @@ class Pacer:
         self.wait_s: float | None = None
         """Real seconds until the next timer is due, as `reached` found it; None: it is not due by itself."""
 
-    # ------------------------------------------------------------------ for whoever is in control
+    # ------------------------------------------------------------------ for time control
 
     @property
     def speed(self) -> float:

@@ -465,7 +465,7 @@ class Mailbox:
         task.idle = idle
         wait_no = kernel.parked(task, self.name)
         if self._waiters and kernel.footprint is not None:
-            kernel.footprint.everything()  # who of several gets a message is nobody's business here
+            kernel.footprint.everything()  # the receiver among several depends on more than this channel
         self._waiters.append((task, wait_no))
         if timeout_ns is not None:
             kernel.arm(task, wait_no, kernel.now + timeout_ns, idle=idle, value=kernel.TIMED_OUT)

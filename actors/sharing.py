@@ -5,7 +5,7 @@ each actor's tasks, mailboxes and start arguments reach, and reports what is mut
 from two actors.
 
 Three kinds of objects are no report. *Values*: what cannot change (frozen attrs classes, tuples,
-functions, enums), and classes that the world was told are values although they keep something they
+functions, enums), and classes that are registered as values although they keep something they
 computed. *Trees*: dicts and lists of plain JSON or of values; they are immutable by agreement, so what a tree
 held when it was first seen shared is remembered, and reported if it ever changes. *The runtime's
 own*: contexts, mailboxes, links, what came in through the inlet, and outlets, behind which the rim begins, which is

@@ -2,8 +2,8 @@
 
 A found schedule deviates from first in, first out in hundreds of places, most of them for nothing.
 Shrinking runs the scenario again and again, each time with something taken away, and keeps what still
-fails in the same way: first what users do and what faults strike is made shorter and duller, then the
-schedule is told as demotions (`strategies.demote`), and of these all are dropped that can be.
+fails in the same way: first what users do and what faults strike is made shorter and closer to the default, then the
+schedule is expressed as demotions (`strategies.demote`), and of these all are dropped that can be.
 
 Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002 (ddmin).
 """
@@ -41,8 +41,7 @@ RUNS = 600
 class Shrunk:
     """A finding in its shortest form.
 
-    `demotions` tell the schedule, () with a `remark` when it could not be told so; `data` the other choices, of users
-    and
+    `demotions` express the schedule, () with a `remark` when they cannot; `data` the other choices, of users and
     faults; `deviations` is the number of decisions about the schedule and about faults that are left, `operations`
     that of users
     that are not the default ones. `runs` were taken. `result` is the run itself; its choices replay.
@@ -278,7 +277,7 @@ def _drop_demotions(shrinker: _Shrinker, best: _Best) -> None:
 
 
 def _by_index(shrinker: _Shrinker, found: ChoiceList, result: RunResult) -> Shrunk:
-    """No demotions tell it: set as many choices as possible to the default option."""
+    """No demotions express it: set as many choices as possible to the default option."""
     values = [choice.value for choice in found]
     kinds = [choice.kind for choice in found]
     best = result
@@ -298,7 +297,7 @@ def _by_index(shrinker: _Shrinker, found: ChoiceList, result: RunResult) -> Shru
     for kind, value in kept:
         if kind not in SCHEDULE:
             data[kind] = (*data.get(kind, ()), value)
-    remark = "the schedule could not be told as demotions; single choices are left"
+    remark = "the schedule could not be expressed as demotions; single choices are left"
     struck = sum(1 for kind, _ in kept if kind in (*SCHEDULE, FAULT))
     return Shrunk((), data, struck, len(kept) - struck, shrinker.taken, best, remark)
 

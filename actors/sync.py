@@ -107,7 +107,7 @@ class Event:
         return self._set
 
     def set(self) -> None:
-        """Set it and wake everybody."""
+        """Set the event and wake all waiting tasks."""
         self._condition.touch(write=True)
         self._set = True
         self._condition.notify_all()

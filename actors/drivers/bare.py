@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from actors.process import Task
 
 
-NOT_OURS = "it awaits something that is not its context's, so nobody could say when it goes on"
+NOT_OURS = (
+    "it awaits something that is not its context's, so the kernel cannot tell when it goes on"
+)
 
 
 def run(kernel: Kernel) -> None:
@@ -43,7 +45,7 @@ def _loop(kernel: Kernel, task: Task | None) -> None:
         else:
             if (
                 kernel.baton is task
-            ):  # whoever parks hands the baton on; this one awaited something else
+            ):  # a parked task has handed the baton on; this one awaited something else
                 kernel.task_failed(task, UsageError(NOT_OURS))
                 coro.close()
                 task = kernel.select()

@@ -1,7 +1,7 @@
-"""A schedule told as few demotions: first in, first out, except that some wait until nothing else can go on.
+"""A schedule expressed as few demotions: first in, first out, except that some wait until nothing else can go on.
 
 "Delay this message" is one demotion here, where a list of choices has to say it again at every later
-choice; so this is the form in which findings are shrunk and told.
+choice; so this is the form in which findings are shrunk and reported.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Demotion:
 
     def __str__(self) -> str:
         if self.occurrence == ALWAYS:
-            return f"{self.name} waits whenever somebody else can go on"
+            return f"{self.name} waits whenever another task can go on"
         if self.kind == "message":
             return f"message {self.occurrence} {self.name} is read last"
         return f"{self.name} waits at {self.point} (time {self.occurrence})"

@@ -219,7 +219,7 @@ class Dpor:
                 able = [task for task in first if task in node.enabled]
                 for task in able[
                     :1
-                ]:  # nobody: then the earlier step is what makes the later one possible
+                ]:  # none: then the later step is possible only after the earlier one
                     node.backtrack[task] = None
 
     def _advance(self) -> None:

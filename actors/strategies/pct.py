@@ -5,8 +5,8 @@ Finding Bugs, ASPLOS 2010. What has a priority is a *chain*: a task, an actor (a
 a channel (a slow link). Of n chains and k choices a bug of depth d is met in a run with probability
 1 / (n * k^(d-1)) at least.
 
-Priorities are unfair: whoever has a low one may wait for ever, while somebody else turns in a circle
-in no time. So who has been ready longest is passed over `PATIENCE` times at most.
+Priorities are unfair: a task of low priority may wait for ever, while another task loops without virtual time
+passing. So the task that has been ready longest is passed over `PATIENCE` times at most.
 """
 
 from __future__ import annotations
