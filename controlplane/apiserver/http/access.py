@@ -24,7 +24,7 @@ def _nobodys(_token: str, _now: int) -> User | None:
 
 @frozen
 class Access:
-    """The known tokens. Without any, everybody is the administrator.
+    """The known tokens. Without any, every client is the administrator.
 
     `account` says whose token of a service account it is at a time (ns), `now` which time it is. That
     the account still exists is looked up inside the world.

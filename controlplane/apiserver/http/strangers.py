@@ -29,7 +29,7 @@ class Strangers(Generic[Key]):
         return self._count
 
     def arrive(self, address: str, key: Key, leave: Callable[[], None]) -> None:
-        """A new one; where there are too many, the oldest of the address that has most is told to `leave`."""
+        """Add one; where there are too many, call `leave` of the oldest from the address with the most."""
         mine = self._waiting.setdefault(address, {})
         mine[key] = leave
         self._count += 1

@@ -27,7 +27,7 @@ KNOWN: Final = 4096
 class Verifier:
     """Knows tokens that were signed with `secret`, or by others with one of `keys`.
 
-    The key of emulated worlds is refused: everybody knows it. Raises ValueError.
+    The key of emulated worlds is refused: it is public. Raises ValueError.
     """
 
     def __init__(self, secret: bytes, keys: Sequence[Key] = (), *, known: int = KNOWN) -> None:

@@ -157,7 +157,7 @@ def _pod_profile(annotations: Tree, spec: Tree, path: str) -> Iterator[str]:
 
 
 def _profiles(annotations: Tree, container: Tree, spec: Tree, path: str) -> Iterator[str]:
-    """Old annotations without the field that took their place; pods are told of AppArmor elsewhere."""
+    """Old annotations without the field that took their place; warnings about AppArmor in pods stand elsewhere."""
     context, whole = container.get("securityContext") or {}, spec.get("securityContext") or {}
     name = container.get("name", "")
     if context.get("seccompProfile") is None and _SECCOMP_CONTAINER + name in annotations:

@@ -22,7 +22,7 @@ class Audit:
     def note(self, place: str, data: dict[str, Any], watcher: Watcher | None = None) -> None:
         """Note a request that was answered; with `watcher`, a watch that begins, and later its end.
 
-        A watch that ends with its server is not told to have ended.
+        A watch that ends with its server is not recorded as ended.
         """
         if watcher is None:
             self._ctx.note("apiserver.audited", obj=place, data=data)

@@ -72,7 +72,7 @@ class _Etcd:
         self._publish()
 
     def _begin(self, stream: Mailbox, revision: int) -> None:
-        """Bring a follower to where all followers are told of what comes next."""
+        """Bring a follower to the point from which all followers are sent what comes next."""
         store = self._store
         self._publish()
         if revision == 0 or revision < store.compacted:

@@ -22,7 +22,7 @@ Door = Callable[[HttpRequest], None]
 
 
 def open_door(_http: HttpRequest) -> None:
-    """Lets everybody in."""
+    """Admit every request."""
 
 
 @frozen
@@ -69,7 +69,7 @@ class Host(Protocol):
 
     @property
     def listening(self) -> str:
-        """The address or name that it was told to listen on."""
+        """The configured address or name to listen on."""
 
     @property
     def door(self) -> Door:

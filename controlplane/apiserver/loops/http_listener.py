@@ -43,9 +43,9 @@ class Listener:
     """Serves HTTP for one API server of a world.
 
     `inlet` and `actor`: where requests enter. `pace` enables time control. `tls` is None for plain
-    HTTP. `pages` are answered without the world, by path; so are `assets`, and to everybody. `write` is
-    the system's way of writing to an open socket without waiting, where it has one. `door` is asked
-    before a body is read.
+    HTTP. `pages` are answered without the world, by path; so are `assets`, without authentication. `write` is the
+    system's way of writing to an open socket without waiting, where it has one. `door` is asked before a body is
+    read.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class Listener:
         return identity.uid((1 << 63) + self._answers)
 
     def date(self) -> str:
-        """The time for an answer's Date header, which has no fractions: at most so much behind."""
+        """The time for an answer's Date header, which has no fractions: at most `DATE_S` behind."""
         now = trio.current_time()
         if now >= self._date_until:
             self._date = formatdate(usegmt=True)

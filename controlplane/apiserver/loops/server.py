@@ -96,7 +96,7 @@ READ_METHODS = ("GET", "HEAD", "OPTIONS")
 MakeCore = Callable[[Context, Store | None, CacheMade | None], ApiServer]
 """Makes a server's memory: over a store of its own (None: the cluster's), or over what it hears of one.
 
-It must be told of each watch cache that is made: nothing else moves them on.
+Each watch cache that is made must be registered with it: nothing else moves them on.
 """
 _POINTS: dict[type, str] = {
     Get: "apiserver.read",

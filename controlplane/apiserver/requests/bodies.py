@@ -253,4 +253,4 @@ _KIND_LENGTHS = frozenset(map(len, _KIND_KEYS))
 """The lengths of strings that can become one of these keys in lower case."""
 _FEW_KEYS, _SHORT_KEY, _SHAPES = 32, 64, 256
 _plain: set[tuple[str, ...]] = set()
-"""Keys of bodies that have their kind under no other name: few and short ones, so many, then all are forgotten."""
+"""Keys of bodies that have their kind under no other name: few and short ones; at this number all are dropped."""

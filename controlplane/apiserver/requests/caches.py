@@ -17,7 +17,7 @@ CacheMade = Callable[[ResourceInfo, WatchCache], None]
 
 
 class Caches:
-    """Caches over what the server has heard of the store; each moves on when it is told to."""
+    """Caches over what the server has heard of the store; each moves on when asked to."""
 
     def __init__(self, store: Store, options: ServerOptions, made: CacheMade | None = None) -> None:
         self._made = made
@@ -82,7 +82,7 @@ class Caches:
     def end_watches(self, storage_prefix: str) -> None:
         """End the watches of a resource that is served in another way from now on, or no more.
 
-        What is known by then they are still told. Upstream: tearDown in customresource_handler.go.
+        Events known by then are still sent to them. Upstream: tearDown in customresource_handler.go.
         """
         found = self._caches.get(storage_prefix)
         if found is not None:

@@ -1,7 +1,7 @@
 """Serving custom resources: names are accepted, resources appear and go.
 
 What upstream spreads over the naming, establishing and finalizing controllers happens here, when
-the server is told to settle. Of several servers each does it; what another one has written already
+the server settles. Of several servers each does it; what another one has written already
 is left as it is.
 """
 

@@ -13,7 +13,7 @@ DEEPEST: Final = 6
 _KEYS: Final = ("name", "type", "uid", "key", "containerPort", "port", "ip")
 """The keys that identify the items of a list, if all of them have one."""
 _TOLD_BY_ITEM: Final = "metadata.finalizers"
-"""Lists of names of which each is told that came (+) or went (-)."""
+"""Lists of names of which each one that came (+) or went (-) is reported."""
 _NOISE: Final = frozenset(
     ("metadata.resourceVersion", "metadata.managedFields", "metadata.generation")
 )
@@ -23,7 +23,7 @@ def changed_fields(old: Any, new: Any) -> list[str]:
     """Paths such as `spec.replicas` and `status.conditions[Ready].status`, at most `MOST` of them.
 
     Of finalizers each one that came or went, as `metadata.finalizers[-kubernetes]`. Deeper than `DEEPEST` the
-    path of the value around it is told.
+    path of the value around it is returned.
     """
     found: list[str] = []
     for path in _differences(old, new, "", 0):
@@ -68,7 +68,7 @@ def _items(old: Any, new: Any, path: str) -> Iterator[str]:
 
 
 def _key_of(*lists: list[Any]) -> str:
-    """The key by which all items of these lists are told apart, "" if there is none."""
+    """The key by which all items of these lists are distinguished, "" if there is none."""
     items = [item for each in lists for item in each]
     for key in _KEYS:
         if items and all(isinstance(item, dict) and _is_plain(item.get(key)) for item in items):

@@ -33,7 +33,7 @@ class Memory:
     """The memory of an API server's process beyond its rest.
 
     Args:
-        limit_bytes: more than so much held by answers under way, and the process is killed.
+        limit_bytes: the process is killed when answers under way hold more than this.
         link_bytes_per_s: how fast a client takes what it is sent.
         restart_ns: how long after that it is started again. Upstream: the kubelet's first back-off.
     """

@@ -38,7 +38,7 @@ def check_has_log(pod: Tree, container: str, *, previous: bool = False) -> None:
         None,
     )
     shown = f'container "{container}" in pod "{name}"'
-    if found is None:  # the kubelet has not told yet
+    if found is None:  # the kubelet has not reported yet
         found = {"state": {"waiting": {"reason": _first_reason(pod)}}}
     now, last = found.get("state") or {}, found.get("lastState") or {}
     ended = bool((last.get("terminated") or {}).get("containerID"))
@@ -64,7 +64,7 @@ def _first_reason(pod: Tree) -> str:
 
 
 def first_shown(output: Output, query: Mapping[str, str], now: int) -> int:
-    """The number of the first line that is asked for: by time, and so many at the end."""
+    """The number of the first line that is asked for: by time, and by the number of lines at the end."""
     since = 0
     if query.get("sinceSeconds"):
         since = now - parse_int64(query["sinceSeconds"]) * SECOND

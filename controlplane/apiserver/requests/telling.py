@@ -110,7 +110,7 @@ def written(
 
 
 def _pod_state(pod: Tree) -> Tree:
-    """Phase, readiness and end of a pod, as far as it says: what its life is told by."""
+    """Phase, readiness and end of a pod, as far as its status says."""
     status = pod.get("status")
     if not isinstance(status, dict):
         return {}

@@ -25,7 +25,7 @@ __all__ = ["BOUND", "ISSUER", "PREFIX", "Claims", "holds", "review", "shown", "u
 ISSUER: Final = "https://kubernetes.default.svc"
 PREFIX: Final = "system:serviceaccount:"
 LEEWAY_NS: Final = 60 * SECOND
-"""Clocks may differ by so much. Upstream: go-jose, jwt.DefaultLeeway."""
+"""The tolerated difference of clocks. Upstream: go-jose, jwt.DefaultLeeway."""
 BOUND: Final = {"pod": "pods", "secret": "secrets", "node": "nodes"}
 """The objects that a token can be bound to: its claim, its resource."""
 _LATEST: Final = 1 << 53

@@ -38,7 +38,7 @@ _WITHOUT_VALUE = ("FieldValueRequired", "FieldValueForbidden", "FieldValueTooLon
 Path = str
 
 _ERROR = 2
-"""Steps to make an error, and again to tell it; its text counts both times as well."""
+"""Steps to make an error, and again to report it; its text counts both times as well."""
 
 
 def _made(reason: str, path: Path, value: Any, detail: str = "") -> FieldError:

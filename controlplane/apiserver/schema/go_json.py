@@ -500,7 +500,7 @@ def _yaml_error(error: yaml.YAMLError) -> str:
 def parse_yaml(raw: bytes) -> Any:
     """Return the value of a YAML text's first document. TextError; YamlDuplicates for a duplicate key.
 
-    ApiError 504 for a text of so many values that composing it takes too long.
+    ApiError 504 for a text with too many values to compose in time.
     """
     written = _written_as_json(raw)
     if written is not None:

@@ -160,7 +160,7 @@ def _kind_types() -> dict[tuple[str, str, str], str]:
 
 
 def is_stable(version: str) -> bool:
-    """True for v1, v2 and the like: what a server serves unless told otherwise."""
+    """True for v1, v2 and the like: what a server serves by default."""
     return "alpha" not in version and "beta" not in version
 
 

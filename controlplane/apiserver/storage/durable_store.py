@@ -102,7 +102,7 @@ def open_store(spec: str) -> Store:
 def _keep_private(path: Path) -> None:
     """Make the file for its owner alone, before SQLite does, whose other files get its mode; or take others' rights.
 
-    What fails here fails again when SQLite opens it, and is told then.
+    What fails here fails again when SQLite opens it, and is reported then.
     """
     with suppress(OSError):
         try:

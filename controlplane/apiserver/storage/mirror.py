@@ -78,7 +78,7 @@ class Mirror(Store):
     """A store that is never written to but by what is heard of another one."""
 
     def begin(self, heard: Snapshot) -> None:
-        """Start over from a snapshot: what happened before cannot be told any more."""
+        """Start over from a snapshot: what happened before is no longer known."""
         for prefix, entries in heard.spaces:
             space = self.keyspace(prefix)
             made = {}

@@ -354,7 +354,7 @@ class Store:
             self.compact(everything[-self._history_limit - 1])
 
     def check_revision(self, revision: int) -> None:
-        """Raise unless the state at `revision` can be told."""
+        """Raise unless the state at `revision` is available."""
         if revision < self.compacted:
             raise CompactedError(self.compacted)
         if revision > self.revision:

@@ -328,7 +328,7 @@ def perform(store: Store, operation: Operation) -> Outcome:
     if type(operation) is Range:
         return _range(store, operation)
     if type(operation) is Review:
-        return Reviewed(None, "there is nobody to ask while the store is asked")
+        return Reviewed(None, "no webhook can be called inside a store transaction")
     assert type(operation) is Compact
     return _compact(store, operation)
 

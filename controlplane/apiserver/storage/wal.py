@@ -4,7 +4,7 @@ SQLite takes the first frame that does not fit its checksum for the end of the l
 that was being written when the power failed, and the lost write was never acknowledged. A frame damaged
 later looks the same, and all later frames are dropped silently, though they had been acknowledged. But every
 commit waits until its frames are on the disk before the next one begins; so two commits behind the end
-prove damage. (In the last commit of all, damage and a write that never ended cannot be told apart.)
+prove damage. (In the last commit of all, damage and a write that never ended cannot be distinguished.)
 
 The format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """

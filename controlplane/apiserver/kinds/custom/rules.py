@@ -168,7 +168,7 @@ class _Rule:
         self.types = rule_types(rule, declared.type)
 
     def mistakes(self) -> list[FieldError]:
-        """The mistakes of the rule, in the order in which upstream tells it."""
+        """The mistakes of the rule, in upstream's order."""
         rule, here, costs = self.rule, self.here, self.place.costs
         source = rule.get("rule", "")
         errors: list[FieldError] = []

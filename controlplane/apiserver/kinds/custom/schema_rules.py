@@ -163,7 +163,7 @@ class _Inside:
 
 @frozen(eq=False)
 class _Errors:
-    """Errors of schemas, and those of their rules, which are told last."""
+    """Errors of schemas, and those of their rules, which come last."""
 
     schema: list[FieldError] = field(factory=list)
     rules: list[FieldError] = field(factory=list)

@@ -173,7 +173,7 @@ class PodStrategy(Strategy):
 
 
 def _check_node(ctx: Context, new: Tree, old: Tree) -> None:
-    """Refuse to resize a pod on a node that is gone, is no Linux, or could never give so much.
+    """Refuse to resize a pod on a node that is gone, is no Linux, or could never provide the amount.
 
     Upstream: plugin/pkg/admission/podresize, new in 1.36. Other pods do not count here.
     """

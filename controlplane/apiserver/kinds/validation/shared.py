@@ -69,7 +69,7 @@ _LARGEST = (1 << 63) - 1
 
 @remembered(4096)
 def interface(text: str) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
-    """An address and the block that it is in; ValueError for what is none."""
+    """An address and the block that it is in; ValueError for an invalid one."""
     return ipaddress.ip_interface(text)
 
 

@@ -18,7 +18,7 @@ __all__ = ["Access"]
 
 
 class Access:
-    """The stored roles of one server. Unless `enabled`, everybody may do everything."""
+    """The stored roles of one server. Unless `enabled`, every user may do everything."""
 
     def __init__(self, lookup: Lookup, *, enabled: bool) -> None:
         self.enabled = enabled

@@ -85,7 +85,7 @@ def patched(bodies: Bodies, ctx: Context, current: Tree, stored: Tree) -> Tree:
 
 
 def _merged_plainly(ctx: Context, current: Tree) -> Tree | None:
-    """The patched document where that is quickly told: a plain strategic patch that came as values."""
+    """The patched document where that is quickly decided: a plain strategic patch that came as values."""
     request, info = ctx.request, ctx.info
     if (
         request.path

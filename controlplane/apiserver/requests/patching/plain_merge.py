@@ -19,7 +19,7 @@ __all__ = ["UnusualError", "plain_merge"]
 
 _SET_ORDER: Final = "$setElementOrder/"
 _SMALL: Final = 1 << 62
-"""Integers below it are plain numbers to everybody."""
+"""Integers below it are plain numbers in every encoding."""
 KEPT: Final = 256
 """The number of merged lists that are remembered; the next one clears them all."""
 

@@ -460,7 +460,7 @@ def _formatted(found: Checked) -> set[Expr]:
 
 
 def _mixed_issues(expr: Expr, types: Mapping[Expr, Type]) -> list[tuple[int, str]]:
-    """Elements of other types than the first one; of a list only the first of them is told."""
+    """Elements of other types than the first one; of a list only the first of them is reported."""
     issues: list[tuple[int, str]] = []
     columns = [expr.args] if expr.op == "list" else [expr.args[::2], expr.args[1::2]]
     for column, parts in enumerate(columns):

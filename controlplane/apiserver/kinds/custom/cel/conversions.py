@@ -101,7 +101,7 @@ _EXPONENT_FROM = 6
 
 
 def shown_double(value: float) -> str:
-    """A number with as few digits as tell it, with an exponent from a million on, as Go's %g."""
+    """A number with the fewest digits that identify it, with an exponent from a million on, as Go's %g."""
     if isnan(value):
         return "NaN"
     if isinf(value):

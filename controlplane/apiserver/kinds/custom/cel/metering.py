@@ -35,7 +35,7 @@ _UNLIMITED: Final = 1 << 63
 
 
 class Cancelled(CelError):
-    """An evaluation that was ended: it has cost more than it may, or its cost cannot be told."""
+    """An evaluation that was ended: it has cost more than it may, or its cost is unknown."""
 
 
 @define(eq=False)

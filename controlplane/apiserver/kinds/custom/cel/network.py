@@ -63,7 +63,7 @@ def read_address(text: str) -> Address:
     return Address(value)
 
 
-# -- texts that are no addresses, as Go's net/netip tells it -------------------------------------
+# -- texts that are no addresses, as Go's net/netip reports them -------------------------------------
 
 
 def _problem(text: str) -> str:

@@ -43,7 +43,7 @@ class Budget:
     left: int
 
     def spend(self, cost: int) -> None:
-        """BudgetError if there is not so much."""
+        """BudgetError if less is left."""
         if cost > self.left:
             raise BudgetError
         self.left -= cost
