@@ -53,7 +53,7 @@ def command() -> None:
     default=3,
     show_default=True,
     metavar="N",
-    help="So many pairs of runs, with --beside.",
+    help="Number of pairs of runs, with --beside.",
 )
 @log_level_option("off", off=True)
 @click.option(

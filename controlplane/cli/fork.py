@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     "--until",
     type=Finite(0),
     metavar="S",
-    help="Stop at so many virtual seconds since the start. [default: as recorded]",
+    help="Stop at this number of virtual seconds since the start. [default: as recorded]",
 )
 @out_option()
 @driver_option("bare")

@@ -139,7 +139,9 @@ def why(about: str, place: Path, hops: int, output_format: str) -> int:
 @command.command("timeline", short_help="The life of an object, each incarnation apart.")
 @click.argument("about", metavar="OBJECT")
 @_log_option()
-@click.option("--all", "everything", is_flag=True, help="Also who read it and who was told of it.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also its readers and the handlers notified of it."
+)
 @click.option(
     "--field", default="", metavar="PATH",
     help="Who changed this field, as spec.replicas or status.conditions[Ready].",
@@ -157,7 +159,7 @@ def timeline(about: str, place: Path, everything: bool, field: str, output_forma
         output.emit_json(found.to_json())
         return 0
     if field and not found.incarnations:
-        output.echo(f"{found.subject.kind}/{found.subject.key}: nobody changed {field}")
+        output.echo(f"{found.subject.kind}/{found.subject.key}: {field} was never changed")
     for each in found.incarnations:
         rows = [
             (_time(line.t), str(line.step), f"{line.actor}/{line.task}", found.what(line))
@@ -356,7 +358,7 @@ def _labels(of: Series) -> str:
 @click.option("--steps", default="", metavar="FIRST-LAST", help="Events of these steps.")
 @click.option("--time", "times", default="", metavar="FIRST-LAST", help="In virtual seconds.")
 @click.option(
-    "--limit", default=0, type=click.IntRange(min=0), metavar="N", help="No more than so many."
+    "--limit", default=0, type=click.IntRange(min=0), metavar="N", help="Maximum number of events."
 )
 @click.option("--follow", is_flag=True, help="Go on as the log is written.")
 @format_option()

@@ -95,7 +95,7 @@ def cli(debug: bool) -> None:
 def main() -> None:
     """Run the command line. Bad input ends with one line on standard error and exit status 2."""
     status = _run()
-    with suppress(OSError):  # said already, or nobody listens
+    with suppress(OSError):  # reported already, or the output is closed
         sys.stdout.flush()
     # Nothing is left to be done, and the system frees a million small objects faster than Python does.
     os._exit(status)

@@ -124,7 +124,7 @@ def _width() -> int:
 def _taken() -> Iterator[None]:
     try:
         yield
-    except BrokenPipeError:  # whoever read it has read enough
+    except BrokenPipeError:  # the reader closed the pipe
         raise
     except OSError as error:
         raise UsageError(f"standard output: cannot be written: {error.strerror}") from error

@@ -181,7 +181,7 @@ def run(
 ) -> int:
     """Show a race: the first schedule that breaks without the fix, run with the fixes asked for.
 
-    The schedule is searched for with the fix off (nothing is told where to look); then it is run
+    The schedule is searched for with the fix off (without a hint where to look); then it is run
     with the gates as asked, by default all fixed. Exit status 1 when the invariant breaks.
     """
     from controlplane.races import catalogue
@@ -237,7 +237,7 @@ def run(
     "--seconds",
     type=Finite(min=0, min_open=True),
     metavar="S",
-    help="Stop each search after so many seconds.",
+    help="Stop each search after this number of seconds.",
 )
 @click.option("--strategy", default="portfolio", show_default=True, help="Who answers choices.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first search.")
@@ -246,7 +246,7 @@ def run(
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="How many searches for each gate, each with other seeds; medians are told.",
+    help="How many searches for each gate, each with other seeds; medians are reported.",
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes. [default: as many as cores]")
 @click.option(

@@ -136,7 +136,7 @@ def tell_end(
 ) -> int:
     """The failures of a run, one line each, after all other output; the exit status.
 
-    `ended`: somebody ended it. `unwritten`: why its files could not be left, see `kept`.
+    `ended`: the run was interrupted. `unwritten`: why its files could not be left, see `kept`.
     """
     tell_traceback(run.traceback, out)
     if ended:

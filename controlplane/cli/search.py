@@ -69,7 +69,7 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(1),
             default=1,
             show_default=True,
-            help="Stop after so many different failures, not counting those of the corpus.",
+            help="Stop after this number of different failures, not counting those of the corpus.",
         ),
         click.option(
             "--check-determinism",
@@ -90,7 +90,7 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--seconds",
             type=Finite(min=0, min_open=True),
             metavar="S",
-            help="Stop after so many seconds of wall time.",
+            help="Stop after this number of seconds of wall time.",
         ),
         click.option(
             "--schedules",

@@ -55,7 +55,7 @@ def resume(kubeconfig: Where) -> None:
 @click.argument("seconds", type=Finite(min=0))
 @click.pass_obj
 def step(kubeconfig: Where, seconds: float) -> None:
-    """Let so many virtual SECONDS pass as fast as possible, then pause; returns when it is done."""
+    """Let this number of virtual SECONDS pass as fast as possible, then pause; returns when it is done."""
     _ask(kubeconfig, {"action": "step", "seconds": seconds})
 
 
@@ -96,7 +96,7 @@ def _ask(kubeconfig: Where, action: dict[str, Any] | None) -> None:
         raise UsageError(_message(error.read()) or f"{address.url}: {error}") from error
     except (URLError, OSError) as error:
         reason = getattr(error, "reason", error)
-        raise UsageError(f"{address.url}: nobody answers: {reason}") from error
+        raise UsageError(f"{address.url}: no answer: {reason}") from error
     pace = "paused" if found["paused"] else f"speed {found['speed']}"
     output.echo(f"virtual time {found['virtual']:.3f} s, {pace}")
 

@@ -79,7 +79,7 @@ def test_who_changed_this_field(runs):
     nobody = ask(
         runs, "timeline", "deploy/shop/catalogue", "--field", "spec.paused", "--log", "out"
     )
-    assert nobody == "deployment/shop/catalogue: nobody changed spec.paused\n"
+    assert nobody == "deployment/shop/catalogue: spec.paused was never changed\n"
 
 
 def test_which_reads_were_stale(runs):
