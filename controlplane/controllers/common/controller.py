@@ -109,7 +109,7 @@ class Work:
     """The reconcile of the keys of a queue.
 
     After `max_retries` failures in a row a key is dropped until it is asked for again; None never
-    drops. `workers` None is what the manager was told.
+    drops. `workers` None is the manager's default.
     """
 
     queue: str

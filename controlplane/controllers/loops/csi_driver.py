@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MOODS: Final = ("well", "refused", "answer lost")
 """Outcomes of a call where they are explored; the first is the default one."""
 MOST_FAILURES: Final = 6
-"""Of a process's calls so many fail at most where that is explored: backoff grows, and a run has to end."""
+"""The maximum number of a process's calls that fail where that is explored: backoff grows, and a run has to end."""
 
 
 @frozen

@@ -1,6 +1,6 @@
 """The loops of the controller manager: shared informers, and per controller a work queue and some workers.
 
-`CONTROLLERS` is the table: one line per controller, in the order in which they are told of changes.
+`CONTROLLERS` is the table: one line per controller, in the order in which they are notified of changes.
 Points: those of `client.informer`, `controllers.loops.worker` and `controllers.loops.running`, those
 that a controller names, and one for every request.
 """
@@ -99,7 +99,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     ClusterRoleAggregationController,
     AttachDetachController,
 )
-"""Every controller, in the order in which they are told of changes."""
+"""Every controller, in the order in which they are notified of changes."""
 
 LOOPS: Final = ("node-lifecycle-controller", "taint-eviction-controller")
 """Controllers with loops of their own."""
@@ -134,13 +134,13 @@ async def run(
 ) -> None:
     """Main task of the controller manager. `enabled` is as upstream's `--controllers`.
 
-    Without `monitor_nodes` nobody minds that nodes fall silent (a trace has no heartbeats), but
-    their taints still follow their conditions. `joined_informers` makes each informer one task.
+    Without `monitor_nodes` missing heartbeats of nodes are ignored (a trace has no heartbeats), but their taints
+    still follow their conditions. `joined_informers` makes each informer one task.
     `features` are the gates of `controllers.features`; those of our release unless given.
     `kinds` are what the server serves, as discovery would say. `root_ca` is
     the certificate (PEM) by which pods know the server. `fixes` say which published races are
     closed. With `own` the process has these controllers, a user's, and none of the table. `client_rate`
-    limits the requests of each of them: so many a second, after a burst of so many; upstream each has a
+    limits the requests of each of them: requests per second, and the size of a burst; upstream each has a
     client of its own.
     """
     caches = Caches()

@@ -246,7 +246,7 @@ def by_share(status_replicas: int, target: int, usage: int, tolerances: Toleranc
     if usage >= MAX_INT64:
         return Proposal(MAX_INT32, MAX_INT64)
     replicas = status_replicas
-    # Nobody to share it with: Go's division by zero is no error, and infinitely far from any target.
+    # No replicas to share it among: Go's division by zero is no error, and infinitely far from any target.
     if status_replicas == 0:
         within, share = False, NOTHING_SHARED
     else:

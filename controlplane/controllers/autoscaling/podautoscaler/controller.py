@@ -1,6 +1,6 @@
 """The horizontal pod autoscaler's controller. Upstream: pkg/controller/podautoscaler/horizontal.go.
 
-An autoscaler is looked at every 15 seconds, whatever came of it; what goes wrong is told by events and
+An autoscaler is looked at every 15 seconds, whatever came of it; failures are reported by events and
 conditions. Points: `hpa.normalize` (the metrics were read), `hpa.conflict` (waiting to scale again),
 and those of the metrics' source.
 """
@@ -142,7 +142,7 @@ class HorizontalPodAutoscalerController(Controller):
     # ------------------------------------------------------------------ reconcile
 
     def sync(self, key: str) -> Reconcile[None]:
-        """Look at one autoscaler, and again in 15 seconds; what failed was told by events."""
+        """Look at one autoscaler, and again in 15 seconds; failures were reported by events."""
         obj = self._autoscalers.get(key)
         if obj is None:
             self.memory.pop(key, None)

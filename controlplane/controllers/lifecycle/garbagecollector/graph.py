@@ -128,10 +128,10 @@ class AbsentOwners:
 
 
 class Graph:
-    """The graph, kept by one task; what has to be looked at is told to the callbacks.
+    """The graph, kept by one task; what has to be looked at is passed to the callbacks.
 
     `try_delete(node, backoff)` and `try_orphan(node)` ask for a node to be worked on;
-    `report_namespace(node, owner_uid)` tells of an owner that is looked for in the wrong namespace.
+    `report_namespace(node, owner_uid)` reports an owner that is looked for in the wrong namespace.
     Without `by_coordinates` a uid alone says which owner is meant (before 1.20, issue 65200).
     """
 

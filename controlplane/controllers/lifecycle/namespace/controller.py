@@ -174,7 +174,7 @@ class NamespaceController(Controller):
             if each.namespaced and each.has("delete")
         }
         estimate = 0
-        # Before 126587 (OrderedNamespaceDeletion) pods were one kind among others, and nobody waited for them.
+        # # Before 126587 (OrderedNamespaceDeletion) pods were one kind among others, and no kind waited for them.
         first = self.host.fixes.fixed("126587")
         pods = kinds.pop(PODS, None) if first else None
         if pods is not None:

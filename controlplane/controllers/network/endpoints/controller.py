@@ -1,6 +1,6 @@
 """The endpoints controller. Upstream: pkg/controller/endpoint/endpoints_controller.go.
 
-Point: `endpoint.slice` (so many ports of pods were looked at).
+Point: `endpoint.slice` (a batch of ports of pods was looked at).
 """
 
 from __future__ import annotations

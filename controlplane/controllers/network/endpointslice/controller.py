@@ -1,6 +1,6 @@
 """The EndpointSlice controller. Upstream: pkg/controller/endpointslice and staging k8s.io/endpointslice.
 
-Point: `endpointslice.slice` (so many ports of pods were looked at).
+Point: `endpointslice.slice` (a batch of ports of pods was looked at).
 """
 
 from __future__ import annotations

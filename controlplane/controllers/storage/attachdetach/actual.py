@@ -47,7 +47,7 @@ class ActualState:
     _reports: dict[str, _Report] = field(factory=dict)
 
     def mark_attached(self, volume: str, spec: Spec | None, node: str) -> None:
-        """It is attached, and the node is to be told."""
+        """It is attached, and has to be reported in the node's status."""
         self._mark(volume, spec, node).confirmed = True
         self.report(volume, node)
 
@@ -104,7 +104,7 @@ class ActualState:
             each.asked_since = now
         return now - each.asked_since
 
-    # ------------------------------------------------------------------ what nodes are told
+    # ------------------------------------------------------------------ status of nodes
 
     def report(self, volume: str, node: str) -> None:
         """The node's status is to show it."""
@@ -129,7 +129,7 @@ class ActualState:
             found.due = True
 
     def due_reports(self) -> list[str]:
-        """The nodes that are to be told something."""
+        """The nodes whose status has to be updated."""
         return [node for node, found in self._reports.items() if found.due]
 
     def take_report(self, node: str) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""The attach-detach controller: VolumeAttachments for the volumes of scheduled pods, and what nodes are told.
+"""The attach-detach controller: VolumeAttachments for volumes of scheduled pods, and the volumes in nodes' status.
 
 Upstream: pkg/controller/volume/attachdetach (reconciler, populator, statusupdater), the operations of
 pkg/volume/util/operationexecutor and the waiting of pkg/volume/csi/csi_attacher.go. Upstream looks ten times a

@@ -1,4 +1,4 @@
-"""Class parameters: secret references with their templates, and what of them a driver is told.
+"""Class parameters: secret references with their templates, and those that are passed to the driver.
 
 Upstream: external-snapshotter pkg/utils/util.go (GetSecretReference, GetGroupSnapshotSecretReference,
 RemovePrefixedParameters); templates are those of Go's os.Expand.

@@ -105,7 +105,7 @@ class _Source(NamedTuple):
 
     @property
     def content(self) -> dict[str, Any]:
-        """As a driver is told."""
+        """As it is passed to the driver."""
         if self.snapshot is None:
             return {"volume": {"volume_id": self.handle}}
         return {"snapshot": {"snapshot_id": self.handle}}
@@ -240,7 +240,7 @@ class CsiProvisioner(Controller):
 
     def _failed(self, claim: Tree, error: CsiError) -> None:
         uid = claim["metadata"]["uid"]
-        # Before external-provisioner 311 a claim that was gone was nobody's business any more.
+        # Before external-provisioner 311 a deleted claim was not processed any more.
         if error.code in IN_BACKGROUND and self.host.fixes.fixed("ep311"):
             self._in_progress[uid] = claim
         else:

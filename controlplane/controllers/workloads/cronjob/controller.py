@@ -355,7 +355,7 @@ class CronJobController(Controller):
             made = yield from calls.create(JOBS, cron_job.namespace, body)
         except RequestFailed as error:
             if isinstance(error, ApiError) and is_already_exists(error):
-                # Upstream asks without a namespace, is told that there is no such path, and gives up.
+                # Upstream asks without a namespace, gets 404 for the path, and gives up.
                 yield from calls.get(JOBS, "", body["metadata"]["name"])
             elif not namespace_is_terminating(error):
                 self._event(current, WARNING, "FailedCreate", f"Error creating job: {error}")

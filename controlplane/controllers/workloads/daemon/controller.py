@@ -254,7 +254,7 @@ class DaemonSetController(Controller):
             self.host.event(found, WARNING, "SelectingAll", message)
             return
         if found.metadata.deletion_timestamp is not None:
-            # Its revisions may be gone or orphaned already, so no status could be told.
+            # Its revisions may be gone or orphaned already, so no status can be computed.
             return
         yield Point("daemonset.history")
         try:

@@ -98,7 +98,7 @@ def _count(pod: Pod, annotation: str) -> int:
 
 
 def for_removal(job: Job, active: Sequence[Pod], at_least: int) -> list[Pod]:
-    """The active pods to delete: `at_least` so many, and with indexes also doubles and invalid ones."""
+    """The active pods to delete: at least `at_least`, and with indexes also doubles and invalid ones."""
     removed: list[Pod] = []
     left = list(active)
     if is_indexed(job):

@@ -1,7 +1,7 @@
 """The StatefulSet controller. Upstream: pkg/controller/statefulset/stateful_set.go, stateful_set_control.go.
 
 Points: `statefulset.revisions` (the set was read), `statefulset.pods` (its revisions were adopted),
-`statefulset.history` (its pods were claimed), `statefulset.slice` (so many pods of a large set were
+`statefulset.history` (its pods were claimed), `statefulset.slice` (a batch of pods of a large set was
 looked at), `statefulset.conflict` and `history.conflict` (waiting to write again).
 """
 
