@@ -2,7 +2,7 @@
 
 An operation of a manager is a generator. Each time it yields, its memory is in the state in which
 others of the kubelet may see it (`Point`), or a file has to be written before it goes on (`Write`).
-Whoever runs it decides what may happen in between: another task, a crash.
+The caller that runs it decides what may happen in between: another task, a crash.
 """
 
 from __future__ import annotations

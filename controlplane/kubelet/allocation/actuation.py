@@ -1,8 +1,8 @@
 """Actuation: bringing a running pod from its actual to its allocated resources.
 
 Upstream: pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodResizeAction, doPodResizeAction,
-validateMemoryResizeAction). Whoever carries a plan out does its steps in order and stops at the first
-that fails; after each step for a container that worked, the actuated record is written.
+validateMemoryResizeAction). The caller that carries a plan out does its steps in order and stops at the first that
+fails; after each step for a container that worked, the actuated record is written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The allocation manager: the resources allocated to each pod on the node, and the resizes that wait for more.
 
-Upstream: pkg/kubelet/allocation/allocation_manager.go. One mutex serialises all of it; whoever runs the
-operations holds it. Deciding whether a pod fits is left to the handlers of pod admission.
+Upstream: pkg/kubelet/allocation/allocation_manager.go. One mutex serialises all of it; the caller of the operations
+holds it. Deciding whether a pod fits is left to the handlers of pod admission.
 """
 
 from __future__ import annotations

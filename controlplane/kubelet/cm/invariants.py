@@ -36,7 +36,7 @@ def cpu_violations(state: CPUState, every: CPUSet) -> list[str]:
             )
     lost = every - seen - state.default
     if lost:
-        found.append(f"CPUs {lost} belong to nobody")
+        found.append(f"CPUs {lost} are neither shared nor assigned")
     strange = (seen | state.default) - every
     if strange:
         found.append(f"CPUs {strange} are given away and are not there to give")

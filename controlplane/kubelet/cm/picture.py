@@ -35,8 +35,8 @@ def picture(
 ) -> str:
     """Return the text, without an end of line; `name_of` turns a pod's uid into its shown name.
 
-    Threads of a core stand together. CPUs in the default set are shared; a CPU that neither the
-    default set nor a container has belongs to nobody, and one that several pods have is an error.
+    Threads of a core stand together. CPUs in the default set are shared; a CPU that is neither in the default set
+    nor assigned to a container is marked as lost, and one that several pods have is an error.
     """
     topology = discover(machine)
     marks = _marks(cpus, memory)
@@ -57,7 +57,7 @@ def picture(
     keys = f"{SHARED} shared  {RESERVED} reserved"
     text = "\n".join(lines)
     if NOBODY in text:
-        keys += f"  {NOBODY} nobody's"
+        keys += f"  {NOBODY} lost"
     if SEVERAL in text:
         keys += f"  {SEVERAL} several pods'"
     return f"{text}\n{keys}"

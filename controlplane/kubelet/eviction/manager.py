@@ -113,7 +113,7 @@ def _is_met(threshold: EvictionThreshold, observed: Observations, reclaim: bool)
 def met_info(
     resource: str, thresholds: Iterable[EvictionThreshold], observed: Observations
 ) -> tuple[EvictionThreshold, Observation] | None:
-    """The first threshold of a resource that can be told of, and what was observed."""
+    """The first threshold of a resource with an observation, and the observation."""
     for each in thresholds:
         found = observed.get(each.signal)
         if each.resource == resource and found is not None:

@@ -1,6 +1,6 @@
 """Usage of pods, and the free rest of their node: a kubelet's summary of statistics.
 
-Upstream: makeSignalObservations of pkg/kubelet/eviction/helpers.go. The amounts are told by annotations of
+Upstream: makeSignalObservations of pkg/kubelet/eviction/helpers.go. The amounts are given by annotations of
 pods, for each container that runs (see `controlplane/kubelet/pod/container_runtime.py`); what the node's own
 processes use is nothing, and images take no room. There is one file system, for images and all else.
 """

@@ -1,4 +1,4 @@
-"""The files of static pods as a source of pods: all of them at the start, then each that is told to have changed.
+"""The files of static pods as a source of pods: all of them at the start, then each that is reported as changed.
 
 Point: `kubelet.file-source` (before a file is read that changed). The files outlive the process: they lie on the
 actor's disk (`static_pods.FOLDER`). Upstream: pkg/kubelet/config/file.go; the list every 20 s is left out, as it

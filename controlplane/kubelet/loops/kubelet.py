@@ -74,7 +74,7 @@ async def run(
 ) -> None:
     """Main task: register, then start all others and follow the pods bound to this node.
 
-    `csi_drivers` are those that have a plugin on the node; without any nobody looks after their volumes.
+    `csi_drivers` are those that have a plugin on the node; without any, CSI volumes are not mounted.
     `joins`: the Node is there already, made by a client; the kubelet takes it over.
 
     It ends, as the process does upstream, when a checkpoint does not fit the machine.

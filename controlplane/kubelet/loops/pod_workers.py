@@ -1,7 +1,7 @@
 """One task per pod: it takes the newest update, brings the pod to it, and waits for the next.
 
 Points: `kubelet.pod` (a worker takes its next step, or waits for a newer entry of the pod cache),
-`kubelet.pod.slice` (so many actions of one step were taken), `kubelet.pod.resize` (before each part of a
+`kubelet.pod.slice` (a batch of actions of one step was taken), `kubelet.pod.resize` (before each part of a
 resize). `update` only leaves word: an update that no worker
 has taken yet is replaced by the next one. Upstream: pkg/kubelet/pod_workers.go.
 """
@@ -86,7 +86,7 @@ class Worker:
         self.restarts = False
         """A pod of the same uid came while this one was to end."""
         self.noted = ""
-        """The phase that the log was told of."""
+        """The phase that was logged last."""
 
     def wake(self) -> None:
         """Something happened that concerns it."""
@@ -155,7 +155,7 @@ class PodWorkers:
         """Of all pods that have a worker."""
         return list(self._workers)
 
-    # ------------------------------------------------------------------ what workers are told
+    # ------------------------------------------------------------------ updates of workers
 
     def update(self, pod: Pod, mirror: Pod | None = None, *, create: bool = False) -> None:
         """A pod is wanted so; `mirror` shows it if it is static. Upstream: UpdatePod.
@@ -439,7 +439,7 @@ class PodWorkers:
     # ------------------------------------------------------------------ who counts
 
     def agreed(self, uid: str, told: Tree, shown: Tree) -> None:
-        """The API server shows what it was told of a pod, in a tree of its own."""
+        """The API server shows the reported status of a pod, in a tree of its own."""
         found = self.get(uid)
         if found is not None:
             found.agreed(told, shown)
@@ -472,10 +472,10 @@ class PodWorkers:
         """Return whether a pod counts when others are admitted. Upstream: GetActivePods.
 
         Not when its worker knows that its containers have stopped, nor when it is known to have ended
-        and nobody asked for its end.
+        without a request to terminate it.
 
         Fix gate 104577 (1.22), of which `form` is the form. Before, every pod counted until its worker knew
-        that nothing of it ran, long after the scheduler had been told that it had ended. The fix in its first
+        that nothing of it ran, long after its end had been reported to the scheduler. The fix in its first
         form let no pod count that had ended; later ones that are being terminated count again.
         """
         found = self._workers.get(uid)

@@ -1,6 +1,6 @@
 """The probe manager: one task per probe of a container, from the pod's first sync to its end.
 
-Points: `kubelet.prober` (before a look), `kubelet.prober.slice` (so many probes were started). Looks that would
+Points: `kubelet.prober` (before a look), `kubelet.prober.slice` (a batch of probes was started). Looks that would
 find what is known already are left out. Upstream:
 pkg/kubelet/prober/prober_manager.go; results reach the pod's worker through the sync loop.
 """

@@ -148,7 +148,7 @@ class NodeResources:
         return node.name if self._told_of_policy and forbids_preemption(node) else ""
 
     def node_changed(self, old: Node, new: Node) -> None:
-        """The own Node changed: pods whose resize waits are told whether others may go for them (KEP-5836)."""
+        """The own Node changed: notify pods with a waiting resize whether others may be preempted (KEP-5836)."""
         if self._told_of_policy and forbids_preemption(old) != forbids_preemption(new):
             for uid in self.allocation.pending:
                 pod = self._shared.pods.get(uid)

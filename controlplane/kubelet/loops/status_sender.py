@@ -27,7 +27,7 @@ if TYPE_CHECKING:
             """Return whether containers of the pod with this uid may still run."""
 
         def agreed(self, uid: str, told: Tree, shown: Tree) -> None:
-            """The API server shows what it was told of the pod with this uid, in a tree of its own."""
+            """The API server shows the reported status of the pod with this uid, in a tree of its own."""
 
 
 BOUND_TO_UID = "86320"
@@ -66,18 +66,18 @@ async def _tell(shared: Shared, client: Client, told: Versioned, workers: Worker
     """Read the pod by its name, write what differs, and delete it if it may go. Whether that is done with.
 
     Upstream: syncPod. Fix gate 86320: the patch carries the uid, so that a pod recreated between the two is
-    not written to. Before, it got the status of the old one, and counted as told of.
+    not written to. Before, it got the status of the old one, and counted as reported.
 
     Fix gate 108366 (1.24, and 1.22 and 1.23): that a pod has ended is not said while its worker does not know
     yet that nothing of it runs. Before, the scheduler gave its room away while the kubelet still counted it.
     """
     statuses, pods = shared.statuses, shared.pods
     if pods.awaits_mirror(told.uid):
-        return True  # told once there is one
+        return True  # sent once there is one
     try:
         found = await client.get(PODS, told.namespace, told.name)
         if pods.translated(found.uid) != told.uid:
-            # A mirror of which nothing was heard yet is told once it is: its coming makes the pod sync.
+            # The status of a mirror not seen yet is sent later: its arrival makes the pod sync.
             if not pods.has_static(told.uid):
                 statuses.forget(told.uid)
             return True

@@ -1,18 +1,18 @@
 """The emulated container runtime: the containers of a pod, their start and their end.
 
 It survives a restart of its kubelet. Nothing is executed: how long pulling, starting, running and
-stopping take is asked of the caller, so that whoever owns the choices decides it. Annotations of
+stopping take is asked of the caller, so that the owner of the choices decides it. Annotations of
 the pod describe a program: `emulate.controlplane/run-seconds` (it ends by itself after so long),
 `emulate.controlplane/exit-codes` ("1,1,0": one per run, the last one repeats),
 `emulate.controlplane/never-ready` ("true"), `emulate.controlplane/ready-seconds` (so long after its
 start startup and readiness probes succeed), `emulate.controlplane/live-seconds` (so long liveness
 probes do), `emulate.controlplane/memory-usage` ("100Mi"), `emulate.controlplane/ephemeral-storage-usage`
-("2Gi"), `emulate.controlplane/inodes-usage` and `emulate.controlplane/pids-usage` (so much, or so many, it
-uses while it runs), `emulate.controlplane/stop-seconds` (how long it ignores the request to stop) and
-`emulate.controlplane/resize-fails` (so many updates of its resources are refused; "maybe": each time
+("2Gi"), `emulate.controlplane/inodes-usage` and `emulate.controlplane/pids-usage` (the amount or number that
+it uses while it runs), `emulate.controlplane/stop-seconds` (how long it ignores the request to stop) and
+`emulate.controlplane/resize-fails` (the number of updates of its resources that are refused; "maybe": each time
 that is a choice). Each may end in `.NAME` to mean one container only. What the last one is for
 containers, `emulate.controlplane/pod-resize-fails` is for the pod's own cgroup. What a pod writes to volumes
-is told in `kubelet.writing`.
+is described in `kubelet.pod.volume_writes`.
 """
 
 from __future__ import annotations

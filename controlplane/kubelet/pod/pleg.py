@@ -2,7 +2,7 @@
 
 Upstream: GenericPLEG (pkg/kubelet/pleg/generic.go) and the pod cache (pkg/kubelet/container/cache.go). Between
 two relists the runtime is ahead of the cache; a worker that has just synced waits for an entry that is
-newer. Relists that nobody waits for and that would find nothing are left out.
+newer. Relists without a waiting worker that would find nothing are left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From what sources say is there to what changed: the kubelet's configuration mux.
 
 Upstream: pkg/kubelet/config/config.go. A source pushes everything it has; what is new, gone or changed
-is told by uid, so a pod recreated under its name is one that went and one that came.
+is reported by uid, so a pod recreated under its name is one that went and one that came.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UPDATE: Final = "UPDATE"
 DELETE: Final = "DELETE"
 RECONCILE: Final = "RECONCILE"
 OPERATIONS: Final = (REMOVE, ADD, UPDATE, DELETE, RECONCILE)
-"""In the order in which the changes of one push are told."""
+"""In the order in which the changes of one push are reported."""
 
 MEANINGFUL: Final = ("labels", "annotations", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -62,9 +62,9 @@ class PodConfig:
         return source in self._heard
 
     def push(self, source: str, pods: Iterable[Object[Pod]]) -> list[PodUpdate]:
-        """A source says what it has; the changes, in the order in which they are told.
+        """A source says what it has; the changes, in the order in which they are reported.
 
-        The first push tells something in any case: that the source is there.
+        The first push reports something in any case: that the source is there.
         """
         first = source not in self._heard
         self._heard[source] = None

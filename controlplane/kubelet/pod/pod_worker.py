@@ -2,7 +2,7 @@
 
 Upstream: pkg/kubelet/pod_workers.go, kubelet.go (SyncPod, SyncTerminatingPod, SyncTerminatedPod)
 and kuberuntime. A worker goes sync -> terminating -> terminated -> finished and never back. It is
-told of changes (`update`, `poke`, `kill`, `remove`) and stepped; each step answers what to do and when
+notified of changes (`update`, `poke`, `kill`, `remove`) and stepped; each step answers what to do and when
 to step it again. It works in syncs: each begins with what the pod cache knows by then, which must be
 newer than the end of the sync before, reports that, and then acts on the runtime, whose present state
 it does not see. Images are pulled and containers started one after the other.
@@ -276,7 +276,7 @@ class PodWorker:
             self._terminate(now, None)
 
     def agreed(self, told: Tree, shown: Tree) -> None:
-        """The API server shows what it was `told`: if that was reported last, the equal tree is kept instead."""
+        """The API server shows the reported status (`told`): if it is the last one, the equal tree is kept instead."""
         if self._reported is told:
             self._reported = shown
 
@@ -532,7 +532,7 @@ class PodWorker:
     def apply(self, pod: Pod, step: Step, now: int, happens: Callable[[], bool]) -> bool:
         """One step of a resize; False when it failed, or the pod is to end: the others are not taken then.
 
-        A failure is told of in the condition PodResizeInProgress, and the whole is tried again later;
+        A failure is reported in the condition PodResizeInProgress, and the whole is tried again later;
         what was done before stays done. `happens` decides where the pod leaves it open whether the runtime
         refuses (see `container_runtime.refuses_update`).
         """

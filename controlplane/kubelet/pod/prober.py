@@ -1,7 +1,7 @@
 """Probes of containers: what each finds, and what becomes of it.
 
-Upstream: pkg/kubelet/prober (worker.go, results). A probe looks at a container as the status manager tells
-of it; what it found counts once it has found the same often enough. How a program answers is told by
+Upstream: pkg/kubelet/prober (worker.go, results). A probe looks at a container as the status manager reports
+it; what it found counts once it has found the same often enough. How a program answers is set by
 annotations (`container_runtime.Program`).
 """
 

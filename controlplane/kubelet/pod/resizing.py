@@ -49,12 +49,12 @@ def _nobody_forbids() -> str:
 class Resizing:
     """State that the workers of one kubelet share about resizes.
 
-    `allocation` tells what a pod was promised by now, `write` leaves a file, `record` reports an event.
+    `allocation` returns what is allocated to a pod by now, `write` leaves a file, `record` reports an event.
 
     Gate 132851 (open upstream). A worker has the pod with the allocation of the moment at which its
-    update was queued. Unfixed, whether a resize is over is judged by that one: it can be told to be
-    complete although more was promised meanwhile. The proposal asks the allocation of now for that; since
-    an outdated promise would still be carried out then, here the whole sync goes by it.
+    update was queued. Unfixed, whether a resize is over is judged by that one: it can be reported
+    as complete although more was allocated meanwhile. The proposal reads the current allocation for that; since
+    an outdated allocation would still be carried out then, here the whole sync goes by it.
     """
 
     features: Features

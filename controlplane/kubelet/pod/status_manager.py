@@ -26,7 +26,7 @@ _IGNORED: Final = ("nominatedNodeName", "resourceClaimStatuses", "extendedResour
 
 @attrs.frozen
 class Versioned:
-    """A status that is to be told."""
+    """A status that has to be reported."""
 
     uid: str
     namespace: str
@@ -44,7 +44,7 @@ class StatusManager:
         self._known: dict[str, Versioned] = {}
         self._unsent: dict[str, None] = {}
         self._told_of: dict[str, int] = {}
-        """Up to which version pods count as told of that got the status of another (#82387)."""
+        """The version up to which pods that got the status of another one count as reported (#82387)."""
 
     def get(self, uid: str) -> Tree | None:
         """The newest status of a pod."""
@@ -98,9 +98,7 @@ class StatusManager:
             self.forget(uid)
 
     def agreed(self, told: Versioned, shown: Tree) -> bool:
-        """Return whether the API server now shows just what was told: its tree is kept then in the place of an equal
-        one.
-        """
+        """Return whether the API server now shows just what was reported: its tree then replaces an equal one."""
         if shown != told.status or self._known.get(told.uid) is not told:
             return False
         self._known[told.uid] = attrs.evolve(told, status=shown)
@@ -113,7 +111,7 @@ class StatusManager:
         return [self._known[uid] for uid in self._unsent]
 
     def sent(self, told: Versioned, uid: str) -> None:
-        """The API server has it, in the pod with this uid, which then counts as told of up to this version."""
+        """The API server has it, in the pod with this uid, which then counts as reported up to this version."""
         known = self._known.get(uid)
         if uid != told.uid:
             self._told_of[uid] = told.version
@@ -125,7 +123,7 @@ class StatusManager:
     def to_send(self, pods: Iterable[tuple[str, Pod]]) -> list[Versioned]:
         """A full pass: what is unsent, what the API server shows otherwise, and what may be deleted now.
 
-        `pods` are the objects as the API server last told of them, each with the uid that it is known by here.
+        `pods` are the objects as the API server last sent them, each with the uid that it is known by here.
         """
         found = {each.uid: each for each in self.unsent()}
         for uid, pod in pods:

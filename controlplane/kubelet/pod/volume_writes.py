@@ -1,8 +1,8 @@
 """Writes of a pod's program to its volumes, by the pod's annotations.
 
 `emulate.controlplane/writes-to: "log data"` names volumes of the pod. It writes 0 to the first, 1 to the second and
-so on, in turn, and waits until each write is there before it goes on; so what is later was written by somebody who
-knew of what is earlier. `emulate.controlplane/writes` is how many there are (else it never ends), and
+so on, in turn, and waits until each write is there before it goes on; so a later write causally follows every
+earlier one. `emulate.controlplane/writes` is how many there are (else it never ends), and
 `emulate.controlplane/write-seconds` the pause after each (a second).
 """
 
@@ -33,7 +33,7 @@ class Writing:
         return self.volumes[number % len(self.volumes)]
 
     def over(self, number: int) -> bool:
-        """Return whether so many are all."""
+        """Return whether this number of writes completes the program."""
         return self.count is not None and number >= self.count
 
 

@@ -30,7 +30,7 @@ Place = tuple[str, str]
 
 @frozen
 class PodVolume:
-    """A volume of a pod, with what is to be told to its driver."""
+    """A volume of a pod, with what has to be passed to its driver."""
 
     uid: str
     name: str

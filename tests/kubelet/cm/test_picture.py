@@ -67,8 +67,8 @@ def test_what_a_crash_between_the_writes_loses_belongs_to_nobody() -> None:
         if isinstance(step, Write):
             break
     assert shown(manager)[0] == "NUMA 0 (socket 0) #. !! .."
-    assert shown(manager)[-1] == ". shared  # reserved  ! nobody's"
-    assert violations(manager) == ["CPUs 1,7 belong to nobody"]
+    assert shown(manager)[-1] == ". shared  # reserved  ! lost"
+    assert violations(manager) == ["CPUs 1,7 are neither shared nor assigned"]
 
 
 def test_a_cpu_with_two_owners_is_seen() -> None:

@@ -167,14 +167,14 @@ class CPUManager(HintProvider):
         return self.policy
 
     def add_container(self, pod_uid: str, container: str, container_id: str) -> None:
-        """A container was made: it was told its CPUs if it has some of its own."""
+        """A container was made: its CPUs were set if it has exclusive ones."""
         self.containers.add(pod_uid, container, container_id)
         cpus = self.state.get(pod_uid, container)
         if cpus is not None:
             self.last_applied[pod_uid, container] = cpus
 
     def affinity_of(self, pod_uid: str, container: str) -> CPUSet:
-        """The CPUs that a container runs on; empty means that it is told nothing."""
+        """The CPUs that a container runs on; empty means that none are set."""
         return self.state.get_or_default(pod_uid, container)
 
     def remove(self, pod_uid: str, container: str) -> Steps[None]:
@@ -197,7 +197,7 @@ class CPUManager(HintProvider):
         """Return the changes that a pass of the reconcile loop makes, after stale state was removed.
 
         `running` tells the id of the running container of a name, None when none runs, from the
-        status manager's picture of the pod. Whoever applied an update calls `applied`.
+        status manager's picture of the pod. The caller that applied an update calls `applied`.
         """
         found = []
         for pod in self.active_pods():

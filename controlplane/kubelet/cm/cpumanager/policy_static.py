@@ -437,7 +437,7 @@ class StaticPolicy:
         return [each.preferred if each.size == smallest else each.plain for each in found]
 
     def _sockets_for(self, nodes: int) -> int | None:
-        """The fewest sockets that have so many NUMA nodes; None when a node spans sockets."""
+        """The fewest sockets that have this number of NUMA nodes; None when a node spans sockets."""
         if self.topology.num_sockets == 0:
             raise ManagerError(
                 "align-by-socket needs a machine that reports sockets (upstream's kubelet panics)"

@@ -1,7 +1,7 @@
 """The CPU manager's state as a value, and its checkpoint file in all its formats.
 
 Upstream: pkg/kubelet/cm/cpumanager/state. Formats: v1 up to 1.17, v2, and v3 with the gate
-PodLevelResourceManagers. Whoever changes the state makes a new value; the file is the value's text.
+PodLevelResourceManagers. A change of the state makes a new value; the file is the value's text.
 """
 
 from __future__ import annotations

@@ -448,7 +448,7 @@ class StaticPolicy:
                     single |= 1 << node
                 else:
                     groups.append((1 << node, mask_of(state.cells)))
-        # By choice: whether it has so much at all, and whether so much is free.
+        # By choice: whether it has the amount at all, and whether the amount is free.
         able = [True] * len(table)
         fits = [True] * len(table)
         for kind in sorted(wanted):

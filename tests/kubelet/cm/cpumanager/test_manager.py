@@ -71,7 +71,7 @@ def test_a_sidecar_keeps_its_cpus() -> None:
 
 
 def test_the_default_set_shrinks_before_the_container_gets_its_cpus() -> None:
-    """Upstream issue 84783: a crash between the two writes leaves CPUs that belong to nobody."""
+    """Upstream issue 84783: a crash between the two writes leaves CPUs that are neither shared nor assigned."""
     pod = guaranteed("p", "2")
     cpus, files = started([pod])
     steps = cpus.allocate(pod, pod.spec.containers[0])
