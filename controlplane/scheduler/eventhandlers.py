@@ -203,7 +203,7 @@ def _pod_deleted(
             scheduler.changes_cache()
             scheduler.cache.remove_pod(pod)
         if scheduler.rejects_bound and scheduler.is_waiting(pod.uid):
-            # Form "rechecked" of 134157: somebody else has bound it while it waits (issue 134859, open).
+            # Form "rechecked" of 134157: another scheduler has bound it while it waits (issue 134859, open).
             yield "scheduler.informer.reject"
             scheduler.reject_waiting_pod(pod.uid, "removed")
         yield from _move(scheduler, ev.ASSIGNED_POD_DELETE, pod, None, now)

@@ -108,7 +108,7 @@ _CACHE: Final = Series(
     "scheduler_cache_size", "gauge", "Nodes, pods and assumed pods in the cache.", ("type",)
 )
 MANY_ATTEMPTS: Final = 15
-"""From here on the label says only that there were so many or more."""
+"""From here on the label says only that there were at least this number."""
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"

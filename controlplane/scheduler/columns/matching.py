@@ -104,7 +104,7 @@ class MatchingPods:
     # -- selectors -----------------------------------------------------------------------------
 
     def _begin(self, found: Matching) -> None:
-        """Count what is on nodes, and have it told of what comes."""
+        """Count what is on nodes, and notify it of what comes."""
         selector, namespace, amounts = found.selector, found.namespace, found.amounts
         equality = selector.equality
         kinds = self._present if equality is None else self._with_label(namespace, *equality)

@@ -41,7 +41,7 @@ def went_unnoticed(attempt: Attempt) -> bool:
 
     The handler of a deletion forgets an assumed pod. It finds nothing to forget when it runs between
     Pop and the assumption: in 1.36 the pod that is gone then takes its room until Permit, PreBind and
-    Bind have had their time. Nobody has reported that. Once a pod is assumed, the lister has it, and
+    Bind have had their time. No upstream issue reports that. Once a pod is assumed, the lister has it, and
     the handler is yet to come, or it has gone.
     """
     handle, pod = attempt.framework.handle, attempt.pod

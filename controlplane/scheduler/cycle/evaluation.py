@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 _CLASSES = 256
 _FEW = 24
-"""Up to so many changed rows are asked one by one."""
+"""The maximum number of changed rows that are asked one by one."""
 
 
 class RowStatuses(NodeToStatus):

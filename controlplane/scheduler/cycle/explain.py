@@ -39,7 +39,7 @@ ANNOTATIONS_LIMIT = 256 * 1024
 """Bytes that all annotations of an object may have together."""
 
 NAMED_NODES = 16
-"""Of the nodes refused for one reason the log names so many; the flag that explains names all."""
+"""The number of nodes refused for one reason that the log names; the flag that explains names all."""
 
 
 def refusals(unfit: FitError) -> list[dict[str, Any]]:

@@ -143,7 +143,7 @@ def nominate(
 ) -> None:
     """Record in memory where the pod is expected now.
 
-    Gate 72259 (issue 72124). Unfixed, only the API server is told, and until the update has come
+    Gate 72259 (issue 72124). Unfixed, only the API server is updated, and until the update has come
     back the room that is being made for the pod looks free to others. Fixed, the nomination counts
     from here on.
     """

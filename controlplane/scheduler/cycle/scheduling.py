@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 EXPLAINED_NODES = 16
-"""With at most so many feasible nodes, their scores are kept for the log."""
+"""With at most this number of feasible nodes, their scores are kept for the log."""
 
 
 class Search:
@@ -107,7 +107,7 @@ def schedule(search: Search, attempt: Attempt, *, keep_totals: bool = False) -> 
     try:
         attempt.result = yield from schedule_pod.steps(search, attempt, keep_totals=keep_totals)
     except NoNodesAvailableError as none:
-        # Its traceback has frames that have the attempt: nobody but the collector could part them.
+        # # Its traceback has frames that refer to the attempt: a cycle that only the collector frees.
         attempt.failure = Failure(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, none.with_traceback(None))
     except FitError as unfit:
         yield "scheduler.cycle.post-filter"

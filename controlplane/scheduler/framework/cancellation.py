@@ -1,7 +1,7 @@
 """Cancellable contexts as far as their bookkeeping shows: a child stays with its parent until it is cancelled.
 
 Upstream: Go's `context.WithCancel`. Our scheduler needs nothing cancelled; what it shares with upstream
-is the memory that a context takes whose cancel function nobody calls.
+is the memory of a context whose cancel function is never called.
 """
 
 from __future__ import annotations

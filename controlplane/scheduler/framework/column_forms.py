@@ -111,7 +111,7 @@ class ClusterScore(ScorePlugin):
     """A score that depends on other nodes too: asked anew in every cycle."""
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Scores) -> Scores:
-        """Raw scores of the given rows, which are those that PreScore was told."""
+        """Raw scores of the given rows, which are those passed to PreScore."""
         raise NotImplementedError
 
 
@@ -119,7 +119,7 @@ class NormalizeRows(NormalizeScorePlugin):
     """A normaliser over an array."""
 
     def normalize_rows(self, state: CycleState, pod: Pod, raw: Scores) -> Scores:
-        """Scores in 0..100 for the nodes that PreScore was told, in their order."""
+        """Scores in 0..100 for the nodes passed to PreScore, in their order."""
         raise NotImplementedError
 
     def normalized_zero(self) -> int | None:

@@ -30,7 +30,7 @@ UPDATE_POD_TOLERATION = 1 << 10
 UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 11
 UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 12
 ALL = (1 << 13) - 1
-# Younger than 1.36, and only told of where a gate asks for it: beyond ALL, so that nothing else changes.
+# Younger than 1.36, and only reported where a gate asks for it: beyond ALL, so that nothing else changes.
 UPDATE_POD_SCALE_UP = 1 << 13
 UPDATE_NODE_PREEMPTION_POLICY = 1 << 14
 UPDATE = ALL & ~(ADD | DELETE)
@@ -150,7 +150,7 @@ class ClusterEvent:
 
 @cache
 def event_of(resource: str, action: int) -> ClusterEvent:
-    """The event of this resource and these actions: one object in all of the process, told and compared at once."""
+    """The event of this resource and these actions: one object in all of the process, fast to compare."""
     return ClusterEvent(resource, action)
 
 

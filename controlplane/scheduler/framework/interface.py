@@ -293,7 +293,7 @@ class BindPlugin(Plugin):
 
 
 class PostBindPlugin(Plugin):
-    """Is told about a pod that was bound."""
+    """Notified of a pod that was bound."""
 
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """No result."""

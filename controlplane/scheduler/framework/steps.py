@@ -1,7 +1,7 @@
 """Decisions in several steps: other tasks may run between them.
 
 What upstream does under one lock is one step. A decision that goes through several lock regions is a
-generator that yields the name of a point before each further one; whoever runs it lets others go
+generator that yields the name of a point before each further one; the caller that runs it lets other tasks run
 first there. Run at once, it is a plain function.
 """
 

@@ -8,7 +8,7 @@ informer "RESOURCE deltas", "RESOURCE store" and "RESOURCE told". What is read t
 where it is read.
 
 What upstream does under one lock, or without any, is one step; what it does under two is two. A
-task that only goes on to its next lock region stays ahead in the dull run (`Context.region`); where
+task that only goes on to its next lock region stays ahead in the default run (`Context.region`); where
 upstream waits, it waits (`Context.point`, conditions, sleeps, requests).
 """
 

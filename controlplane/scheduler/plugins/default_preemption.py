@@ -193,7 +193,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         """
         lowest = self._lowest.anywhere(self._handle.snapshot)
         if lowest >= (pod.spec.priority or 0) and statuses.absent.code != Code.UNSCHEDULABLE:
-            # Nobody to preempt anywhere: every potential node would say the same.
+            # No pod to preempt anywhere: every potential node would give the same status.
             count = statuses.count_code(Code.UNSCHEDULABLE)
             if count and not self._cancels_always:
                 self._handle.context.with_cancel()

@@ -353,7 +353,7 @@ def _near(kept: FilterState, labels: Mapping[str, str]) -> bool:
             return False
         if kept.affinity.get((term.topology_key, value), 0) <= 0:
             exists = False
-    # The first pod of a group that wants to be near itself has nobody to be near to.
+    # # The first pod of a group with affinity to itself has no other pod to match.
     return exists or (not kept.affinity and kept.matches_itself)
 
 

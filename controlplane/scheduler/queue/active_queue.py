@@ -10,7 +10,7 @@ Gate 141645 (proposed). Upstream an update of a pod in flight leaves only events
 binding cycle has ended the flight after Permit, nothing says that the pod is still on its way. With
 the proposal the ledger also knows the latest object of each pod in flight, and `end_cycle` drops a
 pod's events while its identity stays in flight until `done`. In its form "deletions-too" (proposed
-here) the ledger also knows that a pod in flight was deleted, or bound by somebody else: upstream one
+here) the ledger also knows that a pod in flight was deleted, or bound by another scheduler: upstream one
 that fails just then is put back, and waits in the pool, bound or gone, until the flush (D11).
 """
 

@@ -112,7 +112,7 @@ class BackoffQueue:
         if not info.has_rejectors:
             home, other = other, home
         home.push(info)
-        # Found in the other heap means that somebody added it twice; upstream logs an error
+        # Found in the other heap means that it was added twice; upstream logs an error
         # and does not count it as incoming.
         if other.remove(info.key) is None:
             self.metrics.incoming("backoff", event)

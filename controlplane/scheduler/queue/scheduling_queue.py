@@ -377,7 +377,7 @@ class PriorityQueue:
     def update(self, old: Pod | None, new: Pod, now: int) -> bool:
         """The object of a waiting pod changed. True when the pod became ready for a cycle.
 
-        Gate 125578. Unfixed, nobody asks whether the pod is in flight: it is found in no queue and
+        Gate 125578. Unfixed, the queue does not check whether the pod is in flight: it is found in no queue and
         becomes ready although it is being scheduled. Fixed, its flight only learns of the update;
         the failure handler will read the new object from the lister.
 
@@ -707,7 +707,7 @@ class PriorityQueue:
         return found
 
     def _wakers(self, event: ev.ClusterEvent) -> dict[str, None] | None:
-        """Plugins of any profile that registered for the event; None when it is for everybody."""
+        """Plugins of any profile that registered for the event; None when it concerns every plugin."""
         if event.is_wildcard:
             return None
         found = self._waking.get(event)

@@ -11,9 +11,9 @@ Gate 129532. A pod on a node counts with the largest of what it asks for and wha
 kubelet has promised is left out: a resize that is taken back while it is under way shows less than the
 kubelet counts, and the next pod is refused there. Fixed (1.33), that counts too.
 
-Gate 135107 (open; upstream says that it works as intended). A deferred resize counts with what it wants,
-and so keeps everybody else from room that nobody has. With the repair ("as-promised", ours) it counts with
-what it was promised and has.
+Gate 135107 (open; upstream says that it works as intended). A deferred resize counts with what it wants, and so
+withholds free room from all other pods. With the repair ("as-promised", ours) it counts with what is allocated to
+it.
 """
 
 from __future__ import annotations
