@@ -1,4 +1,4 @@
-"""Blind power: which gates the default churn finds when it is not told what to look for.
+"""Blind power: which gates the default churn finds without a hint what to look for.
 
 One gate is turned off at a time and all others are in force, each in the form that leaves the least
 open. A few bugs cannot show themselves then, because a later fix hides them: these are looked for with
@@ -56,7 +56,7 @@ HIDDEN: Mapping[str, Hidden] = {
     "132851": Hidden((), options={"faults": False}),
     "139162": Hidden(
         ("142294",),
-        ("nobody waits before an open gate", "nobody waits before an open gate, in the end"),
+        ("no pod waits before an open gate", "no pod waits before an open gate, in the end"),
     ),
 }
 """By gate. What is left of the laws holds with the hiding fix alone off, in as many schedules.
@@ -282,8 +282,8 @@ def measure(
 ) -> list[Power]:
     """Search for each gate with this many seeds, on `jobs` processes.
 
-    `seconds` limits the wall time of each search, by `clock`. `progress` is told how many searches
-    are done, and of how many.
+    `seconds` limits the wall time of each search, by `clock`. `progress` is called with the number of
+    searches done and their total.
     """
     asked = [
         _Asked(gate, schedules, strategy, seed + number * SEEDS_APART, seconds, clock, component)

@@ -1,7 +1,7 @@
 """The three published patterns of controller failures, as faults (Sieve, OSDI 2022).
 
-Each strikes so many times, at moments that are choices of kind "fault"; a moment that never comes is no
-harm. Points are named as a log names them: requests are `create pods`, deliveries `watch pods`, and the
+Each happens a given number of times, at moments that are choices of kind "fault"; a moment that never
+comes is no harm. Points are named as a log names them: requests are `create pods`, deliveries `watch pods`, and the
 workers of a controller stand at `NAME.sync` before they reconcile.
 """
 

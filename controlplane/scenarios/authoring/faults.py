@@ -1,7 +1,7 @@
 """Faults as values: operations, and the times at which they happen.
 
-An `Operation` is one thing that goes wrong, or is set right again, at one moment; whoever does it
-(a user, a fault, a strategy) leaves an event "fault" in the log. `sometimes` makes a fault of
+An `Operation` is one thing that goes wrong, or is set right again, at one moment; its caller (a user, a fault, a
+strategy) leaves an event "fault" in the log. `sometimes` makes a fault of
 operations: a chaos tool that does them at moments that are choices. A new operation is one function
 here.
 """
@@ -109,7 +109,7 @@ def restarts(actor: str, times: int = 1, **when: object) -> Fault:
 def restarts_amid(actor: str, times: int = 1, *, moments: int = 16, steps: int = 24) -> Fault:
     """Crash and restart a process a given number of times, in the middle of work that has just begun.
 
-    Each time it waits for one of `moments` half seconds, and then for so many of the next `steps`.
+    Each time it waits for one of `moments` half seconds, and then for a number of the next `steps`.
     """
 
     async def chaos(user: User) -> None:

@@ -2,7 +2,7 @@
 
 A scenario offers its small form by the option `SMALL` and reads it where it builds its world and
 does its work. Explored is one virtual second of it (`WINDOW`): before, the world gets ready, and
-after, it comes to rest, both in the one dull way. What matters happens in one instant if it can: when
+after, it comes to rest, both with default choices. What matters happens in one instant if it can: when
 time moves on, all that was before is over, which multiplies the schedules of one instant by those of
 the next.
 """

@@ -22,7 +22,7 @@ STOPS = "emulate.controlplane/stop-seconds"
 
 
 def pod(name: str, cpu: str = "1", **spec: Any) -> Tree:
-    """A pod that asks for so much CPU; `spec` as in the API."""
+    """A pod that requests this much CPU; `spec` as in the API."""
     resources = {"requests": {"cpu": cpu, "memory": "64Mi"}}
     return {
         "apiVersion": "v1",

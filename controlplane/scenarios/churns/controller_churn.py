@@ -1,7 +1,7 @@
 """The default churn for controllers: workloads of every kind change while the controller manager fails.
 
 A user creates, scales, updates and deletes what the chosen controllers look after, at the same moments in
-every run; what differs is who goes first, when the controller manager dies (at any moment, or right after
+every run; what differs is the order of tasks, when the controller manager dies (at any moment, or right after
 one of its writes), what it does not see in time, and which connections break or wait. There are two API
 servers over one store, of which the second's caches lag.
 

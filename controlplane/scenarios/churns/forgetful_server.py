@@ -2,7 +2,7 @@
 
 The server is an actor of its own that speaks the API server's list and watch of one resource. Its
 objects come and go under two names; now and then it ends its watches with "too old resource
-version", so that clients list anew at once, while what they were told before may still be queued.
+version", so that clients list anew at once, while earlier notifications may still be queued.
 Time may pass while a task stands ready (a busy process), which lets a list overtake what is queued.
 """
 

@@ -1,6 +1,6 @@
 """The default churn for kubelets: one workload that aims at no race, for finding races without a hint.
 
-Somebody creates, resizes, deletes and recreates pods under a few names on nodes that give containers CPUs of
+A user creates, resizes, deletes and recreates pods under a few names on nodes that give containers CPUs of
 their own: pods with and without such CPUs, of one container or two, some with one that prepares things, some that
 end by themselves or fail a few times, some that are slow to stop, some that a scheduler places; resizes that fit,
 that have to wait and that never will, of CPU and of memory in use, several in a row; deletions in good order and by

@@ -1,8 +1,8 @@
 """The default churn: one workload that aims at no race, for finding races without a hint.
 
-Somebody creates, changes, deletes and recreates pods under a few names: of several sizes and
-priorities, some gated, some held by a Permit plugin, failed once or kept waiting by PreBind plugins,
-some with finalizers, selectors or a node of their own. Somebody else binds pods past the scheduler,
+A user creates, changes, deletes and recreates pods under a few names: of several sizes and priorities, some gated,
+some held by a Permit plugin, failed once or kept waiting by PreBind plugins, some with finalizers, selectors or a
+node of their own. Another user binds pods past the scheduler,
 lets them finish, and shrinks them. Nodes are labelled, tainted, cordoned, lost, registered again,
 and join with a taint.
 Processes crash and connections break, if the option says so. The scheduler may have been started with
@@ -394,8 +394,8 @@ def _room_is_used(run: Run) -> str | None:
     """For runs that end with no gate closed: capacity reserved for a pod that cannot use it is not free.
 
     Sometimes only the flush of the unschedulable pool helps, and only patient runs wait for that: when a
-    pod was rejected by the Permit plugin, which registers no event; and when somebody else binds an
-    assumed pod to another node, of which upstream tells nobody.
+    pod was rejected by the Permit plugin, which registers no event; and when another client binds an assumed pod to
+    another node, for which upstream sends no event.
     """
     drawn = run.notes[DRAWN]
     if not run.notes.get(OPENED):

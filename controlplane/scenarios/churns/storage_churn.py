@@ -1,11 +1,10 @@
 """The default churn for storage: snapshots, groups and restores while processes crash and the driver fails.
 
-A user takes snapshots, restores from them and deletes them; what differs is who goes first, what becomes of
+A user takes snapshots, restores from them and deletes them; what differs is the order of tasks, what becomes of
 each call to the driver (done; refused; done, but the answer lost), and when the sidecar or the controller dies.
 In the end nothing is left over, on either side. In part "consistency" a program writes to two volumes in turn
 while both are snapshotted together: what is restored is one point in time. In part "pods" the program is a pod's,
-which
-writes through what its kubelet mounted, and in part "attach" such a pod moves from one node to another.
+which writes through what its kubelet mounted, and in part "attach" such a pod moves from one node to another.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ async def circle(user: User) -> None:
 async def early_deletion(user: User) -> None:
     """Delete a group before it has its finalizer, and its content, which stays, by hand later.
 
-    Nobody marks that content any more. Breaks I6.
+    No controller marks that content any more. Breaks I6.
     """
     await storage.claims(user, 2)
     await storage.take_group(user, "daily")
@@ -145,7 +145,7 @@ async def partial_group(user: User) -> None:
 async def lost_provision(user: User) -> None:
     """Delete a claim while its volume is created, and crash the provisioner (external-provisioner 486).
 
-    It knew of the volume in its memory alone; when the driver is done nobody asks for it. Breaks I1.
+    It knew of the volume in its memory alone; when the driver is done no component asks for it. Breaks I1.
     """
     from controlplane.controllers.storage.csi.faults import Fault
 

@@ -463,7 +463,7 @@ def leader(run: Run, process: str) -> str:
 async def change_leader(user: User, *, moments: int = 60) -> None:
     """Crash the leader some steps from now, or partition it for longer than its lease.
 
-    Who was cut off ends itself; what it had sent arrives when its successor is at work.
+    A leader that was partitioned ends itself; what it had sent arrives when its successor is at work.
     """
     process = (CONTROLLER, SIDECAR)[user.choose(2, "who")]
     await user.sleep(0.01 * user.choose(3, "calls"))

@@ -1,7 +1,7 @@
 """Linearizability: a search for a sequential order that explains the answers that clients got for one object.
 
 Wing and Gong's search with Lowe's memo (as porcupine does it): every call must take effect at one moment
-between its begin and its end; a call whose outcome nobody knows may take effect at any later time, or never.
+between its begin and its end; a call whose outcome is unknown may take effect at any later time, or never.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ State = Version | None
 
 @frozen
 class Call:
-    """One call on one object, and what its client was told.
+    """One call on one object, and the answer that its client got.
 
     `verb` is get, create, update, patch or delete; `answer` ok, not-found, exists, conflict or
     unknown. `seen` is the version in the answer, `expected` the uid ("" for any) and the version (0 for

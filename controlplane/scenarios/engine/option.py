@@ -30,7 +30,7 @@ def _name_is_plain(_option: Option, _attribute: Any, value: str) -> None:
 
 
 _ENDLESS: Final = 1e18
-"""Numbers from here on, the infinite ones and what is none (nan) mean nothing to any option."""
+"""Numbers from here on, infinities and NaN mean nothing to any option."""
 
 
 @frozen

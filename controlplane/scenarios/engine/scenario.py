@@ -1,7 +1,7 @@
 """The one description of a run: the cluster, its users, the faults, the invariants.
 
-`run`, `serve`, `race`, `explore`, `bench` and the tests differ only in which scenario they run and
-who answers its choices.
+`run`, `serve`, `race`, `explore`, `bench` and the tests differ only in the scenario they run and
+the source of its choices.
 """
 
 from __future__ import annotations
@@ -143,14 +143,14 @@ class Scenario:
         invariants: what must hold; or a function of the setting that gives them.
         sometimes: what should happen in some run of a search.
         options: its own, besides the common ones.
-        defaults: of common options, where they differ, by key. told: what help says of defaults
-            that are no values, by key.
+        defaults: of common options, where they differ, by key. told: texts in the help for
+            defaults that are not values, by key.
         title: what it is about, in one line; the first line of its file's docstring by default.
         prepare: reads and checks what the options name, once, before anything runs; what it gives
             is `setting.given`. Raises UsageError.
         reads_log: whether an invariant reads the log, which then is kept in every run.
-        explored: the virtual seconds between which choices are explored; before and after they are
-            dull, and so are jitters. None: all of the run. Or a function of the setting that gives it.
+        explored: the virtual seconds between which choices are explored; before and after they take
+            their default, and so do jitters. None: all of the run. Or a function of the setting that gives it.
         make: the class of the cluster. livelock_limit, step_limit, eager_time: as `actors.World`.
     """
 

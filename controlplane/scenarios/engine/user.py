@@ -257,15 +257,15 @@ class User:
         """`async with user.at_point("scheduler", "scheduler.failure.read")`: hold a process at a point.
 
         Waits until a task of the process comes to the point (for the nth time from now on), and
-        holds that task there until the block ends; everybody else goes on. `race run` and
+        holds that task there until the block ends; all other tasks go on. `race run` and
         `logs events` show the points that a run passed; the scheduler's stand in
-        `docs/interleavings-scheduler.md`. If nobody comes, the run ends as a deadlock and says so.
+        `docs/interleavings-scheduler.md`. If no task comes to the point, the run ends as a deadlock and says so.
         In `point` a `*` stands for anything, and `|` for "or".
         """
         return AtPoint(self.ctx, actor, point, nth)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait so many virtual seconds."""
+        """Wait this number of virtual seconds."""
         await self.ctx.sleep(round(seconds * SECOND))
 
     async def point(self, name: str = "user") -> None:
@@ -313,7 +313,7 @@ class User:
         self.ctx.heal(one, other)
 
     def delay(self, one: str, other: str, seconds: float) -> None:
-        """From now on messages between two processes take so many virtual seconds longer."""
+        """Delay messages between two processes by this number of virtual seconds from now on."""
         self.ctx.delay(one, other, round(seconds * SECOND))
 
     def lose(self, one: str, other: str, count: int = 1) -> None:

@@ -34,7 +34,7 @@ _WORDS: Final = (
 
 
 def field_of(message: str, tree: Tree) -> str:
-    """Path of the field that the message of a refusal is about; "" if it cannot be told."""
+    """Path of the field that the message of a refusal is about; "" if it is unknown."""
     unknown = _UNKNOWN.search(message)
     if unknown is not None:
         return unknown[1]

@@ -1,7 +1,7 @@
 """The inputs of a run: nodes that exist from the start, and objects with their submission times.
 
 Manifests are submitted in file order at virtual time 0, those with the annotation
-`emulate.controlplane/submit-seconds` so much later. A trace (see `openb`) brings its nodes, and
+`emulate.controlplane/submit-seconds` that much later. A trace (see `openb`) brings its nodes, and
 creations and deletions at its own times, or all creations at once.
 """
 
@@ -49,7 +49,7 @@ class Inputs:
 
 
 def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
-    """Read manifests (YAML, JSON, folders of them, - for standard input) and traces (CSV, told by their header line).
+    """Read manifests (YAML, JSON, folders of them, - for standard input) and traces (CSV, known by their header line).
 
     With `all_at_once` every pod of a trace is created at time 0, and none is deleted. Raises
     UsageError.

@@ -170,8 +170,8 @@ def _refusal(submission: Submission, status: Tree) -> Exception:
 async def submit(ctx: Context, submissions: Sequence[Submission], resources: Resources) -> None:
     """Main task of the user: submit every object at its time, in order. A refusal goes into the log.
 
-    Pods whose namespace has no account yet, and objects whose kind this server does not serve yet, are
-    submitted again, as whoever applies both together has to.
+    Pods whose namespace has no account yet, and objects whose kind this server does not serve yet, are submitted
+    again, as a client that applies both together has to.
     """
     client = Client(ctx)
     early: list[Submission] = []

@@ -20,7 +20,7 @@ _CACHE = "follower's cache"
 
 
 async def follow(user: User) -> None:
-    """A component that does nothing but keep a cache of config maps, and heed what it is told of them."""
+    """A component that does nothing but keep a cache of config maps, and handle notifications of them."""
     follow_at(user, user.cluster.address(FOLLOWER))
 
 
@@ -56,7 +56,7 @@ def cache_is(held: Callable[[Run], Mapping[str, Object]]) -> Invariant:
             ("the cache still has", [key for key in cached if key not in there]),
             ("the cache lacks", [key for key in there if cached.get(key) != there[key].uid]),
             (
-                "no handler was told of the last change of",
+                "no handler was notified of the last change of",
                 [obj.key for obj in store if heard.get(obj.key) != obj.resource_version],
             ),
         ):

@@ -1,6 +1,6 @@
 """The API of one key is linearizable: some sequential order explains the answers that users got.
 
-Only of resources that nobody but the users of the scenario writes; what components write is not recorded.
+Only of resources that are written by the users of the scenario alone; what components write is not recorded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def linearizable(*resources: str, cached_reads: bool = False) -> Invariant:
-    """Once nothing moves: every object of these resources, and what users were told of it, fits one order.
+    """Once nothing moves: every object of these resources, and the answers that users got, fit one order.
 
     A read that allows an old answer (`resourceVersion`) does not count, unless `cached_reads` says so.
     """
@@ -40,5 +40,5 @@ def linearizable(*resources: str, cached_reads: bool = False) -> Invariant:
         return None
 
     return Invariant(
-        f"what users were told of {', '.join(resources)} fits one order", holds, begin=begin
+        f"the answers that users got for {', '.join(resources)} fit one order", holds, begin=begin
     )

@@ -218,7 +218,7 @@ def statuses_are_their_own(*nodes: str) -> Invariant:
                 count = each.get("restartCount", 0)
                 own = (container_id(obj.uid, each["name"], at) for at in range(count, -1, -1))
                 if told and told not in own:
-                    return f"{obj.key} ({obj.uid}) is told of with another pod's container {told}"
+                    return f"{obj.key} ({obj.uid}) is reported with another pod's container {told}"
         return None
 
     from controlplane.kubelet.pod.container_runtime import container_id
@@ -441,12 +441,12 @@ def mirrors_stay(*nodes: str) -> Invariant:
         }
         for uid in [uid for uid in known if uid not in there]:
             if not known.pop(uid):
-                return f"mirror pod {uid} is gone, and nobody asked for that"
+                return f"mirror pod {uid} is gone without a request to delete it"
         for uid, marked in there.items():
             known[uid] = marked is not None
         return None
 
-    return _of_pods("a mirror that nobody asked to delete stays", check)
+    return _of_pods("a mirror pod stays until its deletion is requested", check)
 
 
 def static_pods_run(*nodes: str) -> Invariant:

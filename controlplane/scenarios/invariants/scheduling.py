@@ -181,7 +181,7 @@ def _room_that_nobody_has_is_used(run: Run) -> str | None:
         if not pod.spec.node_name and pod.metadata.deletion_timestamp is None:
             for node, room in free.items():
                 if cpu_of(pod) <= room:
-                    return f"{pod.key} waits for {cpu_of(pod)}m, and {room}m of {node} are nobody's"
+                    return f"{pod.key} waits for {cpu_of(pod)}m, and {room}m of {node} are free"
     return None
 
 
@@ -245,6 +245,6 @@ NO_PROMISE_IS_OVERLOOKED = Invariant(
     "no pod counts for less than it was promised", _no_promise_is_overlooked, (SCHEDULER,)
 )
 ROOM_THAT_NOBODY_HAS_IS_USED = Invariant(
-    "no pod waits for room that nobody has", _room_that_nobody_has_is_used
+    "no pod waits for room that is free", _room_that_nobody_has_is_used
 )
 """By CPU alone, what kubelets have promised."""

@@ -174,8 +174,8 @@ LAWS = (
     Law("no pod that is gone is in flight", _gone_pods_are_in_flight, ANSWER),
     Law("a pod that waits is in a queue or on its way", _pods_are_lost),
     Law("a pod that is bound is tried no longer", _bound_pods_are_tried, BACKOFF),
-    Law("nobody waits before an open gate", _open_gates_hold),
-    Law("nobody waits before an open gate for ever", _open_gates_hold, FLUSH, settles=False),
+    Law("no pod waits before an open gate", _open_gates_hold),
+    Law("no pod waits before an open gate for ever", _open_gates_hold, FLUSH, settles=False),
 )
 """Laws of the scheduler's picture. What of the cache must hold in the end says `CACHE_HOLDS_WHAT_IS_BOUND`."""
 

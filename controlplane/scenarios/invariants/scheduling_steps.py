@@ -1,6 +1,6 @@
 """Invariants of the scheduler after each of its steps, without a grace period.
 
-Each law is asked only when what it looks at has moved, as far as that is one thing that is told at once.
+Each law is asked only when what it looks at has moved, as far as that is one thing whose changes are reported at once.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Campaign:
         check_every: int = 0,
         over: Callable[[], bool] | None = None,
     ) -> Iterator[Exploration]:
-        """`explore`, told every `size` schedules; a strategy that learns or enumerates does so over all of them."""
+        """`explore`, reported every `size` schedules; a strategy that learns or enumerates does so over all of them."""
         answering = self._answering(seed)
         done = 0
         while done < schedules:

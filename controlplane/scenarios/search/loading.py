@@ -128,7 +128,7 @@ def digest(source: bytes) -> str:
 
 
 def _execute(path: Path, source: bytes) -> ModuleType:
-    """Run a user's file as a module. What it raises is told in one line; the rest is the error's cause."""
+    """Run a user's file as a module. What it raises is reported in one line; the rest is the error's cause."""
     name = f"{_MODULES}.{path.stem}"
     module = ModuleType(name)
     module.__file__ = str(path)

@@ -1,6 +1,6 @@
 """A search in pieces, on this process or several, summed as if one process had run them in order.
 
-A worker gets the plan as a recording's header tells it, so whatever can be replayed can be searched in
+A worker gets the plan as it stands in a recording's header, so whatever can be replayed can be searched in
 parallel. A search that ends with its first finding ends with the one of the lowest number, whichever
 piece is done first.
 """
@@ -150,11 +150,11 @@ def explore(
 ) -> Tally:
     """Run up to `runs` schedules on `jobs` processes, or on the caller's executor (a Dask client's, for example).
 
-    It ends after so many different `failures` besides those that `tally` has already (None: with
+    It ends after this number of different `failures` besides those that `tally` has already (None: with
     none). An earlier search is continued with its tally and `begin`, how many pieces it had. `heard`
-    is told the tally after each piece, in their order; `over` is asked whether that is enough.
+    is called with the tally after each piece, in their order; `over` is asked whether that is enough.
     Once it is to be `cut_short`, pieces that were begun end with the schedule that they are at: they
-    count, and `heard` is not told of them.
+    count, and `heard` is not called for them.
     """
     pieces = _Pieces(
         plan, strategy, seed, begin, schedules, failures == 1 and tally is None, check_every

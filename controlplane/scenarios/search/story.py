@@ -1,7 +1,7 @@
 """The events of a finding, in a few lines.
 
 Which decisions it takes; the nearest schedule in which all is well, and where the two part; the two
-steps that met in the wrong order; and the events that led there, as `controlplane logs why violation` tells them.
+steps that met in the wrong order; and the events that led there, as `controlplane logs why violation` prints them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Story:
         ]
 
     def events(self, room: int = LINES) -> list[Entry]:
-        """The events that led there, so many at most."""
+        """The events that led there, at most this number."""
         last = self.log.last()
         return [] if last is None else tell(self.log, self.reason, last, room)
 

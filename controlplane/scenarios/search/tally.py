@@ -34,7 +34,7 @@ class Failing:
         return failure(self.verdict, self.reason)
 
     def later_by(self, schedules: int) -> Failing:
-        """The same in a search that had tried so many before."""
+        """The same in a search that had tried this number of schedules before."""
         return evolve(self, first=self.first + schedules, schedule=self.schedule + schedules)
 
     def and_also(self, other: Failing) -> Failing:

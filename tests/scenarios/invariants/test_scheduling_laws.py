@@ -29,8 +29,8 @@ UPHELD_BY = {
     "no pod that is gone is in flight": "126962",
     "a pod that waits is in a queue or on its way": "139450",
     "a pod that is bound is tried no longer": "96582",
-    "nobody waits before an open gate": "139162",
-    "nobody waits before an open gate for ever": "139162",
+    "no pod waits before an open gate": "139162",
+    "no pod waits before an open gate for ever": "139162",
     "a pod is new to the queue once in each version": "96071",
     "Pop does not sleep beside a pod that may be popped": "139884",
     "no victim is chosen again while its eviction is under way": "134730",
@@ -41,7 +41,7 @@ UPHELD_BY = {
 }
 """By the name of a law: the fix without which it breaks in the catalogue's own scenario."""
 OPTIONS = {"a pod is requeued once": ("141645", {"part": "backoff"})}
-REPAIRED = {"nobody waits before an open gate": {"fix": ("142294",)}}
+REPAIRED = {"no pod waits before an open gate": {"fix": ("142294",)}}
 """Where another fix than the scenario's own upholds it."""
 
 
@@ -52,8 +52,8 @@ BREAKS_AT = {
     "no pod that is gone is in flight": 3,
     "a pod that waits is in a queue or on its way": 0,
     "a pod that is bound is tried no longer": 144,
-    "nobody waits before an open gate": 7,
-    "nobody waits before an open gate for ever": 7,
+    "no pod waits before an open gate": 7,
+    "no pod waits before an open gate for ever": 7,
     "a pod is new to the queue once in each version": 3,
     "Pop does not sleep beside a pod that may be popped": 297,
     "no victim is chosen again while its eviction is under way": 159,

@@ -123,7 +123,7 @@ async def lingering(user: User) -> None:
 
 
 def test_a_preemptor_does_not_wait_before_the_gate_that_the_end_of_its_preemption_opened():
-    (law,) = [law for law in LAWS if law.name == "nobody waits before an open gate"]
+    (law,) = [law for law in LAWS if law.name == "no pod waits before an open gate"]
     scenario = Scenario(
         "lingering",
         workload=lingering,
