@@ -8,7 +8,7 @@ Numbers of the component "storage" are those of external-snapshotter, those that
 external-provisioner, whose releases count as those of Kubernetes that they came out with (8.2 as 1.32, 8.3 as
 1.33, 8.5 as 1.35, 8.6 and the provisioner's 6.2 as 1.36).
 
-What upstream did before and after a fix is told where the gate is asked.
+What upstream did before and after a fix is described where the gate is asked.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
         FixGate(
             number="86015",
-            title="handlers are not told what a relist found changed",
+            title="handlers are not notified of changes that a relist found",
             issue="86015",
             component="client",
             variants=("replaced-delta",),
@@ -152,7 +152,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
         FixGate(
             number="72259",
-            title="a nomination is unknown until the API server has told of it",
+            title="a nomination is unknown until the API server reports it",
             issue="72124",
             component="scheduler",
             variants=("merged",),
@@ -254,7 +254,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
         FixGate(
             number="122292",
-            title="a node that was added with a taint wakes nobody when the taint goes",
+            title="a node that was added with a taint wakes no pod when the taint is removed",
             issue="109437",
             component="scheduler",
             variants=("merged",),
@@ -313,7 +313,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
         FixGate(
             number="105114",
-            title="CPUs that a sibling runs on go back to everybody",
+            title="CPUs that a sibling runs on return to the shared set",
             issue="105114",
             component="kubelet",
             variants=("siblings-keep",),
@@ -381,7 +381,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
         FixGate(
             number="135107",
-            title="room that a deferred resize would like is kept from everybody",
+            title="room that a deferred resize asks for is kept from all pods",
             issue="135107",
             component="kubelet",
             variants=("as-promised",),
@@ -438,7 +438,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
         FixGate(
             number="108366",
-            title="that a pod has ended is told before the kubelet lets its room go",
+            title="the end of a pod is reported before the kubelet frees its room",
             issue="106884",
             component="kubelet",
             variants=("when-stopped",),
@@ -462,7 +462,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
         FixGate(
             number="132851",
-            title="a resize is told to be over while more of it is to come",
+            title="a resize is reported complete while more of it is to come",
             issue="132851",
             component="kubelet",
             variants=("current-allocation",),

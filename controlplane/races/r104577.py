@@ -31,7 +31,7 @@ RACE = Race(
     invariant="a pod that the scheduler places where there is room is admitted",
     scenario=SCENARIO,
     schedules=100,
-    # Whoever is not told early that a pod has ended (108366) cannot be too early either.
+    # # A scheduler that is not notified early that a pod has ended (108366) cannot be too early either.
     broken={"without_fix": ("104577", "108366")},
     fixed={"fix": ("104577=terminal-never",), "without_fix": ("108366",)},
 )

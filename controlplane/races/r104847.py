@@ -2,7 +2,7 @@
 
 The manifest of a static pod names its uid. The file is removed, and put back while the pod still stops: the kubelet
 hears that a pod is gone, and that a pod of the same uid is there. Its worker is terminating and takes no new pod;
-once it has finished, nobody remembers that there was one. The pod stays down until the kubelet is restarted.
+once it has finished, the new pod is forgotten. The pod stays down until the kubelet is restarted.
 
 Pull request 104847 (1.23, and 1.22) remembers that the uid is wanted again: housekeeping forgets the worker that
 has finished, and starts another.

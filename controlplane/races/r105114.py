@@ -1,9 +1,9 @@
 """Kubernetes issue 105114: CPUs that a sibling container runs on return to the shared pool.
 
-An init container has CPUs of its own, and the container after it runs on the same ones. When what the init
-container had is taken back, its CPUs go to the shared set, although the other one still has them. A kubelet that
-dies before the rest of the pod is taken back, too, leaves a file in which CPUs are shared and somebody's own, and
-its next start refuses that file; one that lives lets others run there.
+An init container has CPUs of its own, and the container after it runs on the same ones. When the CPUs of the init
+container are taken back, they go to the shared set, although the other one still has them. A kubelet that dies
+before the rest of the pod is taken back, too, leaves a file in which CPUs are both shared and exclusive, and its
+next start refuses that file; one that lives lets other containers run there.
 
 Fixed in 1.23: only those CPUs go back that no other container of the pod has.
 """
@@ -51,12 +51,12 @@ SCENARIO = Scenario(
 )
 RACE = Race(
     number="105114",
-    title="CPUs that a sibling runs on go back to everybody",
+    title="CPUs that a sibling runs on return to the shared set",
     issue="105114",
     releases="before 1.23; with the static policy of the CPU manager",
     component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
-    invariant="no CPU is shared and somebody's own, and every file is one that a kubelet can start from",
+    invariant="no CPU is both shared and exclusive, and every file is one that a kubelet can start from",
     scenario=SCENARIO,
     schedules=300,
     # Each removal in one write (136605): the window between two is another race.

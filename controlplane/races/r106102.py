@@ -2,7 +2,8 @@
 
 The watch is interrupted while a pod is being bound, and the pod is deleted before it is back. The informer lists,
 misses the pod, and tells of its deletion with the last object it had, which is not bound. The handler went by that
-object and cleaned the queue only; the assumption stays in the cache for ever, and takes room for nobody.
+object and cleaned the queue only; the assumption stays in the cache for ever, and takes room for a pod that is
+gone.
 
 The fix: what comes as a tombstone is taken from both. (Since 134157, which looks at assumed pods in any case, it
 does not show; so that one is off here.)

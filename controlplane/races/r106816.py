@@ -1,7 +1,7 @@
 """Kubernetes issue 85677, pull request 106816: a nomination stays although preemption can no longer help.
 
 A pod preempts others and is nominated to their node. The node goes away before its victims do. At its next
-attempt the preemptor finds nothing to preempt; nobody took its nomination back, so that it names a node that does
+attempt the preemptor finds nothing to preempt; its nomination was not cleared, so that it names a node that does
 not exist, and keeps autoscalers and schedulers waiting.
 
 The fix: a preemption that finds no candidate clears the nomination.

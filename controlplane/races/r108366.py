@@ -1,6 +1,6 @@
-"""Kubernetes issue 106884: that a pod has ended is told before the kubelet lets its room go.
+"""Kubernetes issue 106884: the end of a pod is reported before the kubelet frees its room.
 
-The last container of a pod ends while its worker is at work. The sync finds that the pod has ended and says so; the
+The last container of a pod ends while its worker is at work. The sync finds that the pod has ended and reports it; the
 status goes out at once, and the scheduler gives the room to the next pod. But the worker has only begun to clean
 up: the pod is being terminated, and what is being terminated counts. The next pod arrives and is refused with
 OutOfcpu. With many short pods on a node that happens in bursts.
@@ -42,7 +42,7 @@ SCENARIO = Scenario(
 )
 RACE = Race(
     number="108366",
-    title="that a pod has ended is told before the kubelet lets its room go",
+    title="the end of a pod is reported before the kubelet frees its room",
     issue="106884",
     releases="bug: 1.22 and 1.23; fix: 1.24, backported to both",
     component="kubelet",

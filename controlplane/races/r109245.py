@@ -1,9 +1,8 @@
 """Kubernetes issue 109236, pull request 109245: the nomination of a meanwhile bound pod stays for ever.
 
-A preemptor fails an attempt, and is to be nominated to the node where it preempts. Meanwhile somebody else binds
-it. The handlers of that news take the pod out of the queue with its nomination; then the failure handler writes
-the nomination down. Nothing will ever take it back: the node looks fuller than it is to pods of its priority and
-below.
+A preemptor fails an attempt, and is to be nominated to the node where it preempts. Meanwhile another client binds
+it. The handlers of that event take the pod out of the queue with its nomination; then the failure handler records
+the nomination. Nothing will ever take it back: the node looks fuller than it is to pods of its priority and below.
 
 The fix: the nominator asks the lister, and nominates no pod that has a node.
 """

@@ -1,8 +1,8 @@
 """Kubernetes issue 109429: a pod of a deleted Job keeps its finalizer, and so cannot go.
 
-Pods of Jobs carry a finalizer, so that none is lost before it was counted; the Job's next turn removes it. A pod is
-deleted, and the controller, which has the Job in its cache, leaves it to that turn. Then the Job is deleted as well.
-When its turn comes there is no Job any more, and nobody hears of the pod again: it stays, being deleted, for ever.
+Pods of Jobs carry a finalizer, so that none is lost before it was counted; the Job's next sync removes it. A pod is
+deleted, and the controller, which has the Job in its cache, leaves it to that sync. Then the Job is deleted as
+well. The sync finds no Job any more, and the pod is not looked at again: it stays, being deleted, for ever.
 
 Now the pods of a Job that has ended, or is gone, are looked through, and their finalizers removed.
 """

@@ -1,9 +1,9 @@
 """Kubernetes pull request 111773: a preemption that finds too few candidates leaks its context.
 
-To try preemption on many nodes at once, the scheduler derives a cancellable context from a parent that
-lives as long as itself, and cancels it when enough candidates are found. With too few of them nobody
-cancels it: it stays registered with its parent. Each failed preemption leaves one more, and the
-scheduler's memory grows for as long as there are pods that cannot be helped.
+To try preemption on many nodes at once, the scheduler derives a cancellable context from a parent that lives as
+long as itself, and cancels it when enough candidates are found. With too few of them it is never cancelled: it
+stays registered with its parent. Each failed preemption leaves one more, and the scheduler's memory grows for as
+long as there are pods that preemption cannot help.
 
 The fix cancels it in any case when the search ends (111810 does the same in two more places).
 """

@@ -4,8 +4,8 @@ A pod was rejected for want of room. A new node appears, with a taint: it is loo
 be nothing for the pod. Then the taint goes, as it does on every new node. But no plugin that rejected the pod
 asked for changes of taints: it waits for the flush, five minutes.
 
-The fix: whoever asks for new nodes is told of changed taints. (Only without queueing hints, which no longer look
-at a node before the queue.)
+The fix: a plugin that registers for new nodes is also notified of changed taints. (Only without queueing hints,
+which no longer look at a node before the queue.)
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SCENARIO = Scenario(
 )
 RACE = Race(
     number="122292",
-    title="a node that was added with a taint wakes nobody when the taint goes",
+    title="a node that was added with a taint wakes no pod when the taint is removed",
     issue="109437",
     releases="bug: before 1.30; fix: 1.30",
     component="scheduler",

@@ -1,7 +1,7 @@
 """external-snapshotter 1212: a retained group vanishes before its content is marked.
 
-A group snapshot whose content is to be kept had no finalizer. Deleted, it vanishes at once, nobody
-marks its content for the sidecar, and who deletes that content by hand later waits for ever.
+A group snapshot whose content is to be kept had no finalizer. Deleted, it vanishes at once, its content is never
+marked for the sidecar, and a client that deletes that content by hand later waits for ever.
 
 Now such groups have the finalizer too, and the content is marked before it is removed.
 """

@@ -1,10 +1,10 @@
 """Kubernetes issue 126033: a container starts with a size that was never allocated.
 
 A resize has to wait, or can never be. Then the pod's container ends and is started again, as its policy wants it:
-the new one is made from the pod's spec, which asks for the new size. So it has what nobody promised, and a node is
-given away twice.
+the new one is made from the pod's spec, which asks for the new size. So it has resources that were never allocated,
+and a part of the node is given away twice.
 
-Fixed with the redesign of 1.33: a pod's worker always gets the pod with what it was promised.
+Fixed with the redesign of 1.33: a pod's worker always gets the pod with its allocated resources.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Kubernetes issue 126587 (CVE-2024-7598): pods outlive the network policies of their namespace.
 
-A namespace is deleted kind by kind. Pods take their time to stop, and nobody waited for them before the next kind was
-deleted, NetworkPolicies among them: for so long the pods ran, and whoever the policy had kept from them could reach
-them. (Upstream the order of kinds was that of a map, so policies could also go first.)
+A namespace is deleted kind by kind. Pods take their time to stop, and the deletion did not wait for them before the
+next kind was deleted, NetworkPolicies among them: until the pods stopped, clients that the policy had blocked could
+reach them. (Upstream the order of kinds was that of a map, so policies could also go first.)
 
 Now pods go first, and other kinds only once no pod is left.
 """

@@ -1,8 +1,8 @@
 """Kubernetes issue 120622, pull request 127016: a pod popped twice overwrites its in-flight entry.
 
-A pod is in flight, and by some path (as gate 125578 off) it is queued and popped again. The second Pop gave the
-pod a new marker in the ledger and forgot the first one, which nobody can remove any more: it stays at the head
-of the ledger, and every later event is kept behind it.
+A pod is in flight, and by some path (as gate 125578 off) it is queued and popped again. The second Pop gave the pod
+a new marker in the ledger and forgot the first one, which can never be removed any more: it stays at the head of
+the ledger, and every later event is kept behind it.
 
 The fix: Pop discards the second copy of a pod that is in flight.
 """

@@ -1,9 +1,9 @@
 """Kubernetes issue 113130: a restart compares memory per node, which depends on the order of allocation.
 
 A pod that has memory of two NUMA nodes takes all that is left of the first one and the rest from the second. What
-pods give back goes to the first one first as well. So how much of each node is free depends on who came and went in
-what order, which a file of what pods have does not tell. The start of a kubelet computed the state anew, compared
-it node by node, and refused what it had written itself.
+pods give back goes to the first one first as well. So how much of each node is free depends on the order
+in which pods came and went, which the file of allocations does not record. The start of a kubelet computed the state
+anew, compared it node by node, and refused what it had written itself.
 
 Fixed in 1.32: the sums of a group of nodes are compared.
 """

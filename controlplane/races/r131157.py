@@ -2,10 +2,10 @@
 
 PodResizeInProgress says with observedGeneration which generation of the spec is being carried out. Each sync of the
 pod sets the condition anew, with the generation that the pod has by then. When another resize is asked for that has
-to wait, the condition of the one under way names the new one: who waits for a generation is told that it is in
-progress, and in PodResizePending that it waits.
+to wait, the condition of the one under way names the new one: a client that waits for a generation reads that it is
+in progress, and in PodResizePending that it waits.
 
-Fixed: the generation is set once, when the resize was promised.
+Fixed: the generation is set once, when the resize is allocated.
 """
 
 from __future__ import annotations

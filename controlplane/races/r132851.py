@@ -1,14 +1,14 @@
-"""Kubernetes issue 132851: a resize is told to be over while more of it is to come.
+"""Kubernetes issue 132851: a resize is reported complete while more of it is to come.
 
-A pod's worker gets the pod with the resources that it was promised when its update was queued. A first
-resize is carried out; before the worker's next sync begins, the kubelet promises more and says in the
-pod's status that a resize is in progress. The sync compares what it was handed, the first promise, with
-what the containers have, finds them equal, takes the condition away and reports ResizeCompleted. Who
-waits for the condition to go believes that the pod has what it asked for; later it comes back.
+A pod's worker gets the pod with the resources that were allocated when its update was queued. A first
+resize is carried out; before the worker's next sync begins, the kubelet allocates more and sets in the
+pod's status that a resize is in progress. The sync compares what it was handed, the first allocation, with
+what the containers have, finds them equal, removes the condition and reports ResizeCompleted. A client that
+waits for the condition to go takes the resize for complete; later the condition comes back.
 
-Open. The proposal (pull request 141325) asks for the current promise when it compares. Search finds a
-hole in that: the sync still carries out what it was handed, so a promise that was taken back meanwhile is
-made true once more. The repair here lets the whole sync go by the current promise.
+Open. The proposal (pull request 141325) reads the current allocation when it compares. Search finds a
+hole in that: the sync still carries out what it was handed, so an allocation that was withdrawn meanwhile is
+actuated once more. The repair here lets the whole sync go by the current allocation.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SCENARIO = Scenario(
 )
 RACE = Race(
     number="132851",
-    title="a resize is told to be over while more of it is to come",
+    title="a resize is reported complete while more of it is to come",
     issue="132851",
     releases="open; with in-place resize (1.33 on)",
     component="kubelet",

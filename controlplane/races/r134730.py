@@ -1,7 +1,7 @@
 """Kubernetes issue 134249, pull request 134730: a preemption restarts while the last victim is being evicted.
 
 Preemption evicts its victims in the background. So that the last victim's deletion wakes the preemptor, 1.33 took
-the preemptor out of the set of those who preempt before that last delete call. In between, an unrelated event
+the preemptor out of the set of preempting pods before that last delete call. In between, an unrelated event
 lets the preemptor into a new cycle; the last victim shows no deletion timestamp yet, so a second preemption
 begins, and perhaps a third.
 

@@ -1,8 +1,8 @@
 """Kubernetes issue 135107: the capacity that a deferred resize asks for is withheld from all pods.
 
 A pod asks for more than its node has left, and its kubelet defers that. The scheduler counts the pod with what it
-asks for all the same. The node has room, nobody uses it, and it is promised to nobody: small pods wait, for ever
-if the resize does.
+asks for all the same. The node has room that is neither used nor allocated: small pods wait, for ever if the resize
+does.
 
 Open; upstream holds that it works as intended, as the room is what the resize waits for (KEP-5836 makes that true).
 The repair here counts such a pod with what it was promised and has.
@@ -48,7 +48,7 @@ SCENARIO = Scenario(
 )
 RACE = Race(
     number="135107",
-    title="room that a deferred resize would like is kept from everybody",
+    title="room that a deferred resize asks for is kept from all pods",
     issue="135107",
     releases="open, as intended; with in-place resize (1.33 on)",
     component="kubelet",

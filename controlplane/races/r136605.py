@@ -1,9 +1,9 @@
 """Kubernetes issue 84783: a crash between two writes leaves a file that the next start refuses.
 
-The CPU manager takes CPUs out of the shared set and writes its file, then gives them to the container and
-writes it again; when it takes them back it does so the other way round. A kubelet that is killed in between
-leaves a file in which CPUs belong to nobody. At its next start it finds that the CPUs of the machine are not
-those of the file, and ends, again and again, until somebody removes the file.
+The CPU manager takes CPUs out of the shared set and writes its file, then gives them to the container and writes it
+again; when it takes them back it does so the other way round. A kubelet that is killed in between leaves a file in
+which CPUs are neither shared nor assigned. At its next start it finds that the CPUs of the machine are not those of
+the file, and ends, again and again, until the file is removed by hand.
 
 Open. The proposal (pull request 136605) writes both in one go.
 """

@@ -1,11 +1,11 @@
 """Kubernetes issue 102551: a rolling update that is scaled midway hangs for ever.
 
 A replica set carries a note of what its deployment wanted when it was last sized. Where a live one's note is not
-what the deployment wants now, the controller follows the scale and leaves the rollout for a later turn. Following,
+what the deployment wants now, the controller follows the scale and leaves the rollout for a later sync. Following,
 it does nothing to the only live replica set if that has the wanted size already, and does not renew its note
-either. Somebody who scales the deployment down by just as many pods as the rollout has taken from the old replica
-set, before the new one has its first, leaves it so: the controller sees a scale at every turn, follows it by doing
-nothing, and never comes to the rollout.
+either. A client that scales the deployment down by exactly the number of pods that the rollout has taken from the
+old replica set, before the new one has its first, leaves it so: the controller sees a scale at every sync, follows
+it by doing nothing, and never comes to the rollout.
 
 Reported in 2021 and open upstream in 1.36. The repair that is proposed here, as in pull requests 138036 and 138840,
 renews the note.

@@ -3,7 +3,7 @@
 A driver does not answer in time, several times, while it makes a snapshot. Meanwhile the snapshot is
 deleted; the sidecar hears of it, but the content carries the mark that something is being made, so it
 asks the driver once more. That call succeeds. The sidecar writes the status and takes the mark off, and
-both changes are filtered as its own. The content is ready, so nobody tries again either.
+both changes are filtered as its own. The content is ready, so it is not retried either.
 
 Now the change that makes a content ready passes the filter. Where the sidecar's cache has that change
 but not yet the next one, which took the mark off, the content is taken for old and dropped: the merged

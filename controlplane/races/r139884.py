@@ -1,11 +1,11 @@
 """Kubernetes issue 130976, pull request 139884: Pop sleeps although a pod has just entered the backoff queue.
 
-From 1.33 on Pop takes a pod from the backoff queue when the active one is empty. It looks into both, finds
-nothing, and goes to sleep. Between look and sleep somebody adds a pod to the backoff queue and calls, holding
-only that queue's lock: nobody is asleep yet to hear it. Pop sleeps beside a pod that it could take, until the
-next call or the end of the backoff.
+From 1.33 on Pop takes a pod from the backoff queue when the active one is empty. It looks into both, finds nothing,
+and goes to sleep. Between look and sleep another task adds a pod to the backoff queue and signals, holding only
+that queue's lock: no task is asleep yet to receive the signal. Pop sleeps beside a pod that it could take, until
+the next signal or the end of the backoff.
 
-The proposed fix makes the call under the active queue's lock.
+The proposed fix signals under the active queue's lock.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ reads the pod while its resize still waits; the kubelet's news arrive and are ha
 pod back. From then on a pod sits in the queue that wants nothing. When it is tried again it is no longer looked at
 as a resize: it has to fit beside itself, and where it does not, others are evicted for nothing.
 
-Derived from the proposal's description of the event handlers; nobody has reported it. It is the window of
+Derived from the proposal's description of the event handlers; no issue reports it. It is the window of
 pull request 141645, on the side of deletions: in the form "deletions-too" of that fix a pod that left while
 it was tried is not put back.
 """

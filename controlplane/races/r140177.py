@@ -3,7 +3,7 @@
 An attempt fails in its binding cycle: the pod is put back, and then its status is patched to PodScheduled=False,
 by name and without a precondition. Meanwhile the pod is tried again and bound, and the API server sets
 PodScheduled=True with the binding. The patch comes last. The pod runs, and its status says for ever that it
-could not be scheduled; whoever waits for the condition waits for ever. In the same way the patch, or a
+could not be scheduled; a client that waits for the condition waits for ever. In the same way the patch, or a
 preemption's delete call, can hit a pod that was recreated under the name.
 
 Open upstream: a first fix was reverted, and feature gate SchedulerAsyncAPICalls, which puts calls for one pod

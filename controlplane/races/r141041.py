@@ -1,8 +1,8 @@
 """Kubernetes issue 140989: a restart allocates the CPUs of a pod with pod-level resources a second time.
 
 With the gate PodLevelResourceManagers a pod with resources of its own gets its CPUs as a whole. A kubelet that
-begins anew admits its pods once more. For a container it looks whether that has its CPUs already; for a pod it does
-not: a second set is taken, the first one is nobody's from then on, and where there are not enough the pod that has
+restarts admits its pods once more. For a container it looks whether that has its CPUs already; for a pod it does
+not: a second set is taken, the first one is lost from then on, and where there are not enough CPUs the pod that has
 been running all along is refused.
 
 Fixed after 1.36 (pull request 141041; 141077 for memory).

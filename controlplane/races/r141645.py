@@ -2,7 +2,7 @@
 
 Two windows, one on each side of Done. (requeue) The failure handler reads the pod; an update arrives, and since
 the pod is in flight only its event is kept; the handler puts the old object back. What is queued is now older
-than what everybody else sees, until the next update. (backoff) A binding cycle fails and forgets the pod; an
+than what all other components see, until the next update. (backoff) A binding cycle fails and forgets the pod; an
 update arrives, finds the pod neither assumed nor in flight nor queued, and puts it into the active queue as new:
 backoff and attempts are lost, and the failure handler finds it "already present in the active queue".
 

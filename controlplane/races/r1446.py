@@ -1,9 +1,9 @@
 """external-snapshotter 1446: a content waits for an annotation that the client's rate limit delays.
 
-Somebody who cleans up deletes many snapshots with their contents at once. The sidecar touches no content that
-is being deleted before the snapshot controller has marked it, and the controller's client sends five requests
-a second: the last marks are written when all that was asked for before has been, up to a minute later. Until
-then the storage keeps what nobody can see any more.
+A client deletes many snapshots with their contents at once. The sidecar touches no content that is being deleted
+before the snapshot controller has marked it, and the controller's client sends five requests a second: the last
+marks are written after all earlier requests, up to a minute later. Until then the storage keeps data that no object
+refers to any more.
 
 The proposal lets the sidecar go on without the mark if the content is bound. It is not merged; with it a content
 that is deleted by itself takes the data of a snapshot that lives along.

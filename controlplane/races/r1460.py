@@ -1,8 +1,8 @@
 """external-snapshotter 1460: deleting a snapshot fails because its content is gone already.
 
-A snapshot is deleted whose content somebody else has removed in the meantime. The controller still knows
-the content, asks for its deletion, is told that there is none, and takes that for a failure: it reports
-an error and begins again.
+A snapshot is deleted whose content another client has removed in the meantime. The controller still knows the
+content, requests its deletion, gets "not found", and takes that for a failure: it reports an error and begins
+again.
 
 Now a content that is gone counts as deleted.
 """

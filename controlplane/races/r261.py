@@ -2,7 +2,7 @@
 
 The sidecar calls CreateSnapshot, gives up waiting, and the driver goes on. The snapshot is deleted
 meanwhile: its content has no handle, so there seems to be nothing to delete in the storage, and it
-goes. Then the driver has finished, and nobody knows of what it made.
+goes. Then the driver has finished, and no object refers to what it made.
 
 Now a content is marked before the call, and is kept while the mark is there: until the driver has
 answered for certain.

@@ -1,6 +1,6 @@
 """Kubernetes issue 26120: a dependent that should outlive its owner is deleted with it.
 
-Somebody deletes an owner and asks that what it owns stay. The garbage collector hears of it, takes the owner out
+A client deletes an owner and asks that its dependents stay. The garbage collector hears of it, takes the owner out
 of the references of everything in its graph, and lets the owner go. But caches of different kinds have no order
 between them: of an object that was made just before, or when the collector itself has just begun, it may not have
 heard yet. That one keeps its reference, its owner is gone now, and the collector deletes it.

@@ -1,10 +1,9 @@
 """Kubernetes issue 49956, pull request 49992: a watch from before the server's list misses the events between.
 
-A client lists at version 10. Somebody creates an object at version 11. An API server starts: its
-watch cache lists at 11 and has no events yet. The client watches there from version 10. The server
-compared the version with its oldest event, and there was none, so it took the start for one that it
-could serve; its own watch on the store began after 11. The creation is never delivered, and nobody
-notices.
+A client lists at version 10. Another client creates an object at version 11. An API server starts: its watch cache
+lists at 11 and has no events yet. The client watches there from version 10. The server compared the version with
+its oldest event, and there was none, so it took the start for one that it could serve; its own watch on the store
+began after 11. The creation is never delivered, and no error is reported.
 
 The fix: while there is no event, the oldest start is the version of the cache's own list; below it
 the answer is 410, and the client lists anew.

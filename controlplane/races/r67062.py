@@ -1,6 +1,6 @@
 """Kubernetes issue 66287, pull request 67062: the volume of a claim unknown to the binder is reclaimed.
 
-Somebody, the scheduler upstream, binds a volume to a claim by writing the claim's uid into the volume. The
+A client, the scheduler upstream, binds a volume to a claim by writing the claim's uid into the volume. The
 volume's change reaches the binder before the claim itself does. The claim is not in the binder's cache,
 so it counts as deleted: the volume is released, and what it held is deleted in the storage.
 

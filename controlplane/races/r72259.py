@@ -1,4 +1,4 @@
-"""Kubernetes issue 72124, pull request 72259: a nomination is unknown until the API server has told of it.
+"""Kubernetes issue 72124, pull request 72259: a nomination is unknown until the API server reports it.
 
 A pod preempts others, and the room it will get is nominated for it. The nomination was only written to the pod's
 status: until the watch brought it back, the scheduler did not know of it, and gave the room to a less important
@@ -41,13 +41,13 @@ SCENARIO = Scenario(
     "race 72259",
     workload=thief,
     build=scheduler_alone(),
-    invariants=(Invariant("nobody takes the room made for another", nobody_takes_the_room),),
+    invariants=(Invariant("no pod takes the room made for another", nobody_takes_the_room),),
     reads_log=True,
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
     number="72259",
-    title="a nomination is unknown until the API server has told of it",
+    title="a nomination is unknown until the API server reports it",
     issue="72124",
     releases="bug: before 1.11; fix: 1.11",
     component="scheduler",

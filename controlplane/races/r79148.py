@@ -52,7 +52,7 @@ RACE = Race(
     releases="bug: up to 1.15; fix: 1.16",
     component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
-    invariant="a mirror pod that nobody asked to delete stays",
+    invariant="a mirror pod stays until its deletion is requested",
     scenario=SCENARIO,
     schedules=100,
 )

@@ -1,9 +1,9 @@
 """Kubernetes issue 81324: a restarted kubelet releases the CPUs of all pods before it knows its pods.
 
-A kubelet is restarted. Its CPU manager has in its file which containers have CPUs of their own; their
-containers run on. Before the API server has told the kubelet of its pods, or before it has taken in all of
-them, the manager looks for what belongs to nobody: everything does. The entries go from memory and from the
-file, and the CPUs are handed to others, or to everybody, while their owners still run on them.
+A kubelet is restarted. Its CPU manager has in its file which containers have CPUs of their own; their containers
+run on. Before the API server has sent the kubelet its pods, or before it has taken in all of them, the manager
+looks for CPUs without an owner: all of them seem to have none. The entries go from memory and from the file, and
+the CPUs are given to other containers, or to the shared set, while their owners still run on them.
 
 Since pull request 81344 nothing is taken back until all sources of pods have been heard.
 """

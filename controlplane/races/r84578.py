@@ -1,7 +1,7 @@
 """Kubernetes issue 84554, pull request 84578: a pod deleted while it waits in Permit goes on waiting.
 
-A Permit plugin lets a pod wait. The pod is deleted. Nobody told those who wait: the pod waits on until its time is
-up, and until then keeps its room and whatever was reserved for it.
+A Permit plugin lets a pod wait. The pod is deleted. The waiting binding cycle was not notified: the pod waits on
+until its time is up, and until then keeps its room and whatever was reserved for it.
 
 The fix: the handler of the deletion rejects the waiting pod, and its binding cycle cleans up.
 """

@@ -1,9 +1,9 @@
 """Kubernetes issue 82387: the status of a deleted pod is written to the one that has its name now.
 
-The kubelet's status manager reads a pod by its name, sees that it is the one it has something to tell of, and
+The kubelet's status manager reads a pod by its name, sees that it is the one whose status it has to send, and
 patches its status. Between the two the pod is deleted and created again under its name, as a StatefulSet does.
-The patch names nothing but the name: the new pod gets the old one's status, Failed perhaps, and counts as told
-of up to the old one's version, so that its own first statuses are never sent.
+The patch names nothing but the name: the new pod gets the old one's status, Failed perhaps, and counts as reported
+up to the old one's version, so that its own first statuses are never sent.
 
 Since pull request 86320 the patch carries the uid, and the server refuses it.
 """

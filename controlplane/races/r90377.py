@@ -4,8 +4,8 @@ A container with CPUs of its own ends, and its pod starts it again. What it has 
 the new instance has it by the time at which the kubelet cleans up after the old one: that takes away what stands
 under the name. The new instance runs on, remembered to have nothing, and its CPUs are given to others.
 
-Fixed in 1.18: the end of a container frees nothing. What an inactive pod has is taken back before somebody else is
-given something.
+Fixed in 1.18: the end of a container frees nothing. What an inactive pod has is taken back before the next
+allocation.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Two API servers over one store. Nothing of kind X changes, so each one's cache of X is as far as its own
 first list. The second server began later, at a higher version, and hands that out; the first server is
 asked to list X at that version, waits for its cache to get there, and refuses: "Too large resource
-version". Its cache will not get there before somebody writes an X.
+version". Its cache will not get there before an X is written.
 
 The fix (KEP-1904): the store tells how far a watch without events is, so idle caches advance. A reflector
 treats the refusal like an expired version and asks again without one.

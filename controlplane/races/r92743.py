@@ -1,6 +1,6 @@
 """Kubernetes issue 65200: a reference into another namespace has the children of a living owner deleted.
 
-An object refers to an owner in another namespace, which is not allowed, but nobody refuses it. The garbage
+An object refers to an owner in another namespace, which is not allowed, but is not refused. The garbage
 collector begins and happens to hear of that object first. It looks for the owner in the object's own namespace,
 finds none, and remembers: the owner with this uid is absent. Then it looks at the children that the owner has in its
 own namespace, sees the uid among the absent, and deletes them, while their owner lives.
@@ -83,7 +83,7 @@ RACE = Race(
     releases="bug: until 1.19; fix: 1.20",
     component="controllers",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
-    invariant="after every step of the API server, the children of an owner that nobody deletes exist",
+    invariant="after every step of the API server, the children of an owner that is not deleted exist",
     scenario=SCENARIO,
     schedules=60,
 )

@@ -1,8 +1,8 @@
 """Kubernetes issue 104521, pull request 93044: with two informers of pods, a pod that fails early is dropped.
 
 The scheduling queue was fed by one informer of pods, the failure handler read from another. A pod arrives
-through the first, is tried and fails before the second has heard of it. The handler finds no such pod, takes it
-for deleted, and drops it: it is in no queue, and nobody will try it again.
+through the first, is tried and fails before the second has heard of it. The handler finds no such pod, takes it for
+deleted, and drops it: it is in no queue, and will never be tried again.
 
 The fix: one informer, shared.
 """
@@ -57,7 +57,7 @@ RACE = Race(
     releases="bug: first releases of 1.19; fix: its patch releases",
     component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
-    invariant=("no attempt ends with a pod taken for deleted, since nobody deletes any"),
+    invariant="no attempt ends with a pod taken for deleted, since none is deleted",
     scenario=SCENARIO,
     schedules=1000,
 )

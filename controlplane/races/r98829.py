@@ -1,6 +1,6 @@
 """Kubernetes issue 98828, pull request 98829: an update sends a pod to the backoff queue without a backoff.
 
-A rejected pod waits for an event, and its backoff has long been over. Somebody updates it so that it may fit. The
+A rejected pod waits for an event, and its backoff has long been over. An update makes it likely to fit. The
 update put it into the backoff queue in any case; it was tried only when the next flush of that queue came by.
 
 The fix asks whether the pod still serves a backoff, and makes it ready at once if not. (Only without queueing

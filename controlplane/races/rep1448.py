@@ -3,7 +3,7 @@
 A claim is restored from a snapshot, and the driver takes longer than the provisioner waits. The claim is
 deleted, and with it the reason why the snapshot controller keeps the snapshot: that is deleted too. The
 provisioner, which has to ask again to learn of the volume, finds no snapshot and refuses; the driver
-finishes, and nobody knows the volume.
+finishes, and no object refers to the volume.
 
 Now the provisioner puts a finalizer of its own on the snapshot before it asks the driver. That keeps the
 snapshot, not its content: where the content is deleted with it (policy Delete) the volume is still left.

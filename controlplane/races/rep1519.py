@@ -1,7 +1,7 @@
 """external-provisioner 1507: a restore that failed for good keeps its snapshot for ever.
 
 The provisioner's finalizer on a snapshot is taken off when a volume was restored. A restore that fails
-leaves it there; the claim is deleted, nobody asks again, and the snapshot can never be deleted.
+leaves it there; the claim is deleted, the call is not repeated, and the snapshot can never be deleted.
 
 Now every five minutes finalizers are taken off snapshots that no pending claim names.
 """

@@ -1,7 +1,7 @@
 """external-provisioner 131: a volume whose claim went during its creation stays in the storage system.
 
 A driver takes longer to make a volume than the provisioner waits. The claim is deleted, the provisioner
-has nothing more to do for a claim that is gone, and the driver finishes: nobody knows the volume.
+has nothing more to do for a claim that is gone, and the driver finishes: no object refers to the volume.
 
 Now the provisioner remembers claims whose volume may be in the making, by uid, and goes on asking until
 it has an answer; then the volume is deleted.

@@ -1,6 +1,6 @@
 """external-provisioner 546: a volume deleted before its claim stays in the storage system.
 
-Somebody deletes a volume object, which waits for its claim, and then the claim. With the claim the last
+A client deletes a volume object, which waits for its claim, and then the claim. With the claim the last
 thing goes that kept the object, and it vanishes before the provisioner has deleted what it stands for.
 
 Now the provisioner puts a finalizer of its own on every volume that it makes.
