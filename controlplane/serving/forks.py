@@ -82,7 +82,7 @@ class Forks:
         return [fork.to_json() for fork in self._forks.values()]
 
     def model(self, number: int) -> str | None:
-        """Both runs and how they differ, as `logs report --format json` tells it; None if there is none."""
+        """Both runs and how they differ, as `logs report --format json` prints it; None if there is none."""
         fork = self._forks.get(number)
         return None if fork is None or fork.state != DONE else fork.model
 

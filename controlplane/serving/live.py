@@ -1,4 +1,4 @@
-"""The running cluster as the page's model: what happened since, told between two steps."""
+"""The running cluster as the page's model: what happened since, reported between two steps."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Live:
         self._lines: Iterator[Line] = iter(())
         self._taken = 0
         self._told = 0
-        """All is told up to this step."""
+        """All is reported up to this step."""
         self._telling = trio.Lock()
 
     async def since(self, step: int, known: tuple[int, int] | None = None) -> bytes:
@@ -63,7 +63,7 @@ class Live:
         return await self._between_steps(self._run.recording_so_far)
 
     def time_of(self, step: int) -> int:
-        """The virtual time (ns) of a step that was told."""
+        """The virtual time (ns) of a step that was reported."""
         events = self.model.events
         at = bisect_right(events.step, step) - 1
         return int(events.lists["t"][at]) if at >= 0 else 0

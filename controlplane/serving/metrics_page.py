@@ -1,8 +1,8 @@
 """`/metrics` of a served cluster: all components on one page.
 
 It is read from outside, between two steps: a scrape takes no step, is not recorded, and so leaves
-trace and replay as they are. Who may read it is asked at the door, as for every path that is no
-resource. Upstream every component answers for itself; `metrics_of` says how they are told apart.
+trace and replay as they are. Access is checked by the server, as for every path that is no
+resource. Upstream every component answers for itself; `metrics_of` says how they are distinguished.
 """
 
 from __future__ import annotations

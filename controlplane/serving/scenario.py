@@ -72,7 +72,7 @@ WEBHOOK_SERVICE = Option(
     default=(),
     convert=checked,
     metavar="NAME.NAMESPACE=HOST:PORT",
-    help="Where the service of a webhook is; those that nobody names are not asked. Repeatable.",
+    help="Where the service of a webhook is; webhooks that are not named are not called. Repeatable.",
 )
 SCENARIO = Scenario(
     "serve",

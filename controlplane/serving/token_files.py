@@ -68,7 +68,7 @@ def _read(path: Path) -> bytes:
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         shown = f"{stat.S_IMODE(mode):04o}"
         raise UsageError(
-            f"{path}: a key for tokens that others may read (mode {shown}): chmod 600 it if nobody has,"
+            f"{path}: a key for tokens that others may read (mode {shown}): chmod 600 it if no other user read it,"
             " else take it away and a new one is made"
         )
     try:

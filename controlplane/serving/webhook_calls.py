@@ -1,9 +1,9 @@
 """HTTPS calls to webhooks outside of the emulated cluster, with their certificates.
 
-The world hands out numbered questions; what is answered goes in as input, so a replay asks nobody. While a
+The world hands out numbered questions; what is answered goes in as input, so a replay calls no webhook. While a
 question is open no wait is leapt over and time goes no faster than the clock, or fast time would run
 into every timeout. Upstream: apiserver pkg/util/webhook, client-go rest and apimachinery api/errors for
-what is said of answers that are none.
+the messages about invalid answers.
 """
 
 from __future__ import annotations
