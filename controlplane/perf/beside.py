@@ -1,7 +1,7 @@
 """Paired measurements of this scheduler and the real benchmark in turn, on the same machine.
 
 What a machine does meanwhile meets both of a pair, so the ratio of each pair is worth more than the ratio of two
-figures of different hours. Each run is a process of its own; who begins changes from pair to pair.
+figures of different hours. Each run is a process of its own; the order changes from pair to pair.
 
 The real one is a command of the user's, upstream's compiled benchmark say:
 
@@ -101,7 +101,7 @@ class Compared:
 
 
 def command_of(text: str) -> tuple[str, ...]:
-    """The words of the command. UsageError when they cannot be told apart or name no workload."""
+    """The words of the command. UsageError when they cannot be split or name no workload."""
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
@@ -125,7 +125,7 @@ def pattern_of(workload: Workload) -> str:
 
 
 def figure(texts: Iterable[str], workload: Workload) -> float:
-    """The average throughput of a workload, as told by one of these texts; of several measurements their mean.
+    """The average throughput of a workload, as reported by one of these texts; of several measurements their mean.
 
     NothingToldError when none tells of it, or what it tells is no rate.
     """
@@ -136,7 +136,7 @@ def figure(texts: Iterable[str], workload: Workload) -> float:
             if not 0 < average < float("inf"):
                 raise NothingToldError(f"{average} {UNIT} is no rate")
             return average
-    raise NothingToldError(f"no {METRIC} of {workload.full_name} in what it told")
+    raise NothingToldError(f"no {METRIC} of {workload.full_name} in its output")
 
 
 def _of_items(text: str, workload: Workload) -> list[float]:

@@ -46,7 +46,7 @@ class WorkloadResult:
 
 
 def scenario_of(workload: Workload, outcome: Outcome) -> Scenario:
-    """The scenario of a benchmark's workload; `outcome` is told what comes of it."""
+    """The scenario of a benchmark's workload; `outcome` receives its result."""
     switch = Switch()
 
     def make(config: ClusterConfig, **options: Any) -> Cluster:
@@ -99,7 +99,7 @@ def run(
 ) -> WorkloadResult:
     """Run a workload once. A refused workload is not run; see `WorkloadResult.failed`.
 
-    Nobody is given the trace: it is taken down only where `log_level` says so, to see what that costs.
+    The trace is not returned: it is recorded only where `log_level` says so, to see what that costs.
     """
     if workload.refused:
         return WorkloadResult(workload, failed=f"refused: {workload.refused}")

@@ -1,9 +1,8 @@
 """The benchmark's own view of the pods, through an informer, and what it waits for.
 
-Also its clock: intervals of background operations (churn, deletions at a rate) end when so much time
-has passed on the wall, or in the world. While pods are being scheduled virtual time stands still
-and the wall counts, as it does upstream; while everybody waits, virtual time does not make anybody
-wait.
+Also its clock: intervals of background operations (churn, deletions at a rate) end when their length has passed on
+the wall, or in the world. While pods are being scheduled virtual time stands still and the wall counts, as it does
+upstream; while all tasks wait, virtual time advances without a real wait.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Benchmark files: test cases, their workloads, and the operations of each.
 
 Upstream: test/integration/scheduler_perf (performance-config.yaml files). A file is checked as a
-whole when it is read; what is not supported (dynamic resources, pod groups, feature gates nobody
-emulates) is noted per workload, with the reason.
+whole when it is read; what is not supported (dynamic resources, pod groups, feature gates that are not emulated) is
+noted per workload, with the reason.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def select(
 ) -> list[Workload]:
     """Workloads whose full name matches the regular expression and that carry all labels (none of those with "-").
 
-    Raises UsageError for an expression that is none.
+    Raises UsageError for an invalid expression.
     """
     try:
         pattern = re.compile(name_filter)
