@@ -525,7 +525,7 @@ class Cluster:
         """Let `decide` answer the webhooks of a host, such as `checker.default.svc` of a service.
 
         It makes of the `request` of an AdmissionReview its `response` (`allowed`, `status`, `patch` ...).
-        Webhooks of hosts for which nobody answers are stored and not called.
+        Webhooks of hosts without a handler are stored and not called.
         """
         self.webhooks.own[host] = None
         self.world.actor(webhooks.actor_of(host), webhooks.answer, decide)

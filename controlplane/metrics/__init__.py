@@ -1,5 +1,5 @@
 """Counters, gauges and histograms of components, and their output formats.
 
 Components count into plain numbers of their own; nothing here is global, nothing knows a clock, and
-no step of a run depends on any of it. Whoever looks from outside gets an immutable snapshot.
+no step of a run depends on any of it. Readers from outside get an immutable snapshot.
 """

@@ -23,7 +23,7 @@ def text_of(families: Iterable[Family]) -> str:
 
 
 def number(value: float) -> str:
-    """A number as short as it can be told: whole ones without a point."""
+    """A number in its shortest form: whole ones without a point."""
     return str(int(value)) if value == int(value) else repr(value)
 
 

@@ -14,7 +14,7 @@ _DIGITS = 6
 
 
 def rows(families: Iterable[Family]) -> Iterator[tuple[str, str, str]]:
-    """Name, labels and value of every sample; empty labels are left out, histograms told by five numbers."""
+    """Name, labels and value of every sample; empty labels are left out, histograms given by five numbers."""
     for family in families:
         for sample in family.samples:
             labels = ", ".join(f"{name}={value}" for name, value in sample.labels if value)

@@ -36,7 +36,7 @@ class Columns:
     def after(self, step: int, last: int | None = None) -> dict[str, list[Any]]:
         """The rows of later steps, up to step `last`.
 
-        Steps are told as their distance from the row before, the first from 0.
+        Steps are given as their distance from the row before, the first from 0.
         """
         start, end = bisect_right(self.step, step), self._end(last)
         found: dict[str, list[Any]] = {"step": steps_apart(self.step[start:end])}

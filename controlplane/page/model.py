@@ -62,7 +62,7 @@ class _Table:
     def after(self, step: int, known: int | None = None, end: int | None = None) -> list[Any]:
         """[number of the first, the values up to number `end`].
 
-        The first is that after a step, or after so many that are known.
+        The first is that after a step, or the one at index `known`.
         """
         start = bisect_right(self._steps, step) if known is None else known
         return [start, self.values[start:end]]
@@ -218,9 +218,9 @@ class Model:
     ) -> dict[str, Any]:
         """The changes after a step; all for `ALL`. `run`, `lacks` and `findings` are sent whole each time.
 
-        With `most`, of a part with more events only the first steps are told that have so many; with `until`,
-        nothing of later steps. `more` says that there are others. Whoever goes on from such a part says how
-        many texts and tasks are `known`.
+        With `most`, of a part with more events only the first steps that have that many are returned; with `until`,
+        nothing of later steps. `more` says that there are others. A caller that continues from such a part passes
+        the number of texts and tasks that are `known`.
         """
         last = self._last(step, most, until)
         texts, tasks = known or (None, None)

@@ -139,7 +139,7 @@ class Watching:
         self._revision = store.revision
 
     def _see_caches(self, step: int) -> None:
-        """Tell of caches whose distance from the store changed: one that keeps up is told of once."""
+        """Report caches whose distance from the store changed; one that keeps up is reported once."""
         store = self._run.cluster.store
         for server, core in self._run.cluster.servers.items():
             for prefix, cache in core.caches.known().items():
