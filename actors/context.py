@@ -370,7 +370,7 @@ class Context:
     # ------------------------------------------------------------------ faults
 
     def crash(self, actor: str) -> None:
-        """Kill an actor as SIGKILL would. Its tasks end before anybody else runs."""
+        """Kill an actor as SIGKILL would. Its tasks end before any other task runs."""
         self._kernel.crash(self._kernel.actor(actor))
 
     def restart(self, actor: str) -> None:

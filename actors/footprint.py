@@ -5,7 +5,7 @@ may be swapped, and nothing changes. A step touches
 
 - the memory of its actor, as a whole, unless it says which parts of it by `Context.reads` and
   `Context.writes`: tasks of one actor share memory as goroutines do;
-- conditions and events: who waits, and who notifies;
+- conditions and events: tasks that wait, and tasks that notify;
 - tasks: its own, and those that it starts, answers, wakes, cancels or waits for the end of;
 - channels that two tasks of one sender share;
 - mailboxes, when it looks into one without taking the message that it was picked for;

@@ -1025,7 +1025,7 @@ class Kernel:
                 mailbox.break_now()
 
     def _condemn(self, task: Task) -> None:
-        """Let a task's next step be its last: it gets Killed where it stands, before anybody else runs."""
+        """Let a task's next step be its last: it gets Killed where it stands, before any other task runs."""
         task.dead = True
         if task.state == READY and not self.tearing_down:
             self.ready.remove(task)

@@ -9,7 +9,7 @@ functions, enums), and classes that are registered as values although they keep 
 computed. *Trees*: dicts and lists of plain JSON or of values; they are immutable by agreement, so what a tree
 held when it was first seen shared is remembered, and reported if it ever changes. *The runtime's
 own*: contexts, mailboxes, links, what came in through the inlet, and outlets, behind which the rim begins, which is
-outside the world. Experimenters, who may look into everything, are not walked.
+outside the world. Experimenters may look into everything, and are not walked.
 
 The walk costs milliseconds per thousand objects; it is for tests, and never moves a step.
 """
