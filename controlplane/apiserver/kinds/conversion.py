@@ -111,7 +111,7 @@ def _registered(table: ResourceTable, api_version: str, kind: str) -> bool:
 def _decode_foreign(
     table: ResourceTable, api_version: str, kind: str, body: Tree, subject: str
 ) -> None:
-    """A body is decoded as what it says it is before anybody asks whether that can be converted."""
+    """A body is decoded as what it says it is before the check whether that can be converted."""
     found = table.by_kind(api_version, kind)
     if found is None or found.custom is not None:
         return

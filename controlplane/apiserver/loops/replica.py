@@ -448,7 +448,7 @@ class _Replica(_Server):
         self._moved.notify_all()
 
     def _feed_what_is_written(self, news: News) -> None:
-        """Every resource has its cache before anybody asks, at latest when it is first written to."""
+        """Every resource has its cache before any request, at latest when it is first written to."""
         for prefix in dict.fromkeys(prefix for prefix, _ in news.events):
             if prefix in self._fed or prefix == EVENTS_PREFIX:
                 continue

@@ -1,4 +1,4 @@
-"""Objects of anybody's within an object: the server keeps them as the text that they came as.
+"""Objects of arbitrary kinds within an object: the server keeps them as the text that they came as.
 
 Two of them are equal when their bytes are, so the same content with other spaces is another one:
 a patch, which is written out compactly, changes what a client once sent with spaces. Upstream:
