@@ -68,7 +68,7 @@ def restart_message(container: str) -> str:
 def in_progress(
     pod: Pod, actuated: PodResources | None, running: Callable[[str], bool], features: Features
 ) -> bool:
-    """Return whether some running container, or the pod as a whole, has not got what it was promised."""
+    """Return whether some running container, or the pod as a whole, has not got its allocated resources."""
     for container in resizable(pod, features):
         if running(container.name) and _changes(container, actuated):
             return True

@@ -123,7 +123,7 @@ class AllocationManager:
         return self.state.get(uid)
 
     def allocated_pod(self, pod: Pod) -> Pod:
-        """The pod with what it was promised in place of what it asks for."""
+        """The pod with its allocated resources in place of what it asks for."""
         return self._with_allocation(pod.uid, pod)
 
     def _with_allocation(self, uid: str, pod: Pod) -> Pod:
@@ -134,7 +134,7 @@ class AllocationManager:
         return known[2]
 
     def differs(self, pod: Pod) -> bool:
-        """Return whether a pod asks for something else than it was promised."""
+        """Return whether a pod asks for something else than its allocation."""
         return self.allocated_pod(pod) is not pod
 
     def allocate(self, pod: Pod) -> Steps[None]:
@@ -143,7 +143,7 @@ class AllocationManager:
         yield Write(ALLOCATED, self.state)
 
     def add_pod(self, pod: Pod) -> Steps[Verdict]:
-        """Admit a pod, after a restart with what it was promised before. Upstream: AddPod."""
+        """Admit a pod, after a restart with its previous allocation. Upstream: AddPod."""
         allocated = self.allocated_pod(pod)
         verdict = yield from self._admit(allocated, self._others(pod), ADD)
         if verdict.admitted:
@@ -247,7 +247,7 @@ class AllocationManager:
         return RETRY_S
 
     def _resize(self, pod: Pod) -> Steps[bool]:
-        """Return whether a pod was promised what it asks for now."""
+        """Return whether a pod's allocation equals what it asks for now."""
         if not self.differs(pod):
             self.conditions.clear_pending(pod.uid)
             return False

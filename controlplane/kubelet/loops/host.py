@@ -36,7 +36,7 @@ class Host:
         outside the run.
         """
         self.promises_go_by: Callable[[], object] | None = None
-        """Something that differs whenever its promises may."""
+        """A value that differs whenever its allocations may."""
         self.key_of: Callable[[str], str] | None = None
         """The key of a pod that the kubelet knows by its uid, "" of others: for the log."""
         self.refused = ""

@@ -436,7 +436,7 @@ class PodWorkers:
             news = news or isinstance(step, ContainerStep)
         return self.resources.resizing.finished(wanted.pod) or news
 
-    # ------------------------------------------------------------------ who counts
+    # ------------------------------------------------------------------ pods that count
 
     def agreed(self, uid: str, told: Tree, shown: Tree) -> None:
         """The API server shows the reported status of a pod, in a tree of its own."""

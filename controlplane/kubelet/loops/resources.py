@@ -174,7 +174,7 @@ class NodeResources:
         return self.allocation.allocation(uid)
 
     def _sync(self, pod: Pod) -> None:
-        """Ask for a sync of a pod with what it is promised by now."""
+        """Ask for a sync of a pod with its current allocation."""
         current = self._shared.pods.get(pod.uid)
         if current is not None:
             self._workers.update(self.allocation.allocated_pod(current))

@@ -131,7 +131,7 @@ class SyncLoop:
             await self._updates(ctx, update.pods)
 
     def _sync(self, pod: Pod, *, create: bool = False) -> None:
-        """Tell a pod's worker, with what the pod is promised at this moment.
+        """Notify a pod's worker, with the pod's allocation of this moment.
 
         Fix gate 136508 (open upstream). A pod that was rejected has no worker; an update that the API server
         made before it knew of the rejection gave it one, which terminated it, and while it did, the pod

@@ -279,7 +279,7 @@ def insufficient_resources(
     """Resources that the node lacks: pods, CPU, memory, ephemeral storage, then the others.
 
     Other pods count with what they actually have (in-place resize), the pod itself with its spec.
-    Extended resources that the node does not know are left to those who provide them.
+    Extended resources that the node does not know are left to their providers.
     """
     allocatable = {name: amount(name, q) for name, q in node.status.allocatable.items()}
     found: list[Insufficient] = []

@@ -35,7 +35,7 @@ def _no_pressure(_pod: Pod) -> str:
 
 @attrs.frozen
 class AdmissionChain:
-    """`node` is the node as it is known, `allocation` what a pod was promised."""
+    """`node` is the node as it is known, `allocation` returns what is allocated to a pod."""
 
     node: Callable[[], Node]
     feasibility: Feasibility

@@ -65,7 +65,7 @@ SERIES: Final = {
 
 
 def rejection(reason: str) -> str:
-    """The label of a refused pod: extended resources share one, for their names are anybody's."""
+    """The label of a refused pod: extended resources share one, for their names are not limited."""
     extended = reason.startswith("OutOf") and "/" in reason
     return "OutOfExtendedResources" if extended else reason
 

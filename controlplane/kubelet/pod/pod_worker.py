@@ -112,7 +112,7 @@ class Ended:
 
 @attrs.frozen
 class Resize:
-    """Bring running containers to what the pod, as this sync has it, was promised: step by step (`apply`)."""
+    """Bring running containers to the allocation of the pod as this sync has it: step by step (`apply`)."""
 
     pod: Pod
     plan: Plan
@@ -230,7 +230,7 @@ class PodWorker:
         self._look_again_at: int | None = None
         self._plan: deque[_Slot] | None = None
         self._again_at: int | None = None
-        # The pod, what it was given and who runs, when there was nothing to do.
+        # The pod, its allocation and its running containers, when there was nothing to do.
         self._even: tuple[Pod | None, PodResources | None, tuple[str, ...]] = (None, None, ())
         self._override: Mapping[str, str] | None = None
         self._extra: tuple[Condition, ...] = ()
@@ -502,7 +502,7 @@ class PodWorker:
         return self._slots[name].running
 
     def _resize(self, now: int, actions: list[Action]) -> None:
-        """Gives running containers what the pod was promised. Upstream: doPodResizeAction."""
+        """Give running containers the pod's allocated resources. Upstream: doPodResizeAction."""
         resizing = self._resizing
         if resizing is None or (self._again_at is not None and now < self._again_at):
             return
@@ -803,7 +803,7 @@ class PodWorker:
         )
 
     def _promises(self) -> Callable[[str], Tree | None]:
-        """The resources that each container was promised by now, by its name."""
+        """The resources allocated to each container by now, by its name."""
         known = None if self._resizing is None else self._resizing.allocation(self.uid)
         allocated = {} if known is None else known.containers
         trees = container_trees(self.pod)

@@ -64,13 +64,13 @@ class Resizing:
     write: Callable[[str, Content], None]
     asks_again: bool = False
     wanted: Callable[[str], Pod | None] | None = None
-    """Without fix 126033: how a pod is wanted, whatever it was promised."""
+    """Without fix 126033: the pod as its spec wants it, whatever is allocated."""
     forbidden: Callable[[], str] = _nobody_forbids
     """The node's name while it wants no preemption for resizes, and the kubelet is to say so (KEP-5836)."""
     actuated: PodResourceState = attrs.field(factory=PodResourceState)
 
     def at_sync(self, pod: Pod) -> Pod:
-        """The pod that a sync goes by: as it was queued, or with what it is promised by now."""
+        """The pod that a sync goes by: as it was queued, or with its current allocation."""
         return with_resources(pod, self.allocation(pod.uid)) if self.asks_again else pod
 
     def judge(self, pod: Pod, running: Running, now: int) -> None:
@@ -120,7 +120,7 @@ class Resizing:
         return before is None or before.pod_level != self.actuated.entries[pod.uid].pod_level
 
     def create(self, pod: Pod, container: str) -> Tree:
-        """A container is about to be made with what it was promised; its resources.
+        """A container is about to be made with its allocation; return its resources.
 
         Gate 126033 (in-place resize while it was alpha). Unfixed, it is made with what the pod's spec
         asks for, although that has been deferred or found infeasible, and the kubelet believes that it

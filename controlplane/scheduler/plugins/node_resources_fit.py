@@ -329,7 +329,7 @@ def _pod_grew(pod: Pod, _old: Pod, new: Pod) -> ev.Hint:
 
 
 def _as_promised(node: NodeInfo, own: PodInfo) -> NodeInfo:
-    """The node with what other pods were promised and have in place of what they wait for."""
+    """The node with the allocated resources of other pods in place of what they wait for."""
     node = node.clone()
     for info in list(node.pods):
         if info is not own and resize_waits(info.pod):
