@@ -345,7 +345,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
         FixGate(
             number="126033",
-            title="a container starts with a size that was never promised",
+            title="a container starts with a size that was never allocated",
             issue="126033",
             component="kubelet",
             variants=("as-allocated",),
@@ -372,7 +372,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
         FixGate(
             number="129532",
-            title="the scheduler gives away room that a kubelet has promised",
+            title="the scheduler gives away room that a kubelet has allocated",
             issue="129532",
             component="kubelet",
             variants=("allocated-too",),

@@ -2,7 +2,7 @@
 
 A pod is deleted with a grace period of zero: its object goes at once, and the kubelet forgets it, although its
 containers have yet to stop. Forgotten, the pod is not active. When the next pod is admitted, the CPU manager
-takes back what belongs to no active pod and gives it away: two containers run on CPUs that each is promised
+takes back what belongs to no active pod and gives it away: two containers run on CPUs that are allocated to each
 for its own. Host ports, devices and memory fare alike.
 
 Open, without a fix that upstream agreed on. The repair here lets a pod count until its worker knows that its

@@ -51,7 +51,7 @@ RACE = Race(
     releases="bug: up to 1.24 (thirty seconds, then two minutes, then a quarter of an hour); fix: 1.25",
     component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
-    invariant=("no node has promised more CPU than it has"),
+    invariant="no node has allocated more CPU than it has",
     scenario=SCENARIO,
     schedules=20,
 )

@@ -51,15 +51,15 @@ SCENARIO = Scenario(
 )
 RACE = Race(
     number="126033",
-    title="a container starts with a size that was never promised",
+    title="a container starts with a size that was never allocated",
     issue="126033",
     releases="1.27 to 1.32, while in-place resize was alpha",
     component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
-    invariant="at its start no container has more than it was promised",
+    invariant="at its start no container has more than its allocation",
     scenario=SCENARIO,
     schedules=100,
-    # A promise that is taken back between a sync's beginning and the start is race 132851.
+    # An allocation that is withdrawn between a sync's beginning and the start is race 132851.
     broken={"without_fix": ("126033",), "fix": ("132851",)},
     fixed={"fix": ("132851",)},
 )

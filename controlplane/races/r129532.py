@@ -1,10 +1,10 @@
-"""Kubernetes issue 129532: the scheduler gives away room that a kubelet has promised.
+"""Kubernetes issue 129532: the scheduler gives away room that a kubelet has allocated.
 
-A pod has one CPU, asks for two, and its kubelet promises them. Before its container has them, the spec goes back to
+A pod has one CPU, asks for two, and its kubelet allocates them. Before its container has them, the spec goes back to
 one. The scheduler took the larger of what the pod asks for and what it has: one. The kubelet counts two, which it
-has promised and not yet taken back. A pod that is scheduled into the difference is refused by the kubelet.
+has allocated and not yet taken back. A pod that is scheduled into the difference is refused by the kubelet.
 
-Fixed in 1.33: what was promised counts as well.
+Fixed in 1.33: allocated resources count as well.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ SCENARIO = Scenario(
 )
 RACE = Race(
     number="129532",
-    title="the scheduler gives away room that a kubelet has promised",
+    title="the scheduler gives away room that a kubelet has allocated",
     issue="129532",
     releases="1.27 to 1.32",
     component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
-    invariant="no pod counts for less than its kubelet has promised it, as far as the scheduler has heard",
+    invariant="no pod counts for less than its kubelet has allocated to it, as far as the scheduler has heard",
     scenario=SCENARIO,
     schedules=200,
 )

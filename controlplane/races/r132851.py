@@ -50,7 +50,7 @@ RACE = Race(
     releases="open; with in-place resize (1.33 on)",
     component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
-    invariant="a running pod without PodResizeInProgress has the resources that it was promised",
+    invariant="a running pod without PodResizeInProgress has its allocated resources",
     scenario=SCENARIO,
     schedules=300,
 )

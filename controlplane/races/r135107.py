@@ -5,7 +5,7 @@ asks for all the same. The node has room that is neither used nor allocated: sma
 does.
 
 Open; upstream holds that it works as intended, as the room is what the resize waits for (KEP-5836 makes that true).
-The repair here counts such a pod with what it was promised and has.
+The repair here counts such a pod with what is allocated to it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ RACE = Race(
     releases="open, as intended; with in-place resize (1.33 on)",
     component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
-    invariant="no pod waits for room that no kubelet has promised",
+    invariant="no pod waits for room that no kubelet has allocated",
     scenario=SCENARIO,
     schedules=100,
 )
