@@ -81,7 +81,7 @@ def sometimes(
     every_s: float = 1,
     lasts_s: tuple[float, ...] = (0, 1),
 ) -> Fault:
-    """A fault that strikes a given number of times and is repaired each time.
+    """A fault that occurs a given number of times and is repaired each time.
 
     Each time it waits for one of `moments`, `every_s` virtual seconds apart, does `operation`, and
     after one of the durations `lasts_s` does `then`. Which ones are choices of kind "fault".

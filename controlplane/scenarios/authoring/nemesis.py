@@ -1,7 +1,7 @@
-"""Faults with a budget, at any step: each run draws in advance which few faults may strike.
+"""Faults with a budget, at any step: each run draws in advance the few faults that may occur.
 
-Each strike is two or three choices of kind "fault": which operation (0: none), before which step, and
-for how long. So a search meets every step, the plain run meets none, and shrinking drops strikes one by
+Each fault is two or three choices of kind "fault": which operation (0: none), before which step, and
+for how long. So a search meets every step, the plain run meets none, and shrinking drops faults one by
 one. `swarm` draws, once per run, which operations there are at all (Groce et al., ISSTA 2012).
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NEMESIS = "nemesis"
 HORIZON = 600
-"""The number of steps from which the step of a strike is drawn."""
+"""The number of steps from which the step of a fault is drawn."""
 LASTS_S = (1, 5, 40, 200)
 """Virtual seconds until the fault is repaired."""
 
@@ -106,7 +106,7 @@ def nemesis(
     lasts_s: Sequence[float] = LASTS_S,
     swarm: bool = False,
 ) -> Fault:
-    """A fault that strikes at most `budget` times, each at a step that is a choice."""
+    """A fault that occurs at most `budget` times, each at a step that is a choice."""
 
     async def main(user: User) -> None:
         ctx = user.ctx

@@ -51,7 +51,7 @@ STEPS = (2, 6, 15, 40, 100)
 """Steps of the world after which the user continues when no condition is awaited: amid running reactions."""
 MEMORY = ("64Mi", "128Mi", "512Mi")
 SOON = (1, 4, 12, 30)
-"""Steps after which a fault strikes: in the middle of work that has just begun."""
+"""Steps after which a fault occurs: in the middle of work that has just begun."""
 OUTAGES_S = (0.5, 15)
 
 OPERATIONS = Option(

@@ -57,7 +57,7 @@ PODS = ("a", "b", "c")
 SIZES = ("2", "500m", "1500m", "2", "64")
 """CPU requests: the first fills an empty node, the last fits none."""
 SOON = (0, 4, 12, 40)
-"""Steps after which a fault strikes: not only between two actions of the user."""
+"""Steps after which a fault occurs: not only between two actions of the user."""
 PRIORITIES = (0, 10, 100)
 GATE = "example.com/gate"
 FINALIZER = "example.com/wait"

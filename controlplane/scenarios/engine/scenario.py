@@ -134,7 +134,7 @@ class Scenario:
 
     Args:
         name: what it is called, in a few words.
-        workload: `async def` that takes a `User`; or several by the names of their actors, who
+        workload: `async def` that takes a `User`; or several by the names of their actors, which
             begin at the same time.
         build: the world, as the configuration of a cluster; what the options say about gates,
             release and numbers of processes is put in afterwards. Two nodes and every component

@@ -91,7 +91,7 @@ def _promises(*nodes: str) -> Callable[[Run], Any]:
 
 
 def nothing_is_handed_out_twice(*nodes: str) -> Invariant:
-    """Of these nodes: no CPU has two owners, none is lost, and no memory is promised twice."""
+    """Of these nodes: no CPU has two owners, none is lost, and no memory is allocated twice."""
 
     def check(run: Run) -> str | None:
         from controlplane.kubelet.cm.invariants import violations
@@ -153,7 +153,7 @@ def checkpoints_agree(*nodes: str) -> Invariant:
 
 
 def promises_fit(*nodes: str) -> Invariant:
-    """Of these nodes: what the pods that were admitted are promised together is never more than is allocatable."""
+    """Of these nodes: the sum allocated to the admitted pods is never more than is allocatable."""
 
     def check(run: Run) -> str | None:
         from controlplane.kubelet.node.admission import amount, together
@@ -248,7 +248,7 @@ def running_containers_keep_their_cpus(*nodes: str) -> Invariant:
 
 
 def no_condition_means_done(*nodes: str) -> Invariant:
-    """Of pods on these nodes: one that runs without PodResizeInProgress has what it was promised.
+    """Of pods on these nodes: one that runs without PodResizeInProgress has its allocated resources.
 
     Not of one that is being deleted: nothing judges its resizes any more, and a status may be written
     between a promise and its condition.
@@ -330,7 +330,7 @@ def who_ran_is_admitted_again(*nodes: str) -> Invariant:
 
 
 def nothing_starts_with_more_than_promised(*nodes: str) -> Invariant:
-    """Of these nodes: no container starts with more CPU than it was ever promised.
+    """Of these nodes: no container starts with more CPU than was ever allocated to it.
 
     Ever, since a sync goes by the promise with which it began, and another may have been made since.
     """
@@ -348,7 +348,7 @@ def nothing_starts_with_more_than_promised(*nodes: str) -> Invariant:
                 if container.container_id not in seen
             ]
             seen.update((container.container_id, None) for _, container in started)
-            if run.cluster.machines[node].writing:  # what is promised is not on the disk yet
+            if run.cluster.machines[node].writing:  # what is allocated is not on the disk yet
                 continue
             for uid, container in started:
                 has = (container.resources or {}).get("requests", {}).get("cpu")
@@ -366,7 +366,7 @@ def nothing_starts_with_more_than_promised(*nodes: str) -> Invariant:
 
 
 def _most_promised(run: Run, node: str) -> dict[tuple[str, str], str]:
-    """The most CPU that each container was promised so far, by pod uid and name."""
+    """The most CPU that was allocated to each container so far, by pod uid and name."""
     import json
 
     from controlplane.api.quantity import parse

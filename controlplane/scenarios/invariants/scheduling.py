@@ -247,4 +247,4 @@ NO_PROMISE_IS_OVERLOOKED = Invariant(
 ROOM_THAT_NOBODY_HAS_IS_USED = Invariant(
     "no pod waits for room that is free", _room_that_nobody_has_is_used
 )
-"""By CPU alone, what kubelets have promised."""
+"""By CPU alone, as allocated by kubelets."""

@@ -56,7 +56,7 @@ class Law:
     wrong: Callable[[Picture], Iterator[tuple[str, str]]]
     lasts: int = MOMENT
     settles: bool = True
-    """Whether the state must be exact once the run has settled."""
+    """The state must be exact once the run has settled."""
 
 
 def entries(queue: PriorityQueue) -> Iterator[QueuedPodInfo]:
