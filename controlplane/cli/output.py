@@ -141,7 +141,7 @@ class Progress:
 
     @property
     def on(self) -> bool:
-        """Return whether anybody can see it."""
+        """Return whether it is visible."""
         return self._on
 
     def show(self, text: str) -> None:

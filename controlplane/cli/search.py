@@ -217,7 +217,7 @@ def _searched(
 
 
 def _whether_read(tell: Callable[[], None]) -> None:
-    """Print, whether anybody reads it or not: what was found is kept before the command ends."""
+    """Print, even to a closed pipe: what was found is kept before the command ends."""
     with suppress(BrokenPipeError):
         tell()
 
