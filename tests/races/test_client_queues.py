@@ -10,7 +10,7 @@ from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search.exploring import Campaign
 
 SCENARIO = catalogue.find("115620").scenario
-SAYS = {"115620": "still has", "83911": "lacks", "86015": "no handler was told"}
+SAYS = {"115620": "still has", "83911": "lacks", "86015": "no handler was notified"}
 
 
 @pytest.mark.slow
