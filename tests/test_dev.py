@@ -26,7 +26,7 @@ def test_an_unknown_verb_is_one_line_and_status_2():
 def test_help_names_every_verb():
     done = dev("--help")
     assert done.returncode == 0
-    for verb in ("run", "test", "check", "bench", "controlplane", "golden", "kubectls", "set-up"):
+    for verb in ("run", "test", "check", "bench", "controlplane", "docs", "golden", "kubectls", "set-up"):
         assert f"python3 dev.py {verb}" in done.stdout
 
 

@@ -1,0 +1,85 @@
+"""The catalogue of races and the fix gates, from `controlplane.races` and `controlplane.gates`."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from docs._ext.markdown import escape, line, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from controlplane.races.race import Race
+
+
+def anchor(number: str) -> str:
+    """Return the label by which other pages refer to a race."""
+    return f"race-{number}"
+
+
+def races() -> str:
+    """Return every race of the catalogue: its story, what breaks, and how a search finds it."""
+    from controlplane.races import catalogue
+
+    parts = []
+    for component, found in groupby(catalogue.all_races(), lambda race: race.component):
+        entries = list(found)
+        parts.append(f"## {component}: {len(entries)} races")
+        parts += map(_entry, entries)
+    return "\n\n".join(parts) + "\n"
+
+
+def _entry(race: Race) -> str:
+    story = "\n\n".join(line(each) for each in race.story.split("\n\n"))
+    rows = [
+        ("reported in", escape(f"issue {race.issue}" if race.issue else "-")),
+        ("releases", escape(race.releases)),
+        ("what breaks", line(race.invariant)),
+        (
+            "found with",
+            f"`controlplane race explore {race.number} {_options(race.unfixed_options)}`",
+        ),
+        (
+            "not found with",
+            f"`controlplane race explore {race.number} {_options(race.repaired_options)}`",
+        ),
+    ]
+    head = f"({anchor(race.number)})=\n### {race.number}: {escape(race.title)}"
+    return "\n\n".join([head, story, table(("", ""), rows)])
+
+
+def _options(chosen: Mapping[str, Any]) -> str:
+    """Return options by key as the command line writes them."""
+    words = []
+    for key, value in chosen.items():
+        name = "--" + key.replace("_", "-")
+        if value is True:
+            words.append(name)
+        elif value is False:
+            words.append(f"--no-{name[2:]}")
+        else:
+            many = value if isinstance(value, tuple | list) else (value,)
+            words += [f"{name} {each}" for each in many]
+    return " ".join(words)
+
+
+def gates() -> str:
+    """Return a table of all fix gates."""
+    from controlplane.gates import CATALOGUE, OFF, by_number
+
+    ordered = sorted(CATALOGUE.values(), key=lambda gate: (gate.component, by_number(gate.number)))
+    rows = [
+        (
+            f"`{gate.number}`",
+            gate.component,
+            escape(gate.title),
+            gate.fixed_in or "proposed",
+            f"`{gate.default or OFF}`",
+            ", ".join(f"`{form}`" for form in gate.variants),
+        )
+        for gate in ordered
+    ]
+    head = ("gate", "component", "without the fix", "fixed in", "default", "forms")
+    return table(head, rows) + "\n"
