@@ -15,24 +15,27 @@ def as_rst(lines: list[str]) -> list[str]:
 
     Fields, which another extension has made of the sections before, stay as they are.
     """
-    text = _CODE.sub(lambda found: f"``{' '.join(found[1].split())}``", "\n".join(lines))
     done: list[str] = []
-    for paragraph in re.split(r"\n(?:[ \t]*\n)+", text):
+    for paragraph in re.split(r"\n(?:[ \t]*\n)+", "\n".join(lines)):
         own = paragraph.split("\n")
-        if any(_FIELD.match(each) for each in own):
+        if own[0].startswith("    "):
+            if not _in_block(done):
+                done += ["::", ""]
             done += own
-        elif own[0].startswith("    "):
-            if done and done[-1] == "":
-                done.pop()
-            done += ["", "::", "", *own] if not _in_block(done) else ["", *own]
         else:
-            done += [_escaped(each.strip()) for each in own]
+            own = _CODE.sub(_literal, paragraph).split("\n")
+            fields = any(_FIELD.match(each) for each in own)
+            done += own if fields else [_escaped(each.strip()) for each in own]
         done.append("")
     return done
 
 
+def _literal(found: re.Match[str]) -> str:
+    return f"``{' '.join(found[1].split())}``"
+
+
 def _in_block(done: list[str]) -> bool:
-    return bool(done) and done[-1].startswith("    ")
+    return len(done) > 1 and done[-2].startswith("    ")
 
 
 def _escaped(each: str) -> str:

@@ -1,4 +1,4 @@
-"""The questions of the README's "Ask a run", each answered by its command, on real runs."""
+"""The questions of the page "Ask a run", each answered by its command, on real runs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 
 from tests.cli.test_run import ROOT, SHOP, controlplane
 
-README = (ROOT / "README.md").read_text()
-SECTION = README[README.index("## Ask a run") : README.index("## Serve a cluster")]
+PAGE = (ROOT / "docs" / "how-to" / "ask-a-run.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +42,8 @@ def pods(runs, phase):
     raise AssertionError(phase)
 
 
-def test_ten_questions_stand_in_the_readme():
-    rows = [line for line in SECTION.splitlines() if line.startswith("| ") and "?" in line]
+def test_the_page_has_ten_questions():
+    rows = [line for line in PAGE.splitlines() if line.startswith("| ") and "?" in line]
     assert len(rows) == 10
     assert all("`controlplane logs " in row or "the same" in row for row in rows)
 

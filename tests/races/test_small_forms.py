@@ -1,6 +1,6 @@
 """The small form of each seed race: all its schedules, one run for each causal trace.
 
-How many there are is told in `docs/small-forms.md`; that changes whenever a point or an access does.
+How many there are is told in `docs/explanation/small-forms.md`; that changes whenever a point or an access does.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def test_a_policy_that_the_machine_does_not_take_is_refused(tmp_path) -> None:
     assert str(told.value).startswith(f"{file}: [cpumanager] unable")
 
 
-def test_the_example_of_the_readme_shows_who_owns_what() -> None:
+def test_the_example_of_the_documentation_shows_who_owns_what() -> None:
     from tests.cli.test_run import ROOT, controlplane
 
     shown = controlplane(
@@ -170,7 +170,8 @@ def test_the_example_of_the_readme_shows_who_owns_what() -> None:
         "sockets=2 cores=8 threads=2 memory=16Gi",
     )
     assert shown.returncode == 0, shown.stderr
-    picture = (ROOT / "README.md").read_text().partition("```text\nnode-1\n")[2].partition("```")[0]
+    page = (ROOT / "docs" / "how-to" / "numa-node.md").read_text(encoding="utf-8")
+    picture = page.partition("```text\nnode-1\n")[2].partition("```")[0]
     assert picture.startswith("NUMA 0 (socket 0) #")
     assert picture in shown.stdout
 

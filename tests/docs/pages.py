@@ -1,0 +1,45 @@
+"""The pages of the documentation, and the commands that they show."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = (
+    *(path for path in sorted(DOCS.rglob("*.md")) if not path.parent.name.startswith("_")),
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+)
+MARK = "<!-- runnable -->"
+_BLOCK = re.compile(rf"^({re.escape(MARK)}\n)?```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_STATUS = re.compile(r"# exit status (\d+)")
+
+
+class Command(NamedTuple):
+    """One command of a console block: its words, its exit status, and whether the block is marked as runnable."""
+
+    words: tuple[str, ...]
+    status: int
+    runnable: bool
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def commands(text: str) -> list[Command]:
+    """Commands of all console blocks, in order. Lines with a prompt are commands; without any prompt all lines are."""
+    found = []
+    for marked, block in _BLOCK.findall(text):
+        lines = block.replace("\\\n", " ").splitlines()
+        shown = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")] or lines
+        for line in shown:
+            words = tuple(shlex.split(line, comments=True))
+            status = _STATUS.search(line)
+            if words:
+                found.append(Command(words, int(status[1]) if status else 0, bool(marked)))
+    return found
