@@ -15,6 +15,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "docs.
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "_generated"]
 
+smartquotes = False  # options begin with two dashes
+
 html_theme = "furo"
 html_title = f"controlplane {release}"
 html_copy_source = False
@@ -27,7 +29,7 @@ suppress_warnings = ["myst.header"]  # entries of generated pages begin at the l
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 
 nitpicky = True
 # Types of annotations: those of other projects have no pages here, and internal ones are not public.

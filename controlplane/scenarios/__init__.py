@@ -1,22 +1,14 @@
 """A run's description: the cluster, the workload, faults, invariants and options, in one value.
 
-    scenario   the value: `Scenario`, `Invariant`, `Fault`
-    option     `Option`: declared once; command line, help, header and documentation follow from it
-    common     options that every scenario has
-    setting    its options chosen: what the functions of a scenario are handed
-    run        one run, as workloads and invariants see it
-    plan       a scenario and its setting
-    execution  one execution of a plan, its result, its recording: the one engine
-    exploring  many executions of a plan under many schedules
-    replaying  a recording again
-    loading    from a module or a user's file to a scenario, and back from a recording's header
-    user       what a workload is handed: the operations of users and operators
-    faults     what may fail, as values
-    invariants what must hold, ready for use
-    workloads  what users do, ready for use
+    authoring   what a scenario is made of, ready for use: workloads, faults, worlds
+    invariants  what must hold, ready for use
+    inputs      from files to what a run is given
+    engine      one execution of a scenario with its options chosen
+    search      many executions: exploring, replaying, forking, shrinking
+    churns      workloads that aim at nothing in particular
 
-A user's file needs what stands here and nothing else. Importing it is cheap: the cluster is
-imported when the first world is built.
+A file of a user needs the names given here, `authoring` and `invariants`. Importing this package is cheap: the
+cluster is imported when the first world is built.
 """
 
 from __future__ import annotations
@@ -27,13 +19,30 @@ from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Fault, Invariant, Scenario, Sometimes
 
 if TYPE_CHECKING:
+    from controlplane.scenarios.engine.plan import Plan, plan_of
     from controlplane.scenarios.engine.run import Run
     from controlplane.scenarios.engine.setting import Setting
     from controlplane.scenarios.engine.user import User
+    from controlplane.scenarios.search.exploring import Campaign
 
-__all__ = ["Fault", "Invariant", "Option", "Run", "Scenario", "Setting", "Sometimes", "User"]
+__all__ = [
+    "Campaign",
+    "Fault",
+    "Invariant",
+    "Option",
+    "Plan",
+    "Run",
+    "Scenario",
+    "Setting",
+    "Sometimes",
+    "User",
+    "plan_of",
+]
 
 _LATE = {
+    "Campaign": "controlplane.scenarios.search.exploring",
+    "Plan": "controlplane.scenarios.engine.plan",
+    "plan_of": "controlplane.scenarios.engine.plan",
     "Run": "controlplane.scenarios.engine.run",
     "Setting": "controlplane.scenarios.engine.setting",
     "User": "controlplane.scenarios.engine.user",

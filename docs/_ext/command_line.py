@@ -53,10 +53,12 @@ def _entry(name: str, command: click.Command, ctx: click.Context) -> str:
             for sub in command.list_commands(ctx)
         ]
         parts.append("\n".join(listed))
-    records = [param.get_help_record(ctx) for param in command.get_params(ctx)]
-    options = [
-        (f"`{head}`", line(text) or "(no description)") for head, text in filter(None, records)
+    records = [
+        param.get_help_record(ctx)
+        for param in command.get_params(ctx)
+        if isinstance(param, click.Option)
     ]
+    options = [(f"`{head}`", line(text)) for head, text in filter(None, records)]
     if options:
         parts.append(definitions(options))
     return "\n\n".join(parts)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 FOLDER = "_generated"
+LATE = ("controlplane.scenarios", "controlplane.scheduler.framework", "controlplane.controllers")
+"""Packages that import what they give when it is first asked for."""
 
 
 def made() -> dict[str, str]:
@@ -43,7 +45,7 @@ def write(source: Path) -> None:
 
 def _late_names(_app: Sphinx) -> None:
     """Import what modules give only when asked, so that autodoc finds it among their members."""
-    for name in ("controlplane.scenarios",):
+    for name in LATE:
         module = importlib.import_module(name)
         for public in module.__all__:
             setattr(module, public, getattr(module, public))
