@@ -5,13 +5,16 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from docs._ext.markdown import escape, line, table
+import click
+
+from docs._ext.markdown import definitions, escape, line, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
     from controlplane.races.race import Race
+    from controlplane.scenarios import Scenario
 
 
 def anchor(number: str) -> str:
@@ -47,7 +50,33 @@ def _entry(race: Race) -> str:
         ),
     ]
     head = f"({anchor(race.number)})=\n### {race.number}: {escape(race.title)}"
-    return "\n\n".join([head, story, table(("", ""), rows)])
+    return "\n\n".join([head, story, table(("", ""), rows), *_own_options(race.scenario)])
+
+
+def scenarios() -> str:
+    """Return the scenarios that come with the package under a name, each with the options that only it has."""
+    from controlplane.scenarios.search.loading import NAMED, from_module
+
+    parts = []
+    for name, module in NAMED.items():
+        scenario = from_module(module)
+        parts += [f"(scenario-{name})=\n## {name}", line(scenario.title)]
+        parts += [f"```console\n$ controlplane explore {name}\n```", *_own_options(scenario)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _own_options(scenario: Scenario) -> list[str]:
+    from controlplane.cli.options import parameter
+
+    ctx = click.Context(click.Command("explore"))
+    records = [
+        parameter(
+            option, scenario.default(option), scenario.told.get(option.key, "")
+        ).get_help_record(ctx)
+        for option in scenario.options
+    ]
+    found = [(f"`{head}`", line(text)) for head, text in filter(None, records)]
+    return [definitions(found)] if found else []
 
 
 def _options(chosen: Mapping[str, Any]) -> str:

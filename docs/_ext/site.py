@@ -23,6 +23,7 @@ def made() -> dict[str, str]:
         "command-line.md": command_line.page(),
         "races.md": catalogue.races(),
         "gates.md": catalogue.gates(),
+        "scenarios.md": catalogue.scenarios(),
         "events.md": vocabulary.page(),
         "points-scheduler.md": points.page(),
         **drawing.pictures(),

@@ -46,6 +46,25 @@ def test_every_race_has_an_entry():
     assert page.count("\n### ") == len(all_races())
 
 
+def test_options_of_a_race_are_in_its_entry():
+    page = catalogue.races()
+    entry = page[page.index("(race-138324)=") :]
+    entry = entry[: entry.index("\n(race-", 1)]
+    assert "`--small`" in entry
+    assert "`--queueing-hints / --no-queueing-hints`" in entry
+
+
+def test_every_named_scenario_has_an_entry_with_its_options():
+    from controlplane.scenarios.search.loading import NAMED, from_module
+
+    page = catalogue.scenarios()
+    for name, module in NAMED.items():
+        start = page.index(f"(scenario-{name})=\n")
+        entry = page[start : page.find("\n(scenario-", start + 1)]
+        for option in from_module(module).options:
+            assert f"`--{option.name}" in entry, (name, option.name)
+
+
 def test_every_gate_has_a_row():
     from controlplane.gates import CATALOGUE
 
