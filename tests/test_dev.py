@@ -17,6 +17,13 @@ def dev(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def loaded():
+    spec = importlib.util.spec_from_file_location("dev_under_test", ROOT / "dev.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def test_an_unknown_verb_is_one_line_and_status_2():
     done = dev("nope")
     assert (done.returncode, done.stdout) == (2, "")
@@ -26,7 +33,17 @@ def test_an_unknown_verb_is_one_line_and_status_2():
 def test_help_names_every_verb():
     done = dev("--help")
     assert done.returncode == 0
-    for verb in ("run", "test", "check", "bench", "controlplane", "docs", "golden", "kubectls", "set-up"):
+    for verb in (
+        "run",
+        "test",
+        "check",
+        "bench",
+        "controlplane",
+        "docs",
+        "golden",
+        "kubectls",
+        "set-up",
+    ):
         assert f"python3 dev.py {verb}" in done.stdout
 
 
@@ -35,12 +52,36 @@ def test_help_names_every_verb():
     [("run", ()), ("controlplane", ()), ("test", ("dev",)), ("golden", ("dev",))],
 )
 def test_running_installs_nothing_that_only_tests_need(verb, groups, monkeypatch):
-    spec = importlib.util.spec_from_file_location("dev_under_test", ROOT / "dev.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded()
     asked = []
     monkeypatch.setattr(module, "set_up", lambda *wanted: asked.append(wanted))
     monkeypatch.setattr(module, "call", lambda *_command: 0)
     monkeypatch.setattr(sys, "argv", ["dev.py", verb])
     assert module.main() == 0
     assert asked == [groups]
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_docs_builds_anew_with_warnings_as_errors_and_fails_with_the_build(
+    status, tmp_path, monkeypatch
+):
+    module = loaded()
+    old = tmp_path / "_build" / "html" / "old.html"
+    old.parent.mkdir(parents=True)
+    old.write_text("")
+    asked, called = [], []
+    monkeypatch.setattr(module, "DOCS", old.parent)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "set_up", lambda *wanted: asked.extend(wanted))
+    monkeypatch.setattr(module, "call", lambda *command: called.append(command) or status)
+    monkeypatch.setattr(sys, "argv", ["dev.py", "docs"])
+    assert module.main() == status
+    assert "docs" in asked
+    assert not old.exists()
+    ((_python, *arguments),) = called
+    assert {"--fail-on-warning", "--nitpicky"} <= set(arguments)
+
+
+def test_every_group_has_a_lock():
+    module = loaded()
+    assert all(module.lock(group).exists() for group in (*module.GROUPS, "run"))
