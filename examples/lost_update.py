@@ -1,4 +1,4 @@
-"""Two people count visitors in a config map: read, add one, write back. Does a visitor ever go missing?
+"""Two users count visitors in a ConfigMap: read, add one, write back. Does a visitor ever go missing?
 
 controlplane explore examples/lost_update.py
 controlplane explore examples/lost_update.py --careful
@@ -8,7 +8,7 @@ from controlplane.scenarios import Invariant, Option, Run, Scenario, User
 from controlplane.scenarios.authoring.workloads import config_map
 
 CAREFUL = Option(
-    "careful", type=bool, default=False, help="Write only what nobody else has written."
+    "careful", type=bool, default=False, help="Write only if no other write came first."
 )
 
 
@@ -28,7 +28,7 @@ async def workload(user: User) -> None:
         await user.join(task)
 
 
-def nobody_is_missing(run: Run) -> str | None:
+def no_visitor_is_missing(run: Run) -> str | None:
     [visitors] = [each for each in run.objects("/registry/configmaps/") if each.name == "visitors"]
     counted = visitors.tree["data"]["count"]
     return None if counted == "2" else f"2 came, {counted} counted"
@@ -37,6 +37,6 @@ def nobody_is_missing(run: Run) -> str | None:
 SCENARIO = Scenario(
     "lost update",
     workload=workload,
-    invariants=[Invariant("nobody is missing", nobody_is_missing)],
+    invariants=[Invariant("no visitor is missing", no_visitor_is_missing)],
     options=[CAREFUL],
 )

@@ -30,7 +30,7 @@ def test_the_example_is_found_recorded_and_replayed(tmp_path):
     found = controlplane("explore", file, "--out", tmp_path / "out", "--format", "json")
     assert found.returncode == 1, found.stderr
     told = json.loads(found.stdout)
-    assert told["findings"][0]["reason"] == "nobody is missing: 2 came, 1 counted"
+    assert told["findings"][0]["reason"] == "no visitor is missing: 2 came, 1 counted"
     assert told["options"]["careful"] is False
     again = controlplane(
         "replay", tmp_path / "out" / "run.rec", "--format", "json", "--allow-code", file

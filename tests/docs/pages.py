@@ -25,6 +25,8 @@ class Command(NamedTuple):
     words: tuple[str, ...]
     status: int
     runnable: bool
+    shown: tuple[str, ...] = ()
+    """Lines of its output, as far as the page shows them."""
 
 
 def name(page: Path) -> str:
@@ -36,10 +38,21 @@ def commands(text: str) -> list[Command]:
     found = []
     for marked, block in _BLOCK.findall(text):
         lines = block.replace("\\\n", " ").splitlines()
-        shown = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")] or lines
-        for line in shown:
-            words = tuple(shlex.split(line, comments=True))
+        prompted = any(line.startswith("$ ") for line in lines)
+        for line in lines:
+            if prompted and not line.startswith("$ "):
+                if found and line.strip():
+                    found[-1] = found[-1]._replace(shown=(*found[-1].shown, line.strip()))
+                continue
+            words = tuple(shlex.split(line.removeprefix("$ "), comments=True))
             status = _STATUS.search(line)
             if words:
                 found.append(Command(words, int(status[1]) if status else 0, bool(marked)))
     return found
+
+
+def likeness(line: str) -> str:
+    """Return a line of output without what differs between versions of the code: numbers, uids, runs of blanks."""
+    line = re.sub(r"\b[0-9a-f]{8}-[0-9a-f-]+|\b[0-9a-f]{32}\b|\b[0-9a-f]{8}\b", "UID", line)
+    line = re.sub(r"-(?:[a-z0-9]{8,10}-)?[a-z0-9]{5}\b(?=[ ,:]|$)", "-NAME", line)
+    return " ".join(re.sub(r"\d[\d,.]*", "N", line).split())

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from docs._ext import command_line
-from tests.docs.pages import PAGES, ROOT, Command, commands, name
+from tests.docs.pages import PAGES, ROOT, Command, commands, likeness, name
 
 COMMANDS = {found: command for found, command, _ in command_line.commands()}
 WITH_COMMANDS = [page for page in PAGES if "controlplane " in page.read_text(encoding="utf-8")]
@@ -79,7 +79,16 @@ def test_what_does_not_exist_would_be_found():
         "controlplane race run", ("controlplane", "race", "run", "138324")
     )
     block = "<!-- runnable -->\n```console\n$ a --b  # exit status 1\nout\n$ c \\\n   d\n```\n"
-    assert commands(block) == [Command(("a", "--b"), 1, True), Command(("c", "d"), 0, True)]
+    assert commands(block) == [
+        Command(("a", "--b"), 1, True, ("out",)),
+        Command(("c", "d"), 0, True),
+    ]
+
+
+def test_lines_of_output_are_alike_if_only_numbers_and_names_differ():
+    one = "step 72, 0 s: read Pod/default/web-0, version 22, uid e99d9bfa;  of 1,234"
+    assert likeness(one) == "step N N s: read Pod/default/web-N version N uid UID; of N"
+    assert likeness("nothing broke") != likeness("nothing breaks")
 
 
 def test_the_pages_have_runnable_blocks():
@@ -88,14 +97,14 @@ def test_the_pages_have_runnable_blocks():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUNNABLE, ids=name)
-def test_runnable_blocks_run(page, tmp_path):
+def test_runnable_blocks_run_and_print_what_the_page_shows(page, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     environment = {**os.environ, "COLUMNS": "110", "PYTHONPATH": str(ROOT)}
     programs = {
         "controlplane": (sys.executable, "-m", "controlplane"),
         "python": (sys.executable,),
     }
-    for words, status, runnable in commands(page.read_text(encoding="utf-8")):
+    for words, status, runnable, shown in commands(page.read_text(encoding="utf-8")):
         if not runnable:
             continue
         done = subprocess.run(
@@ -107,3 +116,6 @@ def test_runnable_blocks_run(page, tmp_path):
             check=False,
         )
         assert done.returncode == status, f"{' '.join(words)}\n{done.stdout[-2000:]}{done.stderr}"
+        printed = {likeness(line) for line in (done.stdout + done.stderr).splitlines()}
+        whole = [line for line in shown if "..." not in line and "───" not in line]
+        assert [line for line in whole if likeness(line) not in printed] == [], " ".join(words)
