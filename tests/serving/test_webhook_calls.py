@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 from contextlib import asynccontextmanager, suppress
 
 import h11
@@ -210,7 +211,14 @@ async def test_a_webhook_that_fails_is_told_in_upstreams_words(decide, delay, me
 
 async def test_a_webhook_that_is_not_there_is_refused_or_ignored_as_it_says():
     async with Webhook(denying).running() as hook:
-        bundle, port = hook.bundle, hook.port
+        bundle = hook.bundle
+    # Bound, not listening: the system refuses connections, and no other process gets the port.
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        await _webhook_is_not_there(bundle, held.getsockname()[1])
+
+
+async def _webhook_is_not_there(bundle: str, port: int) -> None:
     async with served() as session:
         client = {"url": f"https://127.0.0.1:{port}/check", "caBundle": bundle}
         await configured(session, client)
