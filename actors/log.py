@@ -1,7 +1,7 @@
 """The event log: every step, message, write, decision and fault, packed to MessagePack at once.
 
 Kept tuples cost more through the garbage collector than packing them on the spot, so an event
-exists only as bytes until somebody reads it. The trace hash is BLAKE2b over the whole stream,
+exists only as bytes until it is read. The trace hash is BLAKE2b over the whole stream,
 whatever the level: the level decides only what is kept, so the hash of a run is the same at every
 level.
 
@@ -293,7 +293,7 @@ class EventLog:
 
 
 class Unheard(EventLog):
-    """Takes nothing down: for a run of which nobody will ask for the trace or for a recording.
+    """Records nothing: for a run whose trace and recording are not needed.
 
     Such a run has no trace hash. What it does is what it does under any other log.
     """

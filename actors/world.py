@@ -48,7 +48,7 @@ class RunResult:
     "invariant-error" (an invariant raised: `error` has the traceback), "failed" (an actor raised),
     "diverged" (a replay met another choice), "abandoned" (the strategy gave it up), or "stopped". `t_ns` is virtual
     nanoseconds; `trace_hash` identifies everything that happened, `causal_class` all of it but the
-    order of steps that do not touch each other ("" when nobody noted what steps touch). `reached`
+    order of steps that do not touch each other ("" when no footprints were recorded). `reached`
     names what of `World.sometimes` happened.
     """
 

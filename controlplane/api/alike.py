@@ -1,6 +1,6 @@
 """One tree for all equal small parts of objects: the conditions of a thousand pods that became ready in one second.
 
-Nobody writes to a tree, so parts that are equal can be one, and what is decoded from them too. Which parts are worth
+Trees are immutable, so parts that are equal can be one, and what is decoded from them too. Which parts are worth
 it is a matter of their type. Nothing observable depends on what is remembered here.
 """
 

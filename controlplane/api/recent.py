@@ -2,7 +2,7 @@
 
 Pods made from one template share their spec, so decoding, defaulting and validating it, or telling
 what a scheduler's plugin needs of it, has the same answer for all of them. Nothing here is ever
-wrong for a value that nobody writes to; asking again only costs time, so traces do not depend on it.
+wrong for an immutable value; asking again only costs time, so traces do not depend on it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class IdentityCache(Generic[R]):
 def by_identity(function: Callable[[A], R], kept: int = KEPT) -> Callable[[A], R]:
     """Return the function with a memory of its results for the most recent arguments (`kept` at most).
 
-    Right only for pure functions of immutable values, whose results nobody writes to either.
+    Correct only for pure functions of immutable values with immutable results.
     """
     known: dict[int, tuple[Any, R]] = {}
 

@@ -68,7 +68,7 @@ class Request:
 
     `verb` is get, list, watch, create, update, patch, delete, deletecollection or connect. Query
     values are plain texts (the first one where several were given). `body` is the parsed tree, None
-    when there was no body; `raw` the bytes, where somebody needs them.
+    when there was no body; `raw` the bytes, where a handler needs them.
     """
 
     verb: str

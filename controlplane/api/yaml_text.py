@@ -67,7 +67,7 @@ class TooMany(Excessive):
 def guard(text: str | bytes, *, nodes: int = 0) -> None:
     """Refuse a text that must not be composed. Raises Excessive; TooMany beyond `nodes` values, if limited.
 
-    A text that is no YAML passes: whoever composes it says what is wrong.
+    Text that is not YAML passes: composing it reports the error.
     """
     raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if raw.startswith(_WIDE):

@@ -107,14 +107,14 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 @click.option(
     "--open-to-everybody",
     is_flag=True,
-    help='Meant, when --token is "" and --host is not this machine alone: everybody who reaches it rules.',
+    help='Confirm --token "" with a --host beyond this machine: every client that reaches it is administrator.',
 )
 @click.option("--tls/--no-tls", default=True, help="HTTPS with a certificate made for the session.")
 @click.option(
     "--token",
     metavar="TEXT",
     callback=_token,
-    help='Bearer token; "" lets everybody in [default: random].',
+    help='Bearer token; "" admits every client [default: random].',
 )
 @click.option(
     "--service-account-key-file",
@@ -178,8 +178,8 @@ def command(
 
     if token == "" and not open_to_everybody and not is_local(host):
         raise UsageError(
-            f'--host {host} with --token "" makes everybody who reaches it the administrator: say'
-            " --open-to-everybody too if that is meant"
+            f'--host {host} with --token "" makes every client that reaches it an administrator:'
+            " confirm with --open-to-everybody"
         )
     if out_limit is not None and (out is None or replay is not None):
         raise UsageError("--out-limit is of what a served session leaves with --out")

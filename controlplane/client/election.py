@@ -1,7 +1,7 @@
 """Leader election: the decisions of one candidate from the Lease it sees. Upstream: client-go tools/leaderelection.
 
 A lease is judged by the candidate's own clock, from the moment it last saw the record *change*, so
-clocks may be apart but must run equally fast; and whoever has not seen the record before waits a
+clocks may be apart but must run equally fast; and a candidate that has not seen the record before waits a
 whole lease, however old it is. Nothing fences the work of a leader that has not noticed yet: writes
 carry no token, so a paused process, or a request held up on its way, acts after its successor took
 over.

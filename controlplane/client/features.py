@@ -1,6 +1,6 @@
 """The behaviour of a process's client library: feature gates and defaults of client-go, by release.
 
-What a component gets when nobody asks for anything is `PLAIN`: the newest queue, one plain list from
+The default of a component is `PLAIN`: the newest queue, one plain list from
 the server's cache, watches without a time limit. It is the form that costs the fewest steps.
 `upstream(release)` is what the real library does: pages, time limits, and the queue and the way of
 starting that the release had.

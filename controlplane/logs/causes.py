@@ -92,7 +92,7 @@ def _joined(later: Hop, earlier: Hop) -> Hop:
 
 
 def _hop(lines: list[Line], about: str) -> tuple[Hop, int]:
-    """One step, and the step that led to it: that of the message it took, else of whoever woke it."""
+    """One step, and the step that led to it: that of the message it took, else of the task that woke it."""
     first = lines[0]
     cause = first.cause[0] if first.is_step and first.cause else 0
     by = ""

@@ -229,7 +229,7 @@ def _store(stored: dict[str, _Stored], line: Line) -> None:
 
 
 def _gone(known: _Stored | None, line: Line) -> None:
-    """It is gone: the server's log says so, or, where that is not kept whole, somebody heard it."""
+    """The object was deleted: by the server's log, or, if that is incomplete, by a watch event."""
     if known is not None and line.uid and line.uid == known.uid:
         known.gone = True
 

@@ -196,7 +196,7 @@ class RunLog:
         return self._plain
 
     def _unpacked(self, packed: Any) -> mmap.mmap | bytes:
-        """Its bytes in a file without a name, which goes when nobody reads it any more."""
+        """Its bytes in an unnamed file, which is removed with its last reader."""
         self._packed = True
         size = 0
         with tempfile.TemporaryFile() as file:

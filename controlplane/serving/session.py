@@ -139,7 +139,7 @@ def _warning(
     if not unknown:
         return ""
     return (
-        f"nobody answers for {', '.join(unknown)} here: {outcome}"
+        f"no service answers for {', '.join(unknown)} here: {outcome}"
         " (serve --webhook-service NAME.NAMESPACE=HOST:PORT says where a service is)"
     )
 
@@ -305,7 +305,7 @@ async def _stop_on_signal(
             async for number in signals:
                 stop(signal.Signals(number).name)
                 return
-    except RuntimeError:  # not the main thread: nobody can send it a signal
+    except RuntimeError:  # not the main thread: no signal handler can be set
         task_status.started()
 
 

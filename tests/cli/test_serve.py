@@ -92,8 +92,8 @@ def test_nobody_rules_from_the_network_without_a_token_unless_that_is_said_twice
     done = controlplane("serve", "--host", host, "--token", "", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f'controlplane: --host {host} with --token "" makes everybody who reaches it the administrator: '
-        "say --open-to-everybody too if that is meant\n"
+        f'controlplane: --host {host} with --token "" makes every client that reaches it an administrator: '
+        "confirm with --open-to-everybody\n"
     )
     assert not list(tmp_path.iterdir())
 

@@ -175,7 +175,7 @@ async def test_a_service_that_nobody_names_is_said_aloud_and_not_asked():
     async with served() as session:
         service = {"name": "checker", "namespace": "default"}
         made = await configured(session, {"service": service})
-        assert "nobody answers for checker.default.svc here" in made.headers["warning"]
+        assert "no service answers for checker.default.svc here" in made.headers["warning"]
         assert (await session.ask("POST", CONFIGMAPS, config("c"))).code == 201
 
 
@@ -347,7 +347,7 @@ async def test_a_service_of_a_conversion_webhook_is_asked_where_it_is_said_to_be
 async def test_a_definition_whose_webhook_nothing_answers_for_warns_and_converts_nothing():
     async with served() as session:
         made = await defined(session, None)
-        assert "nobody answers for hook.default.svc here" in made.headers["warning"]
+        assert "no service answers for hook.default.svc here" in made.headers["warning"]
         await session.ask("POST", SITES % "v1", site("a", host="x"))
         found = await session.ask("GET", f"{SITES % 'v2'}/a")
         assert (found.code, found.tree["message"]) == (500, (

@@ -1,7 +1,7 @@
 """The clientset: one coroutine per verb, for every resource.
 
 A call is one request to the API server and one step when its answer arrives. Answers are the
-server's shared objects; nobody copies, nobody writes to them. Errors come as `ApiError`; a reset
+server's shared objects, without copies; they are immutable. Errors come as `ApiError`; a reset
 connection as `actors.LinkBroken`, and then it is unknown whether the write happened.
 """
 

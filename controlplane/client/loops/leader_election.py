@@ -106,7 +106,7 @@ class LeaderElection:
             try:
                 answer = await self._client(ctx, deadline).update(LEASES, wanted)
             except ApiError:
-                pass  # somebody else wrote: look
+                pass  # another candidate wrote: read the lease
             else:
                 candidate.written(answer.tree, self._now())
                 return True

@@ -45,7 +45,7 @@ export class App {
     this.frame();
   }
 
-  // Where live controls go: an element of the header that is empty and hidden until somebody fills it.
+  // Where live controls go: an element of the header that is empty and hidden until a page fills it.
   get live() {
     return this.liveRoom;
   }

@@ -24,7 +24,7 @@ export class ClusterView {
     this.head = h("div", { class: "object-head" });
     this.mode = "diff";
     this.chosen = "";
-    this.picked = false; // until somebody picks a kind it is the first there is: pods, once there are any
+    this.picked = false; // until a kind is picked: the first one, or pods once there are any
     this.kind.addEventListener("change", () => {
       this.picked = true;
       this.redraw();
@@ -305,7 +305,7 @@ function numaMap(body, pods) {
   const square = (cpu) => {
     const owner = owners.get(cpu);
     const state = owner ? `own own-${legend.get(owner)}` : reserved.has(cpu) ? "reserved" : shared.has(cpu) ? "shared" : "nobody";
-    return h("span", { class: `cpu ${state}`, title: `CPU ${cpu}: ${owner ?? (state === "nobody" ? "nobody's" : state)}` });
+    return h("span", { class: `cpu ${state}`, title: `CPU ${cpu}: ${owner ?? (state === "nobody" ? "lost: neither shared nor assigned" : state)}` });
   };
   return h("div", { class: "numa", role: "img", "aria-label": `CPUs: ${owners.size} owned by ${counted(legend.size, "container")}` },
     body.numa.map((numa) => h("div", { class: "numa-row" }, h("span", { class: "numa-name", text: `NUMA ${numa.id}` }),

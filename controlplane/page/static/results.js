@@ -128,7 +128,7 @@ export class Results {
       h("tbody", {}, rows.map((row) => h("tr", { class: row.node === selected ? "chosen" : "" }, h("th", { scope: "row", text: row.node }), sums ? h("td", { class: "number", text: String(row.sum) }) : null, row.values.map(cell))))));
   }
 
-  // Where nobody asked the plugins again: what the log has.
+  // Without a replay the plugins' answers are those of the log.
   fromLog(each) {
     const parts = [];
     if (each.data.refused?.length) {
