@@ -119,6 +119,12 @@ def test_a_picture_has_every_package_of_its_contract_in_the_order_of_the_contrac
         )
 
 
+def test_the_page_of_the_architecture_shows_every_picture():
+    page = (DOCS / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    shown = re.findall(r"\(\.\./_generated/(\w+\.svg)\)", page)
+    assert sorted(shown) == sorted(drawing.pictures())
+
+
 def test_another_contract_is_another_picture(tmp_path):
     project = tmp_path / "pyproject.toml"
     project.write_text(
