@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from actors.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
 N_BITS = 20
 N_MAX = (1 << N_BITS) - 1
 LABEL_MAX = (1 << 24) - 1
+TASK = "task"
+"""The kind of a choice of the next task."""
 
 
 class Choice(NamedTuple):
@@ -35,9 +37,10 @@ class Choice(NamedTuple):
 class ChoiceList:
     """An append-only, compact list of choices."""
 
-    __slots__ = ("_label_no", "labels", "packed")
+    __slots__ = ("_handed", "_label_no", "labels", "packed")
 
     def __init__(self) -> None:
+        self._handed = 0
         self.packed = array("Q")
         self.labels: list[tuple[str, str]] = []
         self._label_no: dict[tuple[str, str], int] = {}
@@ -53,7 +56,7 @@ class ChoiceList:
         self.packed.append((number << (2 * N_BITS)) | (n << N_BITS) | value)
 
     def _add_label(self, key: tuple[str, str]) -> int:
-        number = len(self.labels)
+        number = self._handed + len(self.labels)
         if number > LABEL_MAX:
             raise UsageError(f"more than {LABEL_MAX} different choice labels")
         self.labels.append(key)
@@ -65,8 +68,29 @@ class ChoiceList:
 
     def __getitem__(self, index: int) -> Choice:
         word = self.packed[index]
-        kind, label = self.labels[word >> (2 * N_BITS)]
+        kind, label = self._label(word >> (2 * N_BITS))
         return Choice(kind, (word >> N_BITS) & N_MAX, word & N_MAX, label)
+
+    def _label(self, number: int) -> tuple[str, str]:
+        if number >= self._handed:
+            return self.labels[number - self._handed]
+        return next(key for key, known in self._label_no.items() if known == number)
+
+    def hand_over(self, tasks: Container[str]) -> tuple[array[int], list[tuple[str, str]]]:
+        """Return the choices and the new labels since the last call, and keep them no longer.
+
+        Numbers of labels are known on, except those of tasks that are not in `tasks`: each request has a task
+        of its own, so that they would become more for ever. A forgotten label gets a new number when it returns.
+        """
+        packed, labels = self.packed, self.labels
+        self.packed, self.labels = array("Q"), []
+        self._handed += len(labels)
+        self._label_no = {
+            (kind, label): number
+            for (kind, label), number in self._label_no.items()
+            if kind != TASK or label in tasks
+        }
+        return packed, labels
 
     def __iter__(self) -> Iterator[Choice]:
         return (self[index] for index in range(len(self.packed)))
@@ -88,6 +112,7 @@ class ChoiceList:
         """A list of its own with the same choices."""
         made = ChoiceList()
         made.packed = self.packed[:]
+        made._handed = self._handed
         made.labels = list(self.labels)
         made._label_no = dict(self._label_no)
         return made

@@ -22,7 +22,7 @@ import types
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
-from actors.choices import ChoiceList, name_of
+from actors.choices import TASK, ChoiceList, name_of
 from actors.disk import Disk
 from actors.errors import Abandoned, Cancelled, Divergence, Killed, LinkBroken, UsageError
 from actors.footprint import Footprint
@@ -320,7 +320,7 @@ class Kernel:
         if self._heard:
             ready = self.ready
             if ready:
-                self.choices.append("task", len(ready) + 1, 0, task.label)
+                self.choices.append(TASK, len(ready) + 1, 0, task.label)
             self.log.step(step, self.now, task.no, task.point, task.cause)
         return True
 
@@ -521,7 +521,7 @@ class Kernel:
         if self._eager and self._timers:
             count, index = self._choose_with_time()
         elif count > 1:
-            index = 0 if self._fifo else self.strategy.choose("task", ready, step)
+            index = 0 if self._fifo else self.strategy.choose(TASK, ready, step)
         else:
             index = 0
         self.step = step
@@ -531,7 +531,7 @@ class Kernel:
         task = ready.pop(index)
         heard = self._heard
         if heard and count > 1:  # observers find the choice of the step that begins
-            self.choices.append("task", count, index, task.label)
+            self.choices.append(TASK, count, index, task.label)
         if step >= self._look_at:
             self._look(step)
         if heard:
@@ -603,10 +603,10 @@ class Kernel:
                 options.append(NEXT_TIMER)
             if len(options) == 1:
                 return 1, 0
-            index = self.strategy.choose("task", options, self.step + 1)
+            index = self.strategy.choose(TASK, options, self.step + 1)
             if index < len(self.ready):
                 return len(options), index
-            self.choices.append("task", len(options), index, NEXT_TIMER.label)
+            self.choices.append(TASK, len(options), index, NEXT_TIMER.label)
             self._fire()
 
     def _advance(self) -> bool:

@@ -1,7 +1,7 @@
-"""What a recording needs of a run that goes on for long, kept in files instead of memory.
+"""The choices and inputs of a long run, kept in files instead of memory until its recording is written.
 
-Choices and inputs stand in the files as they will in the recording, packed; `finish` puts the recording together
-piece by piece. See `actors.recording` for the format.
+The files hold choices, labels and inputs in the packed form of the recording, which `finish` puts together piece
+by piece. See `actors.recording` for the format.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from actors import private_files
 from actors.recording import pieces, sealed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from actors.recording import Recording
@@ -23,52 +23,49 @@ if TYPE_CHECKING:
 __all__ = ["Spool"]
 
 CHOICES: Final = "choices.part"
+LABELS: Final = "labels.part"
 INPUTS: Final = "inputs.part"
 _PIECE: Final = 1 << 20
 
 
 class Spool:
-    """Takes over a world's choices and inputs, from time to time. The files are for their owner alone."""
+    """Takes a world's choices, labels and inputs from time to time. The files are for their owner alone."""
 
     def __init__(self, folder: Path) -> None:
-        """Begin with empty files in a folder. OSError."""
-        self._paths = folder / CHOICES, folder / INPUTS
+        """Begin with empty files in a folder. Raises OSError."""
+        self._paths = folder / CHOICES, folder / LABELS, folder / INPUTS
         self._files: list[IO[bytes]] = []
         for path in self._paths:
             private_files.touch(path)
             self._files.append(path.open("r+b"))
-        self._choices = self._inputs = 0
+        self._counts = [0, 0, 0]
         self.size = 0
-        """How many bytes the files have."""
+        """The size of the files in bytes."""
 
     def take(self, world: World) -> None:
-        """Take over what was chosen and let in since the last time; between two steps, or at the end. OSError."""
-        choices, inputs = world.take_over()
-        packer = msgpack.Packer(autoreset=False)
-        for number in choices:
-            packer.pack(number)
-        self._choices += len(choices)
-        self._write(0, packer.bytes())
-        packer.reset()
-        for each in inputs:
-            packer.pack(each)
-        self._inputs += len(inputs)
-        self._write(1, packer.bytes())
-
-    def _write(self, which: int, packed: bytes) -> None:
-        self._files[which].write(packed)
-        self.size += len(packed)
+        """Take the choices, labels and inputs since the last call; between two steps, or at the end. OSError."""
+        parts: tuple[Sequence[object], ...] = world.take_over()
+        for which, news in enumerate(parts):
+            packer = msgpack.Packer(autoreset=False)
+            for each in news:
+                packer.pack(each)
+            packed = packer.bytes()
+            self._files[which].write(packed)
+            self._counts[which] += len(news)
+            self.size += len(packed)
 
     def finish(self, recording: Recording, target: Path) -> None:
-        """Write the recording of a run that ended, whose choices and inputs were taken over. OSError."""
+        """Write the recording of a run that ended, whose choices and inputs were taken. Raises OSError."""
         fields = recording.fields()
-        choices = self._content(0, msgpack.Packer().pack_array_header(self._choices))
-        inputs = self._content(1, msgpack.Packer().pack_array_header(self._inputs))
+        names = ("choices", "labels", "inputs")
+        instead: dict[str, Iterable[bytes]] = {
+            name: self._content(which) for which, name in enumerate(names)
+        }
         with target.open("r+b") as file:
-            sealed(file, pieces(fields, {"choices": choices, "inputs": inputs}))
+            sealed(file, pieces(fields, instead))
 
-    def _content(self, which: int, head: bytes) -> Iterator[bytes]:
-        yield head
+    def _content(self, which: int) -> Iterator[bytes]:
+        yield msgpack.Packer().pack_array_header(self._counts[which])
         file = self._files[which]
         file.seek(0)
         while piece := file.read(_PIECE):

@@ -15,7 +15,7 @@ from actors.drivers import bare
 from actors.errors import UsageError
 from actors.guard import Guard
 from actors.inlet import STOP, Inlet, Input
-from actors.kernel import NEVER, Kernel
+from actors.kernel import NEVER, NEXT_TIMER, Kernel
 from actors.link import Link
 from actors.log import EventLog
 from actors.process import PARKED
@@ -327,18 +327,19 @@ class World:
         actors = self._kernel.actors.values()
         return frozenset(number for actor in actors for number in actor.tasks)
 
-    def take_over(self) -> tuple[list[int], list[Input]]:
-        """Hand over choices (as `recording.flat` has them) and inputs since the last time, and keep them no longer.
+    def take_over(self) -> tuple[list[int], list[tuple[str, str]], list[Input]]:
+        """Return choices (as in `recording.flat`), labels and inputs since the last call; keep them no longer.
 
-        Between two steps, or after the run, whose result has then only what was not handed over.
+        Between two steps, or after the run, whose result then has only the part that was not returned.
         """
         kernel = self._kernel
-        choices = flat(kernel.choices.packed)
-        del kernel.choices.packed[:]
+        tasks = {task.label for actor in kernel.actors.values() for task in actor.tasks.values()}
+        packed, labels = kernel.choices.hand_over({*tasks, NEXT_TIMER.label})
+        choices = flat(packed)
         admitted = [] if kernel.inlet is None else kernel.inlet.admitted
         inputs = admitted[:]
         admitted.clear()
-        return choices, inputs
+        return choices, labels, inputs
 
     def keep_no_recording(self) -> None:
         """Keep neither inputs nor choices, which grow as long as the run lasts: no recording is wanted."""
