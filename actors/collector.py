@@ -38,9 +38,7 @@ def frozen() -> Iterator[None]:
 
 
 class _Told:
-    """Whether objects older than a given time are left alone by the garbage collector, kept as Python would count to
-    answer it.
-    """
+    """The state of `leave_alone`: True while the garbage collector skips old objects."""
 
     left_alone = False
 

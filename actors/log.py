@@ -45,11 +45,12 @@ FLUSH_EVENTS = 256
 """Events between two hand-overs of the buffer, and between two marks."""
 MARK_BYTES = 8
 CHECKED_EVENTS = 100_000
-"""Of so many events of a run a recording keeps a check value each, to name the first that differs."""
+"""The number of a run's first events for which a recording holds a check value each, to name the first that differs.
+"""
 
 
 class Marks(NamedTuple):
-    """What tells two traces apart, and where: the hash, a digest after each 256 events, a byte for each event.
+    """The identity of a trace, for comparing two: the hash, a digest per 256 events, a byte per event.
 
     Of a trace that was not kept whole there is no byte for each event.
     """
@@ -82,7 +83,7 @@ class EventLog:
     """
 
     heard: ClassVar[bool] = True
-    """Whether anything is taken down; ask before making what an event says."""
+    """False if events are not recorded; test it before an event's text is built."""
 
     __slots__ = (
         "_checked",
@@ -111,7 +112,7 @@ class EventLog:
         self.pack = self._packer.pack
         self._kept = msgpack.Packer(autoreset=False)
         self.noting = self.keep_all
-        """Whether notes are kept: details for people, which are no part of the trace."""
+        """True if notes are kept: details for readers, which are not part of the trace."""
         self._notes: list[tuple[int, bytes]] = []
         self._chunks: list[bytes] = []
         self._checked = b""
@@ -242,7 +243,7 @@ class EventLog:
         differs(f"step {step}: the trace differs from the recording, first in {event!r}")
 
     def marks(self) -> Marks:
-        """What tells this trace from others; the log must be closed."""
+        """Return the marks of this trace; the log must be closed."""
         assert self.closed
         checks = self._checked + checks_of(self._chunks) if self.keep_all else b""
         checks = checks[:CHECKED_EVENTS]
@@ -372,7 +373,7 @@ class Tail:
         self._lived: Collection[int] | None = None
 
     def news(self) -> Iterator[Event]:
-        """What came since the last time. Between two steps only: notes of a step come at its end."""
+        """Return the events since the last call. Between two steps only: notes of a step come at its end."""
         if self._living is not None:
             if self._lived is not None:
                 lived = self._lived

@@ -58,7 +58,7 @@ class Recording:
         return MAGIC + _checksum(packed) + packed
 
     def fields(self) -> dict[str, Any]:
-        """What the file's map holds, in its order."""
+        """Return the entries of the file's map, in order."""
         return {
             "format": FORMAT,
             "package": self.package,

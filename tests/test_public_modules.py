@@ -1,4 +1,4 @@
-"""What is public: examples use nothing else, public modules give what they announce, and asking them is cheap."""
+"""Public modules: examples import no others, each exports the names in `__all__`, and importing them is cheap."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Options:
     exclude_overhead: bool = False
     non_missing: Resources | None = None
     allocated: bool = True
-    """Whether allocated resources count with `use_status` (not before #129532)."""
+    """True if allocated resources count with `use_status` (not before #129532)."""
 
 
 DEFAULT: Final = Options()

@@ -244,7 +244,7 @@ def command(
 def _leaving(
     run: Execution, out: Path, limit: int | None, *, show_secrets: bool, ui: bool
 ) -> Leaving:
-    """What takes the session's log and recording out of memory; a page looks at them there."""
+    """Return the writer of the session's log and recording; with a page they stay in memory too."""
     from controlplane.serving.leaving import MIB, Leaving
 
     return Leaving(

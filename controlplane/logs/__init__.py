@@ -1,4 +1,4 @@
-"""What a run recorded, read and explained: for the command line, and for notebooks.
+"""The log of a run, read and explained: for the command line, and for notebooks.
 
 from controlplane import logs
 
@@ -47,13 +47,13 @@ class Run:
         return map(as_json, chosen.of(self.log))
 
     def summary(self) -> dict[str, Any]:
-        """What ran, what failed, which pods took longest."""
+        """Return the work of each actor, the failures, and the pods that took longest."""
         from controlplane.logs.summary import summarise
 
         return summarise(self.log).to_json()
 
     def why(self, about: str | int) -> dict[str, Any]:
-        """What happened to an object and why, or what led to a step. Raises UsageError."""
+        """Return the history of an object with its causes, or the causes of a step. Raises UsageError."""
         from controlplane.logs.asking import why
 
         return why(self.log, str(about)).to_json()
@@ -71,13 +71,13 @@ class Run:
         return find(self.log).to_json()
 
     def stats(self) -> dict[str, Any]:
-        """How long things took, in virtual seconds."""
+        """Return durations, in virtual seconds."""
         from controlplane.logs.stats import measure
 
         return measure(self.log).to_json()
 
     def metrics(self, name: str = "", **labels: str) -> list[dict[str, Any]]:
-        """What components counted over virtual time, by name (`*` stands for anything) and labels.
+        """Return the metrics of components over virtual time, by name (`*` is a wildcard) and labels.
 
         Raises UsageError if the run did not keep it.
         """
@@ -86,7 +86,7 @@ class Run:
         return [each.to_json() for each in read(beside(self.log.path), name, labels)]
 
     def diff(self, other: Run) -> dict[str, Any] | None:
-        """Where another run parts from this one; None if it does not."""
+        """Return the first difference from another run; None if there is none."""
         from controlplane.logs.difference import compare
 
         found = compare(self.log, other.log)

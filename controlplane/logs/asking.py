@@ -63,7 +63,7 @@ def _of_step(log: RunLog, step: int, hops: int) -> Answer:
 
 
 def _of_violation(log: RunLog, hops: int) -> Answer:
-    """What led to the end of a run that broke an invariant, in at most `violation.LINES` events."""
+    """Return the causes of a violated invariant, in at most `violation.LINES` events."""
     last = log.last()
     if last is None or last.event != "verdict":
         raise UsageError(f"{log.name}: the log does not say how the run ended")

@@ -12,7 +12,7 @@ from controlplane.logs.telling import told
 HOPS = 12
 """So far back a chain goes unless asked for more."""
 _SAID = 3
-"""So many events of a step are told."""
+"""The number of events shown of a step."""
 
 
 class Steps(Protocol):
@@ -25,7 +25,7 @@ class Steps(Protocol):
 
 @frozen
 class Hop:
-    """One step of a chain: who ran, from which point on, what led there, and what it did."""
+    """One step of a causal chain: its task, the point from which it ran, its cause, and its effects."""
 
     step: int
     t: float
@@ -55,7 +55,7 @@ class Hop:
 
 
 def chain(log: Steps, step: int, hops: int = HOPS, about: str = "") -> list[Hop]:
-    """What led to a step, the step itself first; steps that one task took one after another are one hop.
+    """Return the causal chain of a step, the step itself first; consecutive steps of one task are one hop.
 
     `about` is the object that the first one is told of, if it did more.
     """

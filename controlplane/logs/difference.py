@@ -1,4 +1,4 @@
-"""Where two runs part: the first step that differs, the first decision that differs, and what came of it."""
+"""The divergence of two runs: the first step that differs, the first decision that differs, and their effects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Side:
 
 @define
 class Difference:
-    """How two runs differ. `before` are the last decisions that they share; None for steps that are all equal."""
+    """The difference of two runs. `before` are the last decisions that they share; None if all steps are equal."""
 
     same_events: int
     steps: tuple[Line | None, Line | None]

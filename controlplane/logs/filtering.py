@@ -1,4 +1,4 @@
-"""Which events are wanted."""
+"""A filter of events."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Life:
     phase: str = "Pending"
     attempts: int = 0
     end: float = 0.0
-    """When the log ends."""
+    """The time of the log's end."""
 
     @property
     def took(self) -> float:
@@ -112,7 +112,7 @@ class Lives:
             _ended(life, t)
 
     def phases(self) -> dict[str, int]:
-        """How many pods ended in which phase."""
+        """Return the number of pods by their last phase."""
         return dict(sorted(Counter(life.phase for life in self.all).items()))
 
     def slowest(self, count: int, end: float) -> list[Life]:

@@ -1,4 +1,4 @@
-"""Who decided without having heard of what others had written: stale reads, and writes in no order.
+"""Stale reads, and unordered writes: decisions made without the newest write.
 
 A read is stale when the store held a newer version, or another incarnation, of the object at that step, or by
 the time at which the same task wrote to the object, on that version if the write names one: then that decision
@@ -20,9 +20,9 @@ from controlplane.logs.reading import Line
 READS = frozenset(("informer.read", "client.read", "scheduler.popped", "scheduler.read"))
 _NEWS = READS | {"informer.told"}
 KEPT = 4
-"""So many of the last versions that an actor heard of are remembered for each object."""
+"""The number of latest versions that are remembered per actor and object."""
 PAIRS = 1000
-"""So many pairs of writes are kept; the rest is counted."""
+"""The number of pairs of writes that are kept; further ones are counted."""
 
 
 @define
@@ -89,7 +89,7 @@ class Unordered:
 
 @define
 class _Stored:
-    """What the store holds of an object: incarnation, and the versions with the times of their writes."""
+    """The stored versions of an object: its incarnation, and the times of their writes."""
 
     uid: str
     versions: list[tuple[int, float]]
@@ -98,7 +98,7 @@ class _Stored:
 
 @define
 class Races:
-    """What was found. `unordered_in_all` counts the pairs, of which the first are kept."""
+    """The stale reads and unordered writes. `unordered_in_all` counts the pairs, of which the first are kept."""
 
     stale: list[StaleRead]
     unordered: list[Unordered]
@@ -121,7 +121,7 @@ class Races:
 
 
 class _News:
-    """What each actor had been told or had read of each object, and when."""
+    """The versions of each object that each actor has received or read, with their times."""
 
     def __init__(self) -> None:
         self._heard: dict[tuple[str, str], deque[tuple[int, int]]] = {}
@@ -137,7 +137,7 @@ class _News:
             known.append((step, version))
 
     def knew(self, actor: str, obj: str, version: int, step: int) -> bool:
-        """Whether, at a step, an actor had heard of this version or a later one."""
+        """Return whether, at a step, an actor had received this version or a later one."""
         known = self._heard.get((actor, obj), ())
         return any(at <= step and heard >= version for at, heard in known)
 

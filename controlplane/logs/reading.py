@@ -32,7 +32,7 @@ OLDER = "log.1.jsonl"
 """The part before `log.jsonl` of a log that was limited (`serve --out-limit`)."""
 RECORDING = "run.rec"
 MAX_BYTES = 1 << 36
-"""Compressed logs may come to so many bytes."""
+"""The largest size of a decompressed log, in bytes."""
 _CHUNK = 1 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -71,7 +71,7 @@ class Line(msgspec.Struct, gc=False, frozen=True):
 
 
 DAMAGED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What `decode` raises for text that is no event: malformed, of other types, or not UTF-8."""
+"""The exceptions of `decode` for text that is not an event: malformed, of other types, or not UTF-8."""
 _decode = msgspec.json.Decoder(Line).decode
 
 
@@ -99,7 +99,7 @@ def _damaged_header(text: bytes) -> Line | None:
 
 
 class Events(Protocol):
-    """What can be read through, and by step: a log, or a part of one."""
+    """A sequence of events that can be read by step: a log, or a part of one."""
 
     def __iter__(self) -> Iterator[Line]: ...
 
@@ -128,7 +128,7 @@ class RunLog:
         self.path = path
         self.name = name or str(path)
         self.damage: list[str] = []
-        """What could not be read, a sentence each."""
+        """The parts that could not be read, one sentence each."""
         self._packed = False
         self._plain: Path | None = None
         try:
@@ -294,7 +294,7 @@ class RunLog:
         return sorted(found, key=lambda line: not line.is_step)
 
     def _offset(self, step: int) -> int:
-        """Where the first event of this step, or of a later one, begins."""
+        """Return the offset of the first event of this step, or of a later one."""
         data = self._bytes
         low, high = 0, len(data)
         while low < high:

@@ -1,4 +1,4 @@
-"""What a violation is about: the objects that it names, and those that have to do with them."""
+"""The scene of a violation: the objects that it names, and the objects related to them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Scene:
 
     def __init__(self, reason: str, *, by_kind: bool = False) -> None:
         self.of_caches = "cache" in reason
-        """Whether it speaks of caches: then it matters who lists and watches from which version on."""
+        """True if the reason mentions caches: then the start versions of lists and watches matter."""
         self.uids = frozenset(_UID.findall(reason))
         """The uids that are named."""
         self.steps = frozenset(int(number) for number in _STEP.findall(reason))
@@ -43,7 +43,7 @@ class Scene:
         self._uids = set(self.uids)
         self._by_kind = by_kind
         self._names_things = False
-        """Whether anything is named but nodes."""
+        """True if the reason names anything except nodes."""
 
     def meet(self, obj: str, uid: str) -> None:
         """An object of the run, in one of its incarnations."""
@@ -85,7 +85,7 @@ class Scene:
             self.related.add(obj)
 
     def of(self, obj: str) -> float:
-        """How much what is about an object counts, between 0 and 1; places less than what is at them."""
+        """Return the relevance of events about an object, 0 to 1; nodes count less than the objects on them."""
         kind = obj.partition("/")[0]
         if obj in self.about:
             return PLACE if kind == "Node" and self._names_things else NEAR
@@ -120,7 +120,7 @@ class Scene:
         return actor in self._words or any(each.startswith(f"{actor}/") for each in self._words)
 
     def of_key(self, key: str) -> float:
-        """How much what is about a key of a controller's queue counts."""
+        """Return the relevance of events about a key of a controller's queue."""
         if self._by_kind or any(obj.partition("/")[2] == key for obj in self.about):
             return NEAR
         found = any(obj.partition("/")[2] == key for obj in self.related)

@@ -1,4 +1,4 @@
-"""What components counted over virtual time: `metrics.jsonl` beside a run's log, read back.
+"""The metrics of components over virtual time: `metrics.jsonl` beside a run's log.
 
 One JSON object a line, a number under upstream's name and labels that changed at that time; before its
 first line it is 0, after its last line it stays. Histograms are three kinds of numbers, as Prometheus
@@ -97,7 +97,7 @@ def _lines(path: Path) -> Iterator[Number]:
 
 
 def sparkline(points: Sequence[tuple[float, float]], end: float, width: int) -> str:
-    """The values over time as so many bars, each as high as its highest value; 0 has a blank."""
+    """Return the values over time as a row of bars, scaled to their maximum; 0 is a blank."""
     if not points or width < 1:
         return ""
     span = end or 1.0

@@ -1,4 +1,4 @@
-"""How long things took, in virtual time, and who refused what how often."""
+"""Durations in virtual time, and the counts of refusals by component."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which object a question is about, and what else it may have meant."""
+"""The object that a question names, and the alternatives if the name is ambiguous."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ SLOWEST = 5
 
 @define
 class Actor:
-    """What one actor did."""
+    """The work of one actor."""
 
     steps: int = 0
     messages: int = 0
@@ -26,7 +26,7 @@ class Actor:
 
 @define
 class Summary:
-    """What `logs summary` shows of one run; times in virtual seconds."""
+    """The contents of `logs summary` for one run; times in virtual seconds."""
 
     run: str = ""
     header: dict[str, Any] = Factory(dict)

@@ -25,7 +25,7 @@ _PAST = {"create": "created", "delete": "deleted", "update": "updated", "patch":
 
 
 def told(line: Line) -> str:
-    """What an event says; "" for those that only the runtime cares about."""
+    """Return an event's text; "" for events of the runtime only."""
     if line.event in _QUIET or line.is_step:
         return ""
     teller = _TELLERS.get(line.event)
@@ -47,7 +47,7 @@ def nodes(count: int) -> str:
 
 
 def written(line: Line, about: str = "") -> str:
-    """A write: who did what, and which version came of it; `about` names the object, if that is not clear."""
+    """Return the text of a write: actor, verb and resulting version; `about` names the object if it is not clear."""
     data = line.data
     verb, by, code = str(data.get("verb", "")), data.get("by", ""), data.get("code", 0)
     action, _, where = verb.partition(" ")

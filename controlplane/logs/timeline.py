@@ -33,7 +33,7 @@ class Timeline:
     """The versions of the writes with which it went."""
 
     def what(self, line: Line) -> str:
-        """What an event says about the object whose life this is."""
+        """Return the text of an event about the object of the timeline."""
         if line.event != "apiserver.write":
             return told(line) or line.event
         fields = self.changes.get(line.rv or 0)
@@ -73,7 +73,7 @@ def _listed(fields: list[str]) -> str:
 
 
 def timeline(log: RunLog, text: str, *, everything: bool = False, path: str = "") -> Timeline:
-    """The life of an object; with `everything`, who read it and who was told of it as well.
+    """Return the history of an object; with `everything` also its readers and the watchers that received it.
 
     With `path`, only the writes that changed this field, or one below it.
 

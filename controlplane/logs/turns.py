@@ -1,4 +1,4 @@
-"""Which objects have to do with those that a violation names: what was written in one turn belongs together.
+"""Objects related to those that a violation names: the writes of one turn belong together.
 
 A turn is what a task does between two keys of its queue, or two messages.
 """
@@ -16,7 +16,7 @@ from controlplane.logs.scene import OTHER, Scene
 __all__ = ["Walk"]
 
 FORGOTTEN: Final = 50_000
-"""So many steps back the sender of a request is still known."""
+"""The number of steps for which the sender of a request is remembered."""
 _DECISIONS: Final = frozenset(
     ("kubelet.rejected", "kubelet.evicted", "kubelet.fatal", "kubelet.pressure")
 )
@@ -25,14 +25,14 @@ _READS: Final = frozenset(("informer.read", "client.read", "scheduler.read", "sc
 
 @define
 class Turn:
-    """What a task has read and written since it took up what it is at."""
+    """The reads and writes of a task since it took its current item."""
 
     read: set[str] = field(factory=set)
     written: set[str] = field(factory=set)
 
 
 class Walk:
-    """The first way through a log: which objects matter, who is a user, whether all had come to rest."""
+    """The first pass over a log: the relevant objects, the users, and whether the cluster had settled."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -40,7 +40,7 @@ class Walk:
         """The processes that decided about what is named, or that are named themselves."""
         self.settled = False
         self.fields: dict[tuple[str, int], list[str]] = {}
-        """Which fields the writes changed that are about objects that matter, by object and version."""
+        """The changed fields of relevant objects, by object and version."""
         self.read_anew: set[int] = set()
         """The steps in which the scheduler tells in its own words what it read."""
         self.removed: set[tuple[str, int]] = set()
@@ -54,7 +54,7 @@ class Walk:
         self._asked = 0
 
     def users(self) -> frozenset[str]:
-        """Who writes and listens to nothing: users, and what stands for them."""
+        """Return the actors that write but never watch: users, and actors in their place."""
         return frozenset(self._writers.keys() - self._listeners)
 
     def meet(self, line: Line) -> None:
@@ -129,7 +129,7 @@ class Walk:
             self._relate(named, turn.written)
 
     def _relate(self, named: str, written: set[str]) -> None:
-        """What was written in the turn of a named object has to do with it, unless it is only another of its kind."""
+        """Relate the writes of a named object's turn to it, except other objects of its kind."""
         kind = named.partition("/")[0]
         for each in written:
             if each.partition("/")[0] != kind:

@@ -1,4 +1,4 @@
-"""How a run came to break an invariant, in the few events that matter.
+"""The history of a violated invariant, in the few events that matter.
 
 Every event has a weight (`weights`): what was written, decided, refused and struck weighs more than what was
 heard, a stale read that was used weighs most. What is about the objects that the violation names counts in
@@ -24,30 +24,30 @@ from controlplane.logs.why import Entry
 __all__ = ["LINES", "Log", "tell"]
 
 LINES: Final = 15
-"""So many lines tell a violation."""
+"""The number of lines that explain a violation."""
 SHOWN_FIELDS: Final = 3
 SHOWN_TEXT: Final = 100
 USED: Final = 45.0
-"""What a stale read weighs more if a write rests on it."""
+"""The additional weight of a stale read that a write depends on."""
 STALE: Final = 14.0
 CAUSE: Final = 25.0
-"""What an event weighs more if it is on the way that led to the violation."""
+"""The additional weight of an event on the causal chain of the violation."""
 NAMED: Final = 12.0
-"""What an event of a step, or of an incarnation, weighs more that the violation names."""
+"""The additional weight of an event about a step or an incarnation that the violation names."""
 HEARD_LATE: Final = 10.0
-"""What news weigh more that were no longer true when they were heard."""
+"""The additional weight of a notification that was out of date when it arrived."""
 LATE: Final = 0.2
 """By what share the end of a run weighs more than its beginning."""
 REQUEST: Final = 12.0
 LEAST: Final = 15.0
-"""What weighs less is told only where there is little to tell."""
+"""The weight below which an event is shown only in short histories."""
 FEW: Final = 10
 WINDOW: Final = 0.1
 """The share of a run that is just before its end."""
 LISTED: Final = 28.0
-"""What a list or a watch weighs more where it matters from which version on it was."""
+"""The additional weight of a list or watch whose start version matters."""
 ANOTHER: Final = 0.75
-"""What an event counts that is about another incarnation than the one that the violation names."""
+"""The factor for events about another incarnation than the one that the violation names."""
 HEARD: Final = frozenset(("informer.read", "informer.told"))
 QUIET_READS: Final = HEARD | {"client.read", "apiserver.audited"}
 _ATTEMPT = re.compile(r"attempt \d+")
@@ -86,7 +86,7 @@ def tell(log: Log, reason: str, last: Line, room: int = LINES) -> list[Entry]:
 
 
 def _walked(log: Log, scene: Scene) -> tuple[Walk, Races]:
-    """What the log knows of a scene, and its stale reads: read once for both."""
+    """Return the pass over a log for a scene, and its stale reads: read once for both."""
     walk = Walk(scene)
 
     def met() -> Iterator[Line]:
@@ -98,7 +98,7 @@ def _walked(log: Log, scene: Scene) -> tuple[Walk, Races]:
 
 
 def _entry(found: Weighed, *, whole: bool) -> Entry:
-    """What is told of an event; `whole`: repetitions were counted to the last."""
+    """Return the entry for an event; `whole`: repetitions were counted to the end."""
     line, said = found.line, found.text
     if found.again:
         often = "once more" if found.again == 1 else f"again, {found.again:,} times"
@@ -190,7 +190,7 @@ class _Scales:
         return weight * self._share(line)
 
     def _share(self, line: Line) -> float:
-        """How much what an event is about counts."""
+        """Return the relevance of an event's subject."""
         if self._follows(line):
             return 1.0
         if line.obj:
@@ -211,7 +211,7 @@ class _Scales:
         return line.event == "apiserver.write" and deleted and data.get("by") in self._users
 
     def _says(self, line: Line, said: str) -> Hashable:
-        """What is the same each time that it is said; of what is not named it does not matter which one it is."""
+        """Return a key that is equal for repetitions of an event; objects outside of the violation are alike."""
         said = _ATTEMPT.sub("attempt", said)
         apart = line.event == "kubelet.worker"  # each that ends takes room of its own
         if line.obj and self._scene.of(line.obj) < NEAR and not apart:
@@ -235,7 +235,7 @@ class _Scales:
         return self._walk.fields.get((line.obj, line.rv or 0), [])
 
     def _said(self, line: Line) -> str:
-        """What an event says, without what differs from one time to the next."""
+        """Return an event's text without the parts that differ between repetitions."""
         if line.event == "message":
             asked = str(line.data.get("message", ""))
             if not asked.startswith(_REQUESTS):

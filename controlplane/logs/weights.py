@@ -1,4 +1,4 @@
-"""What an event weighs among those that may tell how a run came to break an invariant, and the heaviest of many."""
+"""The weights of events in the history of a violation, and the heaviest of many."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["FAULT", "Heaviest", "Weighed", "chosen", "weight_of"]
 
 FAULT: Final = "fault"
 KEPT: Final = 3000
-"""So many of the heaviest events are kept while a log is read."""
+"""The number of heaviest events that are kept while a log is read."""
 OFTEN: Final = 3
-"""What is said so often is told twice: the first time and the last."""
+"""The number of repetitions from which an event is shown twice: the first time and the last."""
 _EVENTS: Final[Mapping[str, float]] = {
     "fault": 60,
     "scheduler.expired": 55,
@@ -54,7 +54,7 @@ _EVENTS: Final[Mapping[str, float]] = {
     "apiserver.removed": 0,
 }
 _LEVELS: Final = {"trace": 0.0, "debug": 5.0, "info": 40.0, "warning": 45.0, "error": 55.0}
-"""What an event weighs that has no weight of its own."""
+"""The weights of events without a weight of their own, by level."""
 READS: Final = frozenset(("get", "list", "watch"))
 _READ, _FAILED_READ = 4.0, 30.0
 _BEGINS: Final = 12.0
@@ -63,11 +63,11 @@ _TWO_AS_ONE: Final = 55.0
 _CREATE, _REFUSED, _CHANGE, _STATUS, _DECISION = 44.0, 44.0, 34.0, 28.0, 50.0
 _BY_A_USER: Final = 12.0
 _HELD: Final = 8.0
-"""What a change of finalizers weighs more: they decide whether an object may go."""
+"""The additional weight of a change of finalizers: they decide whether an object may be deleted."""
 
 
 def weight_of(line: Line, *, by_a_user: bool = False, fields: Sequence[str] = ()) -> float:
-    """What an event weighs by itself, at least 0; of a write, who made it and the fields that it changed count."""
+    """Return the weight of an event, at least 0; for a write its author and the changed fields count."""
     data = line.data
     if line.event == "apiserver.write":
         return _write(data, by_a_user, fields)
@@ -105,7 +105,7 @@ def _write(data: Mapping[str, Any], by_a_user: bool, fields: Sequence[str]) -> f
 
 
 def _request(data: Mapping[str, Any], by_a_user: bool) -> float:
-    """What a read weighs; writes have an event of their own."""
+    """Return the weight of a read; writes have an event of their own."""
     if data.get("verb") not in READS:
         return 0.0
     if by_a_user:
@@ -122,7 +122,7 @@ class Weighed:
     says: Hashable
     text: str = ""
     again: int = 0
-    """How often it was said between this time and the last, which is told as well."""
+    """The number of repetitions between this event and the last, which is shown as well."""
     place: int = 0
 
 
@@ -133,7 +133,7 @@ class Heaviest:
         self._heap: list[tuple[float, int, Weighed]] = []
         self._count = 0
         self.overflowed = False
-        """Whether there were more."""
+        """True if there were more."""
 
     def takes(self, weight: float) -> bool:
         """Return whether an event of this weight would be kept."""

@@ -1,4 +1,4 @@
-"""What happened to one object, and why: its writes, every scheduling attempt, what its kubelet did."""
+"""The history of one object with its causes: its writes, every scheduling attempt, the work of its kubelet."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _went(entries: list[Entry], line: Line) -> None:
 
 
 def _ending(entries: list[Entry]) -> tuple[str, int]:
-    """What the last telling event comes to, and its step."""
+    """Return the result of the last entry that has one, and its step."""
     for entry in reversed(entries):
         ending = _ended(entry)
         if ending:

@@ -1,4 +1,4 @@
-"""What a served session leaves in a folder, written as it goes: its memory stays as it is, however long it runs.
+"""The files of a served session, written while it runs: its memory does not grow with them.
 
 Several times a second what was recorded since goes to `log.jsonl`, and choices and inputs to files from which
 `run.rec` is made at an orderly end. After a kill the log can be read up to there.
@@ -39,7 +39,7 @@ __all__ = ["MIB", "Leaving"]
 MIB: Final = 1 << 20
 EVERY_S: Final = 0.25
 AT_ONCE: Final = 250
-"""So many events are written before others have their turn."""
+"""The number of events written before other tasks run."""
 PARTS: Final = 4
 """A fourth of the limit for each part of the log; half of it for the recording."""
 
@@ -81,7 +81,7 @@ class Leaving:
         self._size = 0
         self._spool: Spool | None = None
         self.failed = ""
-        """Why nothing more is written, "" if all is."""
+        """The reason why writing stopped, "" while it goes on."""
         header = run.log_header()
         self._name = blake2b(json.dumps(header, sort_keys=True).encode(), digest_size=6).hexdigest()
         make_folder(folder)

@@ -62,9 +62,9 @@ class Rim:
     token_key: bytes = field(default=b"", repr=False)
     """The key that signs service-account tokens, 32 bytes; a fresh key by default."""
     record_token_key: bool = True
-    """Whether the recording holds that key, so that a replay gives the same tokens."""
+    """If true, the recording holds that key, so that a replay gives the same tokens."""
     ui: bool = False
-    """Whether there is a page; then all events are kept, as for a recording."""
+    """If true, there is a page; then all events are kept, as for a recording."""
 
 
 class ServedCluster(Cluster):

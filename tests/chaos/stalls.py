@@ -114,7 +114,7 @@ class Prober:
 
 @define
 class Outcome:
-    """What a case did to the other client."""
+    """The effect of a case on the other client."""
 
     name: str
     waited: float = 0.0
@@ -125,7 +125,7 @@ class Outcome:
 
     @property
     def fine(self) -> bool:
-        """Whether no other client waited too long."""
+        """True if no other client waited too long."""
         return not self.failed and max(self.waited, self.turn) < LIMIT_S
 
 
@@ -171,7 +171,7 @@ async def _quiet(prober: Prober, budget: float) -> None:
 
 
 def measured(case: Case) -> Outcome:
-    """What one case does, tried in a process of its own; never a failure of this function."""
+    """Return the result of one case, tried in a process of its own; errors are part of the result."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

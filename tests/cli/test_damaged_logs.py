@@ -13,7 +13,7 @@ VALUES = (
     b"null", b"true", b"-1", b"1.5", b"1" + b"0" * 30, b"1e300", b'"x"', b'""', b"[]", b"[1]",
     b"{}", b'{"a":1}', b'"\xff"', b'"\\ud800"',
 )  # fmt: skip
-"""Values of each type of JSON, and text that is none."""
+"""Values of each type of JSON, and text that is not JSON."""
 QUESTIONS = (
     ("summary", "LOG"),
     ("stats", "LOG", "--format", "json"),

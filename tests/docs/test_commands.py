@@ -36,7 +36,7 @@ def known_options(full_name: str, words: tuple[str, ...]) -> set[str]:
 
 
 def problem(words: tuple[str, ...]) -> str | None:
-    """What is wrong with the words of a `controlplane` command."""
+    """Return the errors in the words of a `controlplane` command."""
     full_name = words[0]
     for word in words[1:]:
         if f"{full_name} {word}" not in COMMANDS:

@@ -23,12 +23,12 @@ CODE = re.compile(r"`([^`\n]+)`")
 DOTTED = re.compile(r"(?:actors|controlplane)(?:\.\w+)+")
 FILE = re.compile(r"(?:\.?[\w-]+/)+(?:[\w.-]*\w)?|\w[\w.-]*\.(?:py|md)")
 OF_USERS = ("controlplane.kubeconfig",)
-"""What looks like a module and is not."""
+"""Names that look like modules and are not."""
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
 def resolves(dotted: str) -> bool:
-    """Whether a dotted name is a module, or something within one."""
+    """Return whether a dotted name is a module, or a name within one."""
     module, _, rest = dotted, "", ""
     while module:
         try:
@@ -74,7 +74,7 @@ TOP = {path.name for base in BASES for path in base.iterdir() if path.is_dir()} 
 
 
 def exists(path: Path) -> bool:
-    """Whether there is such a file, folder, or a file of that name anywhere below the folder if it has no folder."""
+    """Return whether the file or folder exists; a bare file name may be anywhere below the folder."""
     return path.exists() or (path.suffix == ".py" and any(path.parent.rglob(path.name)))
 
 

@@ -1,4 +1,4 @@
-"""What a served session leaves with --out, written as it goes."""
+"""The files of a served session with --out, written while it runs."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class _Deduced(Field):
 
 DEDUCED = _Deduced("", Kind.MAP, "")
 object.__setattr__(DEDUCED, "element", DEDUCED)  # the values of such a map are of the same type
-"""What structured-merge-diff calls `__untyped_deduced_`."""
+"""The type `__untyped_deduced_` of structured-merge-diff."""
 
 
 @cache

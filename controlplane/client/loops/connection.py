@@ -85,7 +85,7 @@ class Connection:
         self._current = self._lost = ""
         self._heard_at = 0
         self._is_kept = False
-        """Whether a task checks the health of the connection."""
+        """True while a task checks the health of the connection."""
         self._made: Condition | None = None
         """Wakes that task when a connection exists again."""
 

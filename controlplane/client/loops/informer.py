@@ -118,7 +118,7 @@ class Informer(Generic[V]):
         self._work = ctx.condition()
         self._listeners: list[Listener[V]] = []
         self._calls = False
-        """Whether some handler is a plain function, whose accesses are unknown."""
+        """True if some handler is a plain function, whose accesses are unknown."""
         self._synced = ctx.event()
         self._on_synced: Callable[[], None] | None = None
         self._tasks: list[Task] = []

@@ -64,7 +64,7 @@ class Resizing:
     write: Callable[[str, Content], None]
     asks_again: bool = False
     wanted: Callable[[str], Pod | None] | None = None
-    """Without fix 126033: the pod as its spec wants it, whatever is allocated."""
+    """Without fix 126033: the pod with the resources of its spec, even if others are allocated."""
     forbidden: Callable[[], str] = _nobody_forbids
     """The node's name while it wants no preemption for resizes, and the kubelet is to say so (KEP-5836)."""
     actuated: PodResourceState = attrs.field(factory=PodResourceState)

@@ -18,4 +18,4 @@ FORMATS: Final[dict[str, Callable[[Events], Iterator[str]]]] = {
     "klog": klog.lines,
     "lnav": lnav.lines,
 }
-"""What makes the text of each form."""
+"""The writer of each format."""

@@ -28,7 +28,7 @@ def success(request):
 
 
 def played(script, decide=success, *, made=None, apiservers=1):
-    """What `script` saw, and the versions that the webhook was asked for; alike for both drivers."""
+    """Return the results of `script` and the versions asked of the webhook; equal for both drivers."""
     hashes, seen = set(), []
     for driver in ("bare", "trio"):
         told: list[object] = []

@@ -59,7 +59,7 @@ def site(name="e", *, at="v1", **meta):
 
 
 def translated(tree, wanted):
-    """What a webhook makes of a site."""
+    """Convert a site as the webhook does."""
     fields = dict(tree["spec"])
     old, new = ("host", "address") if wanted.endswith("v2") else ("address", "host")
     if old in fields:

@@ -1,4 +1,4 @@
-"""What a kubelet does about a pod of very many containers is linear in their number."""
+"""The kubelet's work for a pod is linear in the number of its containers."""
 
 from __future__ import annotations
 

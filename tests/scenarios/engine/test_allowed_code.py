@@ -1,4 +1,4 @@
-"""What a recording may make the program read and run."""
+"""The files that a recording may make the program read and run."""
 
 from __future__ import annotations
 

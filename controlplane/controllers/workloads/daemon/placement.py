@@ -39,7 +39,7 @@ class NoTargetNode(ValueError):
 
 
 class Fit(NamedTuple):
-    """Whether a pod should run on a node, and whether a running one may continue."""
+    """The decisions that a pod should run on a node, and that a running one may continue."""
 
     should_run: bool
     should_continue: bool

@@ -1,4 +1,4 @@
-"""What kube-apiserver says of requests. Upstream: apiserver's server/httplog."""
+"""The log lines of kube-apiserver about requests. Upstream: apiserver's server/httplog."""
 
 from __future__ import annotations
 

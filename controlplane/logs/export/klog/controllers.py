@@ -1,4 +1,4 @@
-"""What controllers say, and what all clients do.
+"""The log lines of controllers and of all clients.
 
 Upstream: pkg/controller/deployment/deployment_controller.go, controller_utils.go, util/node/controller_utils.go,
 tainteviction/taint_eviction.go; apimachinery's util/runtime (HandleError); client-go's

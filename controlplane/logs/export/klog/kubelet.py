@@ -1,4 +1,4 @@
-"""What kubelets say.
+"""The log lines of kubelets.
 
 Upstream: pkg/kubelet/kubelet.go, pod_workers.go, kubelet_node_status.go, status/status_manager.go,
 allocation/allocation_manager.go, eviction/eviction_manager.go, cm/cpumanager/state/state_mem.go and
@@ -36,9 +36,9 @@ class Kubelets:
 
     def __init__(self) -> None:
         self._ending: dict[str, str] = {}
-        """Why pods end, by uid."""
+        """The reasons why pods end, by UID."""
         self._containers: dict[str, tuple[str, str]] = {}
-        """What happened last to a container of a pod, and its id, by the pod's uid."""
+        """The last event of a pod's container, and the container's id, by the pod's UID."""
         self._nodes: set[str] = set()
         self.tellers: dict[str, Teller] = {
             "kubelet.heard": self._heard,

@@ -21,11 +21,11 @@ class Said(NamedTuple):
 
 
 Teller = Callable[[Line], list[Said]]
-"""What a component of Kubernetes says of an event."""
+"""A function that returns a component's log lines for an event."""
 
 
 def info(verbosity: int, file: str, text: str, **values: Any) -> Said:
-    """What is said at a verbosity."""
+    """Return a log line at a verbosity."""
     return Said("I", verbosity, file, text, values)
 
 

@@ -1,4 +1,4 @@
-"""What kube-scheduler says. Upstream: pkg/scheduler/schedule_one.go, backend/cache/cache.go."""
+"""The log lines of kube-scheduler. Upstream: pkg/scheduler/schedule_one.go, backend/cache/cache.go."""
 
 from __future__ import annotations
 

@@ -422,7 +422,7 @@ def _called(
 
 
 def _logical(left: Eval, right: Eval, *, decisive: bool) -> Eval:
-    """Either side may decide, whatever became of the other one."""
+    """Evaluate both sides: either may decide, even if the other one failed."""
 
     def run(scope: Scope) -> Any:
         failure: CelError | None = None

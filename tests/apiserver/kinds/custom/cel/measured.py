@@ -1,4 +1,4 @@
-"""What Kubernetes' own code says of expressions over one schema.
+"""Answers of Kubernetes' own code for expressions over one schema.
 
 `measured.json` has the schema, a value and its former state; each rule with the greatest estimated
 cost, the cost of its run on the value, and what it came to; and the rules that it refuses.
