@@ -78,7 +78,7 @@ class World:
         default everything is kept in memory; with `Unheard` neither trace nor choices are.
         eager_time: make "time passes" an option at every
         step, instead of only when nothing is ready. step_limit, livelock_limit: verdicts
-        "step-limit" after so many steps, "livelock" after so many in one instant. inputs: the
+        "step-limit" after this many steps, "livelock" after this many in one instant. inputs: the
         recorded external input of a session that is being replayed. footprint: notes what
         each step touches. explored_ns: before the first and from the second of these virtual times
         on choices are answered dully (0) instead of by the strategy, and what steps touch is not

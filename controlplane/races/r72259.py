@@ -31,7 +31,7 @@ async def thief(user: User) -> None:
     await user.sleep(20)
 
 
-def nobody_takes_the_room(run: Run) -> str | None:
+def room_is_not_taken(run: Run) -> str | None:
     """The third one is never placed."""
     placed = [event.obj for event in events(run, "scheduler.assumed")]
     return "the thief took the room" if "Pod/default/thief" in placed else None
@@ -41,7 +41,7 @@ SCENARIO = Scenario(
     "race 72259",
     workload=thief,
     build=scheduler_alone(),
-    invariants=(Invariant("no pod takes the room made for another", nobody_takes_the_room),),
+    invariants=(Invariant("no pod takes the room made for another", room_is_not_taken),),
     reads_log=True,
     defaults={"nodes": 1, "node_cpu": "2"},
 )

@@ -93,7 +93,7 @@ class Prober:
     longest: float = 0.0
     answers: int = 0
     cheap: int = 0
-    """So many answers in a row took little."""
+    """The answers in a row that came quickly."""
 
     async def run(self) -> None:
         """Ask for as long as the process lives."""
