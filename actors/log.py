@@ -44,6 +44,8 @@ LEVELS: Final = {
 FLUSH_EVENTS = 256
 """Events between two hand-overs of the buffer, and between two marks."""
 MARK_BYTES = 8
+NAMES_KEPT = 20_000
+"""The number of task names up to which a log that is read as it grows keeps all; about 5 MB."""
 CHECKED_EVENTS = 100_000
 """The number of a run's first events for which a recording holds a check value each, to name the first that differs.
 """
@@ -361,8 +363,10 @@ class Tail:
         forget: bool = False,
         living: Callable[[], Collection[int]] | None = None,
     ) -> None:
-        """Begin with the first event. `living` gives the numbers of the tasks there are: names of others are
-        dropped once the events before were read.
+        """Begin with the first event.
+
+        With `living`, the numbers of the tasks that have not ended, names of ended tasks are forgotten once there
+        are more than `NAMES_KEPT` names; those of the newest tasks stay, as an event may follow its task's end.
         """
         self._log = log
         self._forget = forget
@@ -370,17 +374,16 @@ class Tail:
         self._notes = 0
         self._names = dict(_WORLD)
         self._living = living
-        self._lived: Collection[int] | None = None
 
     def news(self) -> Iterator[Event]:
         """Return the events since the last call. Between two steps only: notes of a step come at its end."""
-        if self._living is not None:
-            if self._lived is not None:
-                lived = self._lived
-                self._names = {
-                    no: name for no, name in self._names.items() if no in lived or no in _WORLD
-                }
-            self._lived = self._living()
+        if self._living is not None and len(self._names) > NAMES_KEPT:
+            living, newest = self._living(), max(self._names) - NAMES_KEPT // 2
+            self._names = {
+                no: name
+                for no, name in self._names.items()
+                if no > newest or no in living or no in _WORLD
+            }
         chunks = self._log.chunks()[self._chunks :]
         notes = self._log._notes[self._notes :]
         if self._forget:

@@ -133,13 +133,13 @@ def _watched(
     log: RunLog, path: Path, recording: Recording, tell: Tell, allowed: AllowedCode
 ) -> Recorded:
     """Repeat a run and watch it. Raises UsageError when it does not repeat, or is not the log's."""
-    first = next(iter(log), None)
-    if first is not None and first.run and not recording.trace_hash.startswith(first.run):
-        raise UsageError(f"{path}: it is of another run than the log beside it")
-    model = Model(name=log.name)
     run = replaying.replayed(
         replaying.plan_of_recording(recording, path, allowed=allowed), recording
     )
+    first = next(iter(log), None)
+    if first is not None and first.run and first.run != run.log_name(recording.trace_hash):
+        raise UsageError(f"{path}: it is of another run than the log beside it")
+    model = Model(name=log.name)
     lines = _InOrder(log, tell)
     watching = Watching(run, model, lines)
     watching.begin()

@@ -11,9 +11,7 @@ one replays nothing.
 from __future__ import annotations
 
 import io
-import json
 from contextlib import suppress
-from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,8 +80,7 @@ class Leaving:
         self._spool: Spool | None = None
         self.failed = ""
         """The reason why writing stopped, "" while it goes on."""
-        header = run.log_header()
-        self._name = blake2b(json.dumps(header, sort_keys=True).encode(), digest_size=6).hexdigest()
+        self._name = run.log_name()
         make_folder(folder)
         try:
             for each in folder.iterdir():

@@ -83,6 +83,7 @@ SCENARIO = Scenario(
     options=(files.FILES, files.MAX_PODS, EPOCH, STORE, WEBHOOK_SERVICE),
     defaults=files.WHOLE,
     told={**files.TOLD, "epoch": "now"},
+    live=True,
     make=make,
     livelock_limit=files.LIVELOCK_LIMIT,
     step_limit=NO_LIMIT,

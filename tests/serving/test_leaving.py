@@ -71,7 +71,8 @@ def lines_of(path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-async def test_the_log_grows_with_the_session_and_memory_does_not(tmp_path):
+async def test_the_log_grows_with_the_session_and_memory_does_not(tmp_path, monkeypatch):
+    monkeypatch.setattr("actors.log.NAMES_KEPT", 80)
     run = prepared()
     out = tmp_path / "out"
     leaving = Leaving(run, out)

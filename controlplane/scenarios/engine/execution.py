@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import traceback
 from contextlib import contextmanager
 from functools import partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from actors import EventLog, private_files, record
@@ -142,14 +144,13 @@ class Execution(Run):
         `recording` is that of the run that this one repeats, if it does. Raises UsageError for a full
         disk; what was written by then stays, the recording first.
         """
-        result = self.result
         make_folder(folder)
         of_line = None if show_secrets else cleaner_of_lines(self)
         with written(folder / "run.rec") as draft:
             draft.write_bytes((recording or self.recording()).to_bytes())
         with written(folder / "log.jsonl") as draft, draft.open("w", encoding="utf-8") as file:
             levels, header = vocabulary.LEVEL_OF, self.log_header()
-            write(self.world.log, file, result.trace_hash[:12], of_line, levels, header)
+            write(self.world.log, file, self.log_name(), of_line, levels, header)
         rest = self.save_rest(folder, show_secrets=show_secrets)
         return (*LEFT, *(name for name in rest if name not in LEFT))
 
@@ -170,8 +171,18 @@ class Execution(Run):
             return left
         with written(folder / METRICS) as draft, draft.open("w", encoding="utf-8") as file:
             self._samples.end(self.world.now)
-            file.writelines(self._samples.lines(self.result.trace_hash[:12]))
+            file.writelines(self._samples.lines(self.log_name()))
         return (*left, METRICS)
+
+    def log_name(self, trace_hash: str = "") -> str:
+        """Return the run's name in its log: of its trace hash, or of the log's header if the scenario is live.
+
+        `trace_hash` is that of a recording, for a run that has not ended.
+        """
+        if not self.plan.scenario.live:
+            return (trace_hash or self.result.trace_hash)[:12]
+        header = json.dumps(self.log_header(), sort_keys=True)
+        return blake2b(header.encode(), digest_size=6).hexdigest()
 
     def log_header(self) -> dict[str, Any]:
         """The first line of the log."""

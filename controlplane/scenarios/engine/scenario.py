@@ -151,6 +151,8 @@ class Scenario:
         reads_log: whether an invariant reads the log, which then is kept in every run.
         explored: the virtual seconds between which choices are explored; before and after they take
             their default, and so do jitters. None: all of the run. Or a function of the setting that gives it.
+        live: whether clients use the cluster from outside while it runs; then its log begins before its trace is
+            known, and is named after its header.
         make: the class of the cluster. livelock_limit, step_limit, eager_time: as `actors.World`.
     """
 
@@ -169,6 +171,7 @@ class Scenario:
     prepare: Callable[[Setting], Any] | None = field(default=None, kw_only=True)
     reads_log: bool = field(default=False, kw_only=True)
     explored: Window | Callable[[Setting], Window] = field(default=None, kw_only=True)
+    live: bool = field(default=False, kw_only=True)
     make: Callable[..., Cluster] | None = field(default=None, kw_only=True)
     livelock_limit: int = field(default=LIVELOCK_LIMIT, kw_only=True)
     step_limit: int | None = field(default=None, kw_only=True)
