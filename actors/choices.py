@@ -77,10 +77,10 @@ class ChoiceList:
         return next(key for key, known in self._label_no.items() if known == number)
 
     def hand_over(self, tasks: Container[str]) -> tuple[array[int], list[tuple[str, str]]]:
-        """Return the choices and the new labels since the last call, and keep them no longer.
+        """Return the choices and the new labels since the last call, and drop them.
 
-        Numbers of labels are known on, except those of tasks that are not in `tasks`: each request has a task
-        of its own, so that they would become more for ever. A forgotten label gets a new number when it returns.
+        The numbers of labels stay known, except for tasks that are not in `tasks`: each request has a task of its
+        own, so their number grows without bound. A forgotten label gets a new number when it is used again.
         """
         packed, labels = self.packed, self.labels
         self.packed, self.labels = array("Q"), []

@@ -75,10 +75,10 @@ def test_who_changed_this_field(runs):
     assert re.search(
         r"updated \(status\) by controller-manager, version \d+: .*readyReplicas", told
     )
-    nobody = ask(
+    unchanged = ask(
         runs, "timeline", "deploy/shop/catalogue", "--field", "spec.paused", "--log", "out"
     )
-    assert nobody == "deployment/shop/catalogue: spec.paused was never changed\n"
+    assert unchanged == "deployment/shop/catalogue: spec.paused was never changed\n"
 
 
 def test_which_reads_were_stale(runs):

@@ -19,7 +19,7 @@ from controlplane.kubelet.machine import Machine
 
 SHARED: Final = "."
 RESERVED: Final = "#"
-NOBODY: Final = "!"
+LOST: Final = "!"
 SEVERAL: Final = "*"
 _BAR: Final = 20
 
@@ -56,8 +56,8 @@ def picture(
         lines.append(f"{mark} {name_of(uid)}/{container}: {_held(uid, container, cpus, memory)}")
     keys = f"{SHARED} shared  {RESERVED} reserved"
     text = "\n".join(lines)
-    if NOBODY in text:
-        keys += f"  {NOBODY} lost"
+    if LOST in text:
+        keys += f"  {LOST} lost"
     if SEVERAL in text:
         keys += f"  {SEVERAL} several pods'"
     return f"{text}\n{keys}"
@@ -112,7 +112,7 @@ def _mark(
         return SEVERAL if len({uid for uid, _ in owners}) > 1 else marks[owners[-1]]
     if cpu in reserved:
         return RESERVED
-    return SHARED if cpu in cpus.default else NOBODY
+    return SHARED if cpu in cpus.default else LOST
 
 
 def _bar(table: MemoryTable) -> str:

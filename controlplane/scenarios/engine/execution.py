@@ -39,9 +39,7 @@ DULL = ("jitter",)
 QUOTING = frozenset(("apiserver.panic", "kubelet.error", "kubelet.fatal", "pod.written"))
 """Events whose data quote what programs and clients wrote."""
 LEFT = ("log.jsonl", "run.rec", "objects.yaml")
-"""The files of `Run.save`; `metrics.jsonl` if metrics were sampled, `traceback.txt` if an exception ended the run.
-when the run ended with an exception.
-"""
+"""The files of `Run.save`; with `metrics.jsonl` if metrics were sampled, with `traceback.txt` after an exception."""
 
 
 class Execution(Run):

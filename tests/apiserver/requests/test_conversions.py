@@ -306,7 +306,7 @@ def test_a_definition_without_a_webhook_to_answer_serves_its_storage_version_alo
         assert "reason" not in found.tree
     made = ask(world, "create", "v2", body=fresh("v2", "n"))
     assert (made.code, made.tree["message"]) == (500, text.replace("/v1,", "/v2,"))
-    assert ask(world, "get", "v2", "nobody").code == 404
+    assert ask(world, "get", "v2", "absent").code == 404
     assert ask(world, "list", "v1").code == 200
 
 
