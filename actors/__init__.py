@@ -41,7 +41,7 @@ from actors.log import EventLog, Unheard
 from actors.process import Mailbox, Message, Task
 from actors.recording import Recording
 from actors.strategies import Fifo, PrefixThenContinue, RandomWalk, Replay, Strategy
-from actors.sync import Condition, Event
+from actors.sync import Condition, Event, Signal
 from actors.world import RunResult, World, record
 
 __all__ = [
@@ -69,6 +69,7 @@ __all__ = [
     "RecordingError",
     "Replay",
     "RunResult",
+    "Signal",
     "Strategy",
     "Task",
     "Timeout",

@@ -8,7 +8,7 @@ from actors.errors import LinkBroken, Timeout, UsageError
 from actors.log import INFO
 from actors.process import DONE, Mailbox, Message, Task
 from actors.standing import Standing
-from actors.sync import Condition, Event
+from actors.sync import Condition, Event, Signal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -219,6 +219,10 @@ class Context:
     def condition(self) -> Condition:
         """A condition that tasks can wait on until notified."""
         return Condition(self._kernel)
+
+    def signal(self) -> Signal:
+        """A condition that remembers a notification until the next wait, for a loop that makes passes."""
+        return Signal(self._kernel)
 
     # ------------------------------------------------------------------ chance, identity, disk, log
 

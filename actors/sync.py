@@ -1,4 +1,4 @@
-"""Waiting for other tasks of the same actor: events and conditions, built on parking.
+"""Waiting for other tasks of the same actor: events, conditions and signals, built on parking.
 
 Trio's own primitives must not be used inside actors: each reschedules tasks behind the kernel's
 back.
@@ -89,6 +89,45 @@ class Condition:
         if kernel.footprint is not None:
             kernel.footprint.woke(task.label)
         return kernel.wake(task, wait_no)
+
+
+class Signal:
+    """A condition with memory, for the loop that makes a pass whenever something has happened.
+
+    A notification that comes while the loop is not waiting (before its first wait, or during a pass) is kept:
+    the next wait returns at once, which is a step. Several such notifications count as one. A Condition has no
+    memory; it is right only where the state that is waited for is read in the same step as the wait begins.
+    Upstream's counterpart is a Go channel with a buffer of one. One task waits.
+    """
+
+    __slots__ = ("_condition", "_kernel", "_notified")
+
+    def __init__(self, kernel: Port) -> None:
+        self._kernel = kernel
+        self._condition = Condition(kernel)
+        self._notified = False
+
+    def notify(self) -> None:
+        """Let the waiting task go on, or the next wait return at once."""
+        self._condition.touch(write=True)
+        self._notified = True
+        self._condition.notify_all()
+
+    async def wait(
+        self, timeout_ns: int | None = None, *, idle: bool = False, point: str = "wait"
+    ) -> bool:
+        """Sleep until notified since the last wait; False when `timeout_ns` passed first."""
+        self._condition.touch(write=True)
+        if self._notified:
+            kernel = self._kernel
+            task = kernel.running()
+            task.point = point
+            kernel.make_ready(task, kernel.step)
+            await kernel.park()
+        elif not await self._condition.wait(timeout_ns, idle=idle, point=point):
+            return False
+        self._notified = False
+        return True
 
 
 class Event:

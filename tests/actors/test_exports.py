@@ -7,6 +7,7 @@ import actors
 PUBLIC = """
 ActorsError Cancelled Choice ChoiceList Condition Context Disk Divergence Event EventLog Exploration Fifo Finding
 Killed LinkBroken LogEvent Mailbox Message PrefixThenContinue RandomWalk Recording RecordingError Replay RunResult
+Signal
 Strategy Task Timeout Unheard UsageError World explore record
 """.split()
 

@@ -79,7 +79,8 @@ class NodeResources:
         self.metrics = Metrics()
         self.mutex = Lock(shared.ctx, "kubelet.allocation")
         self.waiting = shared.ctx.condition()
-        self.applied = shared.ctx.condition()
+        self.changed = shared.ctx.signal()
+        """Assignments of CPUs may have changed since the last pass of the reconcile loop."""
         self.retry_at: int | None = None
         self.containers: ContainerManager | None = None
         if settings.hands_out and settings.machine is not None:
@@ -262,7 +263,7 @@ class NodeResources:
         """Every ten seconds, leaving out the passes that would find nothing."""
         assert self.containers is not None
         while True:
-            await self.applied.wait(idle=True, point="kubelet.cpu-manager")
+            await self.changed.wait(idle=True, point="kubelet.cpu-manager")
             await ctx.sleep_until(
                 self._shared.next_tick(RECONCILE_PERIOD_S), point="kubelet.cpu-manager"
             )
@@ -308,7 +309,7 @@ class NodeResources:
 
     def reassign(self) -> None:
         """Assignments of CPUs may have changed: let the next pass of the reconcile loop apply them."""
-        self.applied.notify_all()
+        self.changed.notify()
 
 
 def _manager_fixes(fixes: FixGates) -> ManagerFixes:

@@ -86,7 +86,7 @@ class Shared:
         """Something for the status manager's sender."""
         self.full_pass_due = False
         """The sender's next full pass would find something."""
-        self.untidy = ctx.condition()
+        self.untidy = ctx.signal()
         """Something for housekeeping."""
 
     def sources_ready(self) -> bool:
@@ -127,7 +127,7 @@ class Shared:
 
     def tidy_up(self) -> None:
         """Something is left over: let housekeeping look at it when its time comes."""
-        self.untidy.notify_all()
+        self.untidy.notify()
 
     def status_changed(self) -> None:
         """There is something to send."""
