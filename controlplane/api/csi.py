@@ -28,6 +28,11 @@ ABORTED: Final = "Aborted"
 INTERNAL: Final = "Internal"
 FAILED_PRECONDITION: Final = "FailedPrecondition"
 RESOURCE_EXHAUSTED: Final = "ResourceExhausted"
+CANCELED: Final = "Canceled"
+UNFINISHED: Final = frozenset(
+    {CANCELED, DEADLINE_EXCEEDED, UNAVAILABLE, RESOURCE_EXHAUSTED, ABORTED}
+)
+"""Codes after which a call may have taken effect, or still may. Upstream: isFinalError of csi_client.go."""
 
 MANAGED_ATTACH: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
 """Annotation of nodes whose volumes the controller attaches."""

@@ -22,6 +22,7 @@ from actors import LinkBroken, Timeout
 from controlplane.api.csi import (
     NODE_IDS,
     OK,
+    UNAVAILABLE,
     CsiError,
     CsiReply,
     CsiRequest,
@@ -73,7 +74,7 @@ class VolumeManager:
         self._report = report
         self.state = PodVolumes(shared.host.mounts)
         self._news = shared.ctx.condition()
-        self._work = shared.ctx.condition()
+        self._work = shared.ctx.signal()
         self._pods: dict[str, Pod] = {}
         self._ended: dict[str, None] = {}
         self._known: Informer[Any] = Informer(
@@ -117,12 +118,12 @@ class VolumeManager:
     def reported(self, names: Sequence[str]) -> None:
         """The node's status shows these as in use."""
         self.state.reported = tuple(names)
-        self._work.notify_all()
+        self._work.notify()
 
     def look_again(self) -> None:
         """Something may be mounted for pods that are gone."""
         if self.state.to_unpublish():
-            self._work.notify_all()
+            self._work.notify()
 
     # ------------------------------------------------------------------ registration
 
@@ -131,7 +132,7 @@ class VolumeManager:
         for driver in self._drivers:
             while True:
                 try:
-                    answer = await self._call(ctx, driver, "NodeGetInfo", {})
+                    answer = await self._ask(ctx, driver, "NodeGetInfo", {})
                     await self._announce(ctx, driver, answer)
                 except FAILURES as error:
                     self._shared.error(f"failed to register driver {driver}: {error}")
@@ -239,7 +240,7 @@ class VolumeManager:
     def _changed(self, uid: str) -> None:
         """The wanted or mounted volumes have changed."""
         self._told(uid)
-        self._work.notify_all()
+        self._work.notify()
         if self.state.in_use() != list(self.state.reported):
             self._report()
 
@@ -337,23 +338,23 @@ class VolumeManager:
             if each.attaches:
                 await self._check_attachment(ctx, each)
             what = "MountVolume.MountDevice"
-            if each.unique not in state.mounts.staged:
+            if state.needs_staging(each.unique):
                 fields = await self._fields(ctx, each, "nodeStageSecretRef")
-                await self._call(ctx, each.driver, "NodeStageVolume", fields)
-                state.mounts.staged[each.unique] = each
+                state.staging(each)
+                await self._call(ctx, each, "NodeStageVolume", fields, state.staging_failed)
+                state.staged(each)
             what = "MountVolume.SetUp"
             fields = await self._fields(ctx, each, "nodePublishSecretRef")
             fields["target_path"] = each.target
-            await self._call(ctx, each.driver, "NodePublishVolume", fields)
+            state.publishing(each)
+            await self._call(ctx, each, "NodePublishVolume", fields, state.publishing_failed)
         except FAILURES as error:
             told = f'{what} failed for volume "{each.volume}" : {error}'
             pod = self._pods.get(each.uid)
             if pod is not None:
                 self._shared.event(reference(pod), "Warning", "FailedMount", told)
             return told
-        place = (each.uid, each.name)
-        state.mounts.published[place] = each
-        state.sure[place] = None
+        state.published(each)
         return ""
 
     async def _check_attachment(self, ctx: Context, each: PodVolume) -> None:
@@ -393,26 +394,42 @@ class VolumeManager:
         }
 
     async def _unpublish(self, ctx: Context, each: PodVolume) -> str:
-        state, place = self.state, (each.uid, each.name)
         fields = {"volume_id": each.handle, "target_path": each.target}
         try:
-            await self._call(ctx, each.driver, "NodeUnpublishVolume", fields)
+            await self._call(ctx, each, "NodeUnpublishVolume", fields)
         except FAILURES as error:
             return f'UnmountVolume.TearDown failed for volume "{each.volume}" : {error}'
-        state.mounts.published.pop(place, None)
-        state.sure.pop(place, None)
+        self.state.unpublished(each)
         return ""
 
     async def _unstage(self, ctx: Context, each: PodVolume) -> str:
         fields = {"volume_id": each.handle, "staging_target_path": each.staging}
         try:
-            await self._call(ctx, each.driver, "NodeUnstageVolume", fields)
+            await self._call(ctx, each, "NodeUnstageVolume", fields)
         except FAILURES as error:
             return f'UnmountDevice failed for volume "{each.volume}" : {error}'
-        self.state.mounts.staged.pop(each.unique, None)
+        self.state.unstaged(each)
         return ""
 
     async def _call(
+        self,
+        ctx: Context,
+        each: PodVolume,
+        method: str,
+        fields: Mapping[str, Any],
+        failed: Callable[[PodVolume, str], None] = lambda _each, _code: None,
+    ) -> None:
+        """Call the driver of a volume; `failed` is called with the gRPC code when the call fails."""
+        try:
+            await self._ask(ctx, each.driver, method, fields)
+        except CsiError as error:
+            failed(each, error.code)
+            raise
+        except LinkBroken:
+            failed(each, UNAVAILABLE)
+            raise
+
+    async def _ask(
         self, ctx: Context, driver: str, method: str, fields: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         """Call a driver's part on this node; raises CsiError, LinkBroken."""

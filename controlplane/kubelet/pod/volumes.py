@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import define, field, frozen
 
-from controlplane.api.csi import unique_name
+from controlplane.api.csi import UNFINISHED, unique_name
 from controlplane.api.times import MILLISECOND, SECOND
 from controlplane.api.tree import Tree
 
@@ -99,10 +99,22 @@ class PodVolumes:
     """Volumes that no CSI driver of the node serves: there is nothing to be done about them."""
     attached: dict[str, None] = field(factory=dict)
     sure: dict[Place, None] = field(factory=dict)
-    """Volumes that this process published: those of an earlier process have to be checked."""
+    """Volumes that this process published. Other published ones are uncertain: an earlier process published them, or
+    the driver's answer does not tell whether it did."""
+    uncertain_devices: dict[str, None] = field(factory=dict)
+    """Staged volumes, by unique name, of which the driver's answer does not tell whether they are."""
     reported: tuple[str, ...] = ()
     """The volumes that the node's status is known to show as in use."""
     _operations: dict[Place, _Operation] = field(factory=dict)
+    _reconstructed: dict[Place, None] = field(factory=dict)
+    """Volumes that an earlier process published."""
+
+    _reconstructed_devices: dict[str, None] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self._reconstructed = dict.fromkeys(self.mounts.published)
+        self.uncertain_devices = dict.fromkeys(self.mounts.staged)
+        self._reconstructed_devices = dict.fromkeys(self.mounts.staged)
 
     def look(self, pod: Pod, name: str, claim: Tree) -> str | None:
         """Return whether a pod has a volume: "" if so, why not if that is known, None if it is on its way.
@@ -143,8 +155,12 @@ class PodVolumes:
         return bool(places)
 
     def released(self, uid: str) -> bool:
-        """Return whether nothing of a pod is mounted, nor will be."""
-        kept = (self.lookups, self.wanted, self.mounts.published)
+        """Return whether no volume of a pod is known to be mounted, and none is wanted.
+
+        Volumes whose mount is uncertain do not count, as in upstream's PodHasMountedVolumes: the reconciler unmounts
+        them when the pod is gone. Those of an earlier process do count here.
+        """
+        kept = (self.lookups, self.wanted, self.sure, self._reconstructed)
         return not any(place[0] == uid for each in kept for place in each)
 
     def in_use(self) -> list[str]:
@@ -176,6 +192,58 @@ class PodVolumes:
         return [unique for unique in known if unique not in used]
 
     # ------------------------------------------------------------------ operations
+
+    def needs_staging(self, unique: str) -> bool:
+        """Return whether a volume is not known to be staged."""
+        return unique not in self.mounts.staged or unique in self.uncertain_devices
+
+    def staging(self, each: PodVolume) -> None:
+        """NodeStageVolume is about to be called: from now on the volume may be staged, also for a later process.
+
+        Upstream saves the data that a later process finds before the call (MountDevice of csi_attacher.go).
+        """
+        if each.unique not in self.mounts.staged:
+            self.mounts.staged[each.unique] = each
+            self.uncertain_devices[each.unique] = None
+
+    def staged(self, each: PodVolume) -> None:
+        """The driver has staged a volume."""
+        self.uncertain_devices.pop(each.unique, None)
+        self._reconstructed_devices.pop(each.unique, None)
+
+    def staging_failed(self, each: PodVolume, code: str) -> None:
+        """NodeStageVolume failed with a gRPC code. Upstream: markDeviceErrorState of operation_generator.go."""
+        certain = code not in UNFINISHED and each.unique not in self._reconstructed_devices
+        if certain and each.unique in self.uncertain_devices:
+            self.unstaged(each)
+
+    def unstaged(self, each: PodVolume) -> None:
+        """The driver has unstaged a volume."""
+        self.mounts.staged.pop(each.unique, None)
+        self.uncertain_devices.pop(each.unique, None)
+        self._reconstructed_devices.pop(each.unique, None)
+
+    def publishing(self, each: PodVolume) -> None:
+        """NodePublishVolume is about to be called: from now on the volume may be published."""
+        self.mounts.published.setdefault((each.uid, each.name), each)
+
+    def published(self, each: PodVolume) -> None:
+        """The driver has published a volume to its pod."""
+        self.sure[each.uid, each.name] = None
+        self._reconstructed.pop((each.uid, each.name), None)
+
+    def publishing_failed(self, each: PodVolume, code: str) -> None:
+        """NodePublishVolume failed with a gRPC code. Upstream: markVolumeErrorState of operation_generator.go."""
+        place = (each.uid, each.name)
+        if code not in UNFINISHED and place not in self.sure and place not in self._reconstructed:
+            self.mounts.published.pop(place, None)
+
+    def unpublished(self, each: PodVolume) -> None:
+        """The driver has taken a volume from its pod."""
+        place = (each.uid, each.name)
+        self.mounts.published.pop(place, None)
+        self.sure.pop(place, None)
+        self._reconstructed.pop(place, None)
 
     def may_begin(self, unique: str, uid: str, now: int) -> bool:
         """Return whether an operation on a volume (of one pod, or "" for all) may begin."""
