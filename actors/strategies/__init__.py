@@ -77,16 +77,26 @@ ENUMERATING = ("delay-bounded", "preemption-bounded", "dpor")
 """Those that go through all schedules, and so have to answer every choice themselves."""
 
 
-def named(name: str, seed: int, *, fair_after: int | None = None) -> Strategy:
-    """The strategy that the command line calls `name`, with a fair tail from step `fair_after` on.
+def named(
+    name: str,
+    seed: int,
+    *,
+    fair_after: int | None = None,
+    fair_within: int | None = None,
+    over: Callable[[], bool] | None = None,
+) -> Strategy:
+    """The strategy that the command line calls `name`, with the fair tail that is asked for (`FairTail`).
 
-    Raises KeyError for an unknown one, ValueError for a fair tail of one that enumerates.
+    `fair_within` says nothing to a strategy that enumerates. Raises KeyError for an unknown name, ValueError for
+    `fair_after` with a strategy that enumerates.
     """
     made = _MAKERS[name](seed)
-    if fair_after is None:
-        return made
     if name in ENUMERATING:
-        raise ValueError(f"strategy {name} enumerates: it cannot have a fair tail")
+        if fair_after is not None:
+            raise ValueError(f"strategy {name} enumerates: it cannot have a fair tail")
+        fair_within = None
+    if fair_after is None and fair_within is None and over is None:
+        return made
     from actors.strategies.fair_tail import FairTail
 
-    return FairTail(made, fair_after)
+    return FairTail(made, fair_after, within=fair_within, over=over)

@@ -186,12 +186,12 @@ def run(
     """
     from controlplane.races import catalogue
     from controlplane.scenarios.engine.plan import plan_of
-    from controlplane.scenarios.search.exploring import Campaign
+    from controlplane.scenarios.search.exploring import Campaign, first_seed
 
     race = catalogue.find(number)
     campaign = Campaign(plan_of(scenario, **asked))
     limit = schedules or race.schedules
-    found = Campaign(race.unfixed()).explore(limit, seed=asked.get("seed", 0))
+    found = Campaign(race.unfixed()).explore(limit, seed=first_seed(asked.get("seed", 0)))
     if not found.findings:
         output.echo(f"no schedule of {limit} broke without the fix; try more with --schedules")
         return 0

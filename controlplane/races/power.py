@@ -19,7 +19,7 @@ from controlplane.gates import CATALOGUE, by_number
 from controlplane.scenarios.churns import kubelet_churn
 from controlplane.scenarios.churns import scheduler_churn as churn
 from controlplane.scenarios.engine.plan import plan_of
-from controlplane.scenarios.search.exploring import Campaign
+from controlplane.scenarios.search.exploring import Campaign, first_seed
 from controlplane.scenarios.search.parallel import start_context
 
 if TYPE_CHECKING:
@@ -234,10 +234,6 @@ def _whose_turn(parameters: Mapping[str, Any], strategy: str) -> str:
     return " ".join(str(part) for part in parts if part)
 
 
-SEEDS_APART = 100_000
-"""Between the first seeds of two searches."""
-
-
 @frozen
 class _Asked:
     gate: str
@@ -286,7 +282,7 @@ def measure(
     searches done and their total.
     """
     asked = [
-        _Asked(gate, schedules, strategy, seed + number * SEEDS_APART, seconds, clock, component)
+        _Asked(gate, schedules, strategy, first_seed(seed + number), seconds, clock, component)
         for gate in gates
         for number in range(seeds)
     ]

@@ -57,11 +57,11 @@ def explore(request: pytest.FixtureRequest) -> Callable[..., Exploration]:
         """`options` are the scenario's and the common ones, by key (`without_fix=("138324",)`)."""
         __tracebackhide__ = True
         from controlplane.scenarios.engine.plan import plan_of
-        from controlplane.scenarios.search.exploring import Campaign
+        from controlplane.scenarios.search.exploring import Campaign, first_seed
 
         plan = plan_of(_located(scenario, request.path), **options)
         count = max(schedules, asked or 0)
-        found = Campaign(plan, strategy).explore(count, seed=seed)
+        found = Campaign(plan, strategy).explore(count, seed=first_seed(seed))
         if found.findings:
             pytest.fail(_told(plan, found, request, shrinks), pytrace=False)
         return found

@@ -41,8 +41,11 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 MANAGER = "controller-manager"
-REST_S = 700
-"""The wait at the end: longer than expectations (5 min) and any backoff last."""
+REST_S = 1_100
+"""The wait at the end, in seconds: longer than expectations (5 min) and the longest backoff (1,000 s) last.
+
+A ReplicaSet's key is tried again without limit, and each failure doubles its wait, whatever made it sync.
+"""
 
 
 def _workload(api: str, kind: str, name: str, spec: Tree, **metadata: Any) -> Tree:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from actors import EventLog, Replay, explore, strategies
+from actors.strategies.fair_tail import FairTail
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.execution import Execution, recording_of
 
@@ -19,6 +21,22 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.plan import Plan
 
 RANDOM = "random-walk"
+FAIR_AFTER = 50_000
+"""The step of a searched schedule from which on it is fair, unless --fair-after says otherwise.
+
+An unfair schedule may go on for ever while time moves: a task that retries every few seconds keeps the one starved
+that would let it succeed.
+"""
+
+
+def first_seed(seed: int) -> int:
+    """Return the seed of the first schedule of a search that was asked for with `seed`; the others count on from it.
+
+    Searches with neighbouring seeds must not share schedules, so the seed is hashed. Seed 0 begins at 0.
+    """
+    if not seed:
+        return 0
+    return int.from_bytes(blake2b(str(seed).encode(), digest_size=6).digest(), "big")
 
 
 @frozen
@@ -31,7 +49,10 @@ class Campaign:
     def world(self, strategy: Strategy) -> World:
         """A fresh world for one schedule."""
         keep = self.plan.scenario.reads_log
-        return Execution(self.plan, strategy, log=EventLog(keep=keep)).world
+        world = Execution(self.plan, strategy, log=EventLog(keep=keep)).world
+        if isinstance(strategy, FairTail):
+            world.as_time_passes(strategy.time_passes)
+        return world
 
     def explore(
         self,
@@ -51,7 +72,7 @@ class Campaign:
             self.world,
             schedules,
             seed=seed,
-            strategy=self._answering(seed),
+            strategy=self._answering(seed, over),
             stop_at_first=stop_at_first,
             until_ns=self.plan.until_ns,
             check_every=check_every,
@@ -70,7 +91,7 @@ class Campaign:
         over: Callable[[], bool] | None = None,
     ) -> Iterator[Exploration]:
         """`explore`, reported every `size` schedules; a strategy that learns or enumerates does so over all of them."""
-        answering = self._answering(seed)
+        answering = self._answering(seed, over)
         done = 0
         while done < schedules:
             part = explore(
@@ -88,17 +109,31 @@ class Campaign:
             if part.exhausted or (stop_at_first and part.findings) or (over is not None and over()):
                 return
 
-    def _answering(self, seed: int) -> Callable[[int], Strategy]:
+    def _answering(
+        self, seed: int, over: Callable[[], bool] | None = None
+    ) -> Callable[[int], Strategy]:
         """The strategy of each schedule: one by one, or one object for all."""
         if self.strategy not in strategies.LEARNING:
-            return self.strategy_for
-        one = self.strategy_for(seed)
+            return lambda number: self.strategy_for(number, over)
+        one = self.strategy_for(seed, over)
         return lambda _number: one
 
-    def strategy_for(self, seed: int) -> Strategy:
-        """The strategy with this seed. Raises UsageError."""
+    def strategy_for(self, seed: int, over: Callable[[], bool] | None = None) -> Strategy:
+        """The strategy with this seed, fair in the second half of an instant that does not end. Raises UsageError.
+
+        `over` is asked amid a schedule, too: a schedule that never ends does not outlive its search.
+        """
+        fair_after = self.plan["fair_after"]
+        if fair_after is None and self.strategy not in strategies.ENUMERATING:
+            fair_after = FAIR_AFTER
         try:
-            return strategies.named(self.strategy, seed, fair_after=self.plan["fair_after"])
+            return strategies.named(
+                self.strategy,
+                seed,
+                fair_after=fair_after,
+                fair_within=self.plan.scenario.livelock_limit // 2,
+                over=over,
+            )
         except ValueError as error:
             raise UsageError(f"--fair-after: {error}") from error
 

@@ -21,7 +21,7 @@ from attrs import frozen
 from actors import collector, strategies
 from controlplane.scenarios.engine.plan import plan_of_header
 from controlplane.scenarios.search import loading
-from controlplane.scenarios.search.exploring import Campaign
+from controlplane.scenarios.search.exploring import Campaign, first_seed
 from controlplane.scenarios.search.tally import Seen, Tally
 
 if TYPE_CHECKING:
@@ -153,11 +153,17 @@ def explore(
     It ends after this number of different `failures` besides those that `tally` has already (None: with
     none). An earlier search is continued with its tally and `begin`, how many pieces it had. `heard`
     is called with the tally after each piece, in their order; `over` is asked whether that is enough.
-    Once it is to be `cut_short`, pieces that were begun end with the schedule that they are at: they
-    count, and `heard` is not called for them.
+    Once it is to be `cut_short`, or over, pieces that were begun abandon the schedule that they are at: the
+    schedules before it count, and `heard` is not called for them.
     """
     pieces = _Pieces(
-        plan, strategy, seed, begin, schedules, failures == 1 and tally is None, check_every
+        plan,
+        strategy,
+        first_seed(seed),
+        begin,
+        schedules,
+        failures == 1 and tally is None,
+        check_every,
     )
     search = _Search(
         pieces, failures, tally or Tally(), heard or (lambda _tally, _seen: None), over, cut_short
@@ -166,7 +172,7 @@ def explore(
         return search.run(executor, jobs)
     if jobs == 1:
         with collector.frozen():
-            return search.run(_Here(plan, cut_short), 1)
+            return search.run(_Here(plan, search.is_to_end), 1)
     context = start_context()
     search.told = context.RawValue("b", 0)
     with ProcessPoolExecutor(
@@ -233,6 +239,10 @@ class _Search:
         self._partly: dict[int, Seen] = {}
         self._summed = pieces.begin
 
+    def is_to_end(self) -> bool:
+        """Return whether the schedule that is being run is to be abandoned."""
+        return self._cut_short() or self._time_is_up()
+
     def run(self, pool: Executor, jobs: int) -> Tally:
         """Until nothing more is to be asked."""
         running: set[Future[Done]] = set()
@@ -247,7 +257,7 @@ class _Search:
                     self._sum_the_rest()
                 return self._tally
             finished, running = wait(running, LOOK_EVERY_S, return_when=FIRST_COMPLETED)
-            if self.told is not None and self._cut_short():
+            if self.told is not None and self.is_to_end():
                 self.told.value = 1
             for future in finished:
                 done = future.result()
@@ -255,7 +265,7 @@ class _Search:
             self._sum()
 
     def _ask(self) -> Piece | None:
-        if self._is_enough() or (self._over is not None and self._over()):
+        if self._is_enough() or self._time_is_up():
             return None
         if self._pieces.stop_at_first and any(seen.failing for seen in self._waiting.values()):
             return None
@@ -263,6 +273,9 @@ class _Search:
         if asked is not None:
             self._next += 1
         return asked
+
+    def _time_is_up(self) -> bool:
+        return self._over is not None and self._over()
 
     def _is_enough(self) -> bool:
         return self._enough is not None and self._tally.failures >= self._enough

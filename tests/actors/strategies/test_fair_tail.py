@@ -67,3 +67,44 @@ def test_up_to_the_tail_the_strategy_answers() -> None:
 def test_what_enumerates_has_no_fair_tail() -> None:
     with pytest.raises(ValueError, match="strategy dpor enumerates"):
         strategies.named("dpor", 0, fair_after=10)
+
+
+async def unhelpful(ctx, box):
+    """Asks once a second, so that no instant lasts."""
+    while not box:
+        await ctx.sleep(1)
+
+
+def test_an_instant_that_does_not_end_becomes_fair_and_the_next_one_begins_anew() -> None:
+    from actors.strategies.fair_tail import FairTail
+
+    world = World(log=EventLog(keep=False), livelock_limit=500)
+    box: list[int] = []
+    world.actor("worker", worker, box)
+    world.actor("z-asker", asker, box)
+    assert run(FairTail(Unfair(), within=100)).ok
+    tail = FairTail(Unfair(), within=100)
+    two = ["a", "b"]
+    assert tail.choose("task", two, 100) == 1
+    assert tail.choose("task", two, 101) == 0
+    tail.time_passes()
+    assert tail.choose("task", two, 201) == 1
+    assert tail.choose("task", two, 202) == 0
+    assert tail.choose("latency", two, 203) == 1, "only the schedule becomes fair"
+
+
+def test_a_run_that_never_ends_is_abandoned_when_the_search_is_over() -> None:
+    from actors.strategies.fair_tail import LOOK_EVERY, FairTail
+
+    asked = []
+
+    def over() -> bool:
+        asked.append(1)
+        return len(asked) > 2
+
+    world = World(strategy=FairTail(Unfair(), over=over), log=EventLog(keep=False))
+    world.actor("one", unhelpful, [])
+    world.actor("two", unhelpful, [])
+    result = world.run("bare")
+    assert result.verdict == "abandoned"
+    assert len(result.choices) <= 3 * LOOK_EVERY
