@@ -19,6 +19,7 @@ from controlplane.logs.reading import Line
 
 READS = frozenset(("informer.read", "client.read", "scheduler.popped", "scheduler.read"))
 _NEWS = READS | {"informer.told"}
+_WRITES = ("create ", "update ", "patch ", "apply ", "delete ", "deletecollection ")
 KEPT = 4
 """The number of latest versions that are remembered per actor and object."""
 PAIRS = 1000
@@ -142,6 +143,45 @@ class _News:
         return any(at <= step and heard >= version for at, heard in known)
 
 
+class _Requests:
+    """The requests to write that servers have received and not answered yet, with the steps that sent them.
+
+    A server takes several requests at once, and each in several steps, so the step that sent a request is found by
+    its sender and verb: the oldest one of both that is not answered.
+    """
+
+    def __init__(self) -> None:
+        self._sent: dict[tuple[str, str, str], deque[int]] = defaultdict(deque)
+        self._written: tuple[int, tuple[str, str, str]] | None = None
+
+    def came(self, line: Line, sent: int) -> None:
+        """A server has received a message that was sent at a step."""
+        message = str(line.data.get("message", ""))
+        if message.startswith(_WRITES):
+            self._sent[line.actor, message, str(line.data.get("from", ""))].append(sent)
+
+    def written(self, line: Line, otherwise: int) -> int:
+        """Return the step that sent the request whose write this is; `otherwise` if that is not known."""
+        key = (line.actor, str(line.data.get("verb", "")), str(line.data.get("by", "")))
+        self._written = line.step, key
+        waiting = self._sent.get(key)
+        return waiting.popleft() if waiting else otherwise
+
+    def answered(self, line: Line) -> None:
+        """A request was answered: if nothing was logged of a write, it waits no more."""
+        data = line.data
+        sub = f"/{data['subresource']}" if "subresource" in data else ""
+        key = (
+            line.actor,
+            f"{data.get('verb')} {data.get('resource')}{sub}",
+            str(data.get("agent", "")),
+        )
+        if self._written != (line.step, key):
+            waiting = self._sent.get(key)
+            if waiting:
+                waiting.popleft()
+
+
 def find(lines: Iterable[Line]) -> Races:
     """Look through a log, once."""
     stored: dict[str, _Stored] = {}
@@ -150,6 +190,7 @@ def find(lines: Iterable[Line]) -> Races:
     writes: dict[str, tuple[int, str, str, int]] = {}
     unordered: list[Unordered] = []
     news = _News()
+    requests = _Requests()
     reads = pairs = 0
     asked = 0  # the step that sent the request which is answered now
     tasks: dict[int, str] = {}
@@ -161,6 +202,10 @@ def find(lines: Iterable[Line]) -> Races:
             continue
         if event == "message":
             asked = line.cause[0] if line.cause else 0
+            requests.came(line, asked)
+            continue
+        if event == "apiserver.audited":
+            requests.answered(line)
             continue
         if event in _NEWS:
             news.heard(line.actor, line.obj, line.rv, line.step)
@@ -181,6 +226,7 @@ def find(lines: Iterable[Line]) -> Races:
         elif event == "apiserver.write":
             data = line.data
             by, verb, code = data.get("by", ""), data.get("verb", ""), data.get("code", 0)
+            asked = requests.written(line, asked)
             seen = open_reads.get((by, tasks.get(asked, "")), {})
             read, found = seen.get(line.obj, (None, None))
             based = data.get("based_on")
@@ -197,6 +243,9 @@ def find(lines: Iterable[Line]) -> Races:
             if found is not None and not found.used:
                 result = f"{code} {data['reason']}" if "reason" in data else str(code)
                 found.used, found.used_step = f"{verb}: {result}", line.step
+                now = None if read is None else _stale(read, stored.get(line.obj), line.t)
+                if now is not None:  # it is told against what the store held when the write was decided
+                    found.newest, found.behind, found.other = now.newest, now.behind, now.other
             before = writes.get(line.obj)
             if (
                 before is not None

@@ -181,6 +181,8 @@ class _Scales:
             weight += HEARD_LATE
         if line.uid in scene.uids or data.get("popped") in scene.uids or line.step in scene.steps:
             weight += NAMED
+        elif known is not None and known.other and known.used:
+            weight += NAMED  # a decision about one incarnation that was carried out on another
         elif self._of_another(line):
             weight *= ANOTHER
         if self._follows(line):
