@@ -8,10 +8,11 @@ From the inside out:
     log, jsonl  every event, packed; and as JSON lines
     disk        what survives a crash
     process     tasks, actors, mailboxes: the parts that the kernel moves
-    link, sync, inlet, standing    between actors, between tasks, from outside, and tasks held at a point
-    kernel      the step: one runnable task at a time
+    link, sync, inlet              between actors, between tasks, from outside
+    kernel      the step: one runnable task at a time; its parts are lifecycle, transport, timers, faults,
+                checks (invariants) and holding (tasks held at a point)
     drivers     Trio, and the bare loop; same trace
-    context     the interface that actor code is given
+    context     the interface that actor code is given; declarations: the part that says what a step touches
     world       one run: declare, run, look at the result
     recording   a run on disk
     explore     many schedules of one scenario

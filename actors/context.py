@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from actors.declarations import Declarations
 from actors.errors import LinkBroken, Timeout, UsageError
+from actors.holding import Hold
 from actors.log import INFO
 from actors.process import DONE, Mailbox, Message, Task
-from actors.standing import Standing
 from actors.sync import Condition, Event, Signal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from actors.disk import Disk
-    from actors.kernel import Kernel
+    from actors.faults import Faults
 
 
-class Context:
+class Context(Declarations):
     """One task's access to the world. `actor` is the actor's name, `task` this task."""
 
-    __slots__ = ("_kernel", "actor", "task")
+    __slots__ = ()
 
-    def __init__(self, kernel: Kernel, task: Task) -> None:
-        self._kernel = kernel
-        self.task = task
-        self.actor = task.actor.name
+    @property
+    def faults(self) -> Faults:
+        """The faults that this task can cause: crashes, cuts, losses, false answers."""
+        return self._kernel.faults
 
     # ------------------------------------------------------------------ time
 
@@ -89,7 +90,7 @@ class Context:
         else:
             task.idle = idle
             wait_no = kernel.parked(task, point)
-            kernel.arm(task, wait_no, at_ns, idle=idle)
+            kernel.timers.arm(task, wait_no, at_ns, idle=idle)
         await kernel.park()
 
     # ------------------------------------------------------------------ messages
@@ -107,7 +108,7 @@ class Context:
 
     def mailbox(self, name: str) -> Mailbox:
         """A further mailbox of this actor. It may be sent to other actors, which can then send to it."""
-        return self._kernel.new_mailbox(self.task.actor, name)
+        return self._kernel.transport.new_mailbox(self.task.actor, name)
 
     def _mailbox_of(self, to: str | Mailbox) -> Mailbox:
         if isinstance(to, Mailbox):
@@ -128,8 +129,8 @@ class Context:
             return
         kernel = self._kernel
         kernel.inside(self.task)
-        key = None if ordered else kernel.unordered_key()
-        kernel.send(self.task.actor, self._mailbox_of(to), payload, key=key)
+        key = None if ordered else kernel.transport.unordered_key()
+        kernel.transport.send(self.task.actor, self._mailbox_of(to), payload, key=key)
 
     async def ask(
         self, to: str | Mailbox, payload: Any, timeout_ns: int | None = None, *, point: str = "ask"
@@ -149,10 +150,14 @@ class Context:
         task.point = point
         task.idle = False
         wait_no = kernel.parked(task, point)
-        request = kernel.new_request(task, wait_no, target.owner)
+        request = kernel.transport.new_request(task, wait_no, target.owner)
         if timeout_ns is not None:
-            kernel.arm(task, wait_no, kernel.now + timeout_ns, idle=False, value=kernel.TIMED_OUT)
-        kernel.send(task.actor, target, payload, key=kernel.unordered_key(), request=request)
+            kernel.timers.arm(
+                task, wait_no, kernel.now + timeout_ns, idle=False, value=kernel.TIMED_OUT
+            )
+        kernel.transport.send(
+            task.actor, target, payload, key=kernel.transport.unordered_key(), request=request
+        )
         value = await kernel.park()
         if value is kernel.TIMED_OUT:
             task.actor.waiting_for.pop(request.number, None)
@@ -164,10 +169,12 @@ class Context:
         kernel = self._kernel
         kernel.inside(self.task)
         target = self._mailbox_of(to)
-        stream = kernel.new_mailbox(self.task.actor, name)
+        stream = kernel.transport.new_mailbox(self.task.actor, name)
         stream.peer = target.owner
         self.task.actor.open_streams[stream.no] = stream
-        kernel.send(self.task.actor, target, payload, key=kernel.unordered_key(), stream=stream)
+        kernel.transport.send(
+            self.task.actor, target, payload, key=kernel.transport.unordered_key(), stream=stream
+        )
         return stream
 
     def close(self, stream: Mailbox) -> None:
@@ -189,7 +196,9 @@ class Context:
     ) -> Task:
         """Start another task of this actor: `body(ctx, *args, **kwargs)`. It takes its first step when picked."""
         self._kernel.inside(self.task)
-        return self._kernel.spawn(self.task.actor, name or body.__name__, body, *args, **kwargs)
+        return self._kernel.lifecycle.spawn(
+            self.task.actor, name or body.__name__, body, *args, **kwargs
+        )
 
     async def join(self, task: Task, *, idle: bool = False) -> Any:
         """Wait for a task to end; its result, None if it was cancelled."""
@@ -210,7 +219,7 @@ class Context:
         """Throw Cancelled into a task of this actor where it stands."""
         if task.actor is not self.task.actor:
             raise UsageError(f"{task.label} belongs to another actor")
-        self._kernel.cancel(task)
+        self._kernel.lifecycle.cancel(task)
 
     def event(self) -> Event:
         """A flag that tasks of this actor can wait for."""
@@ -272,55 +281,6 @@ class Context:
         return self._kernel.log.heard
 
     @property
-    def is_noted(self) -> bool:
-        """Return whether footprints of steps are recorded; ask before preparing an expensive one."""
-        return self._kernel.footprint is not None
-
-    def reads(self, *resources: str) -> None:
-        """Say that this step reads these parts of the actor's memory, and (with `writes`) nothing else of it.
-
-        A step that says neither is taken to read and write all of it. Searches over partial orders
-        rest on this, so leave nothing out.
-        """
-        footprint = self._kernel.footprint
-        if footprint is not None:
-            footprint.touched(resources, write=False)
-
-    def writes(self, *resources: str) -> None:
-        """Say that this step writes these parts of the actor's memory; see `reads`."""
-        footprint = self._kernel.footprint
-        if footprint is not None:
-            footprint.touched(resources, write=True)
-
-    def touches(self, *resources: str) -> None:
-        """`writes` of a library: more may be touched by the caller, which has to declare that itself."""
-        footprint = self._kernel.footprint
-        if footprint is not None:
-            footprint.touched(resources, write=True, declares=False)
-
-    def looks_at(self, *resources: str) -> None:
-        """`reads` of a library; see `touches`."""
-        footprint = self._kernel.footprint
-        if footprint is not None:
-            footprint.touched(resources, write=False, declares=False)
-
-    def undeclared(self) -> None:
-        """Say that this step runs code that does not say what it touches, whatever else says so."""
-        footprint = self._kernel.footprint
-        if footprint is not None:
-            footprint.blunt()
-
-    def part(self, name: str, *objects: Any, apart: Mapping[str, str] | None = None) -> None:
-        """Say which objects are a part of this actor's memory, for the debug check of what steps say.
-
-        Attributes named in `apart` are of other parts, or of none ("") because they do not change.
-        """
-        guard = self._kernel.guard
-        if guard is not None:
-            for obj in objects:
-                guard.watch(self.actor, name, obj, apart or {})
-
-    @property
     def noting(self) -> bool:
         """Return whether notes are kept; ask before preparing an expensive one."""
         return self._kernel.log.noting
@@ -342,9 +302,7 @@ class Context:
         if kernel.log.noting and kernel.current is not None and not self.task.dead:
             kernel.log.note(kernel.step, kernel.now, kernel.task_no(), event, obj, uid, rv, data)
 
-    async def stand_by(
-        self, actor: str, point: str, nth: int = 1, *, idle: bool = False
-    ) -> Standing:
+    async def stand_by(self, actor: str, point: str, nth: int = 1, *, idle: bool = False) -> Hold:
         """Wait until a task of an actor stands at a point for the nth time from now on; it is held until `let_go`.
 
         In `point` a `*` stands for anything, and `|` for "or". An idle wait does not keep a run from settling.
@@ -358,69 +316,15 @@ class Context:
         where = f"{actor} at {point}"
         me.point = "stand by"
         me.idle = idle
-        standing = Standing(actor, point, nth, me, kernel.parked(me, where))
-        kernel.standings.append(standing)
+        hold = Hold(actor, point, nth, me, kernel.parked(me, where))
+        kernel.holds.waits.append(hold)
         try:
             await kernel.park()
         except BaseException:
-            kernel.let_go(standing)
+            kernel.holds.let_go(hold)
             raise
-        return standing
+        return hold
 
-    def let_go(self, standing: Standing) -> None:
+    def let_go(self, hold: Hold) -> None:
         """Let the task go on that `stand_by` waited for."""
-        self._kernel.let_go(standing)
-
-    # ------------------------------------------------------------------ faults
-
-    def crash(self, actor: str) -> None:
-        """Kill an actor as SIGKILL would. Its tasks end before any other task runs."""
-        self._kernel.crash(self._kernel.actor(actor))
-
-    def restart(self, actor: str) -> None:
-        """Start a crashed actor again."""
-        self._kernel.restart(actor)
-
-    def break_link(self, one: str, other: str) -> None:
-        """Reset all connections between two actors."""
-        self._kernel.break_link(one, other)
-
-    def cut(self, one: str, other: str) -> None:
-        """Cut the link between two actors, both ways: messages wait until it is healed."""
-        self._kernel.cut(one, other)
-
-    def heal(self, one: str, other: str) -> None:
-        """End a cut or a delay between two actors."""
-        self._kernel.heal(one, other)
-
-    def delay(self, one: str, other: str, ns: int) -> None:
-        """From now on messages between two actors take `ns` virtual nanoseconds longer, both ways."""
-        self._kernel.delay(one, other, ns)
-
-    def lose(self, one: str, other: str, count: int = 1) -> None:
-        """Lose the next `count` messages and answers from one actor to another; a waiting task gets LinkBroken."""
-        self._kernel.lose(one, other, count)
-
-    def intercept(
-        self, one: str, other: str, answer: Any, *, count: int = 1, label: str = ""
-    ) -> None:
-        """Answer the next `count` requests from one actor to another in its name; they never arrive."""
-        self._kernel.intercept(one, other, answer, count, label)
-
-    def alter(self, one: str, other: str, answer: Any, *, count: int = 1, label: str = "") -> None:
-        """Put `answer` in the place of the next `count` answers that one actor gets from another: what it
-        asked for has happened, but the answer says otherwise.
-        """
-        self._kernel.alter(one, other, answer, count, label)
-
-    def relent(self, one: str, other: str) -> None:
-        """Cancel the rest of `lose`, `intercept` and `alter` between two actors, in both directions."""
-        self._kernel.relent(one, other)
-
-    def at_step(self, step: int, call: Callable[[], None]) -> None:
-        """Let the world do something between two steps, before step `step`: a fault, planned ahead."""
-        self._kernel.at_step(step, call)
-
-    def at_time(self, t_ns: int, call: Callable[[], None]) -> None:
-        """Let the world do something at a virtual time: the end of a fault."""
-        self._kernel.call_at(t_ns, call)
+        self._kernel.holds.let_go(hold)

@@ -129,7 +129,7 @@ class Inlet:
         if not target.alive and on_reply is not None:
             on_reply(None)
         message = ExternalMessage(value, on_reply)
-        kernel.send(kernel.outside(), target.mailbox, message, key="outside")
+        kernel.transport.send(kernel.transport.outside(), target.mailbox, message, key="outside")
 
 
 class Outlet:

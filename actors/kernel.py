@@ -1,5 +1,8 @@
 """The kernel: one runnable task at a time, one list of choices, virtual time in whole nanoseconds.
 
+Its parts have modules of their own: `lifecycle` (actors and tasks), `transport` (messages), `timers`, `faults`,
+`checks` (invariants) and `holding` (tasks that are held at a point). What is left here is the step.
+
 How a step works. The running task parks: it says what it waits for and calls `select`, which,
 synchronously, ends the step, picks the next ready task (a choice when there are several) and hands
 the baton to it. Trio's run queue never holds more than one task of ours, so Trio's own order has
@@ -16,43 +19,32 @@ one more option (policy "eager").
 
 from __future__ import annotations
 
-import heapq
-import traceback
 import types
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
+from actors.checks import Invariants
 from actors.choices import TASK, ChoiceList, name_of
-from actors.disk import Disk
-from actors.errors import Abandoned, Cancelled, Divergence, Killed, LinkBroken, UsageError
+from actors.errors import Abandoned, Divergence, Killed, UsageError
+from actors.faults import Faults
 from actors.footprint import Footprint
+from actors.holding import Holds
 from actors.jsonl import seconds
-from actors.link import Link
-from actors.log import DEBUG, ERROR, INFO, TASK_DECLARED, WARNING, EventLog
-from actors.process import DONE, NEW, PARKED, READY, RUNNING, Actor, Mailbox, Message, Request, Task
+from actors.lifecycle import Lifecycle
+from actors.log import DEBUG, ERROR, INFO, EventLog
+from actors.process import PARKED, READY, RUNNING, Actor, Task
 from actors.strategies.fifo import Fifo
 from actors.strategies.replay import PrefixThenContinue, Replay
+from actors.timers import Timers
+from actors.transport import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
+    from collections.abc import Callable, Collection, Generator, Sequence
 
-    from actors.asking import Checks
     from actors.guard import Guard
     from actors.inlet import Inlet
     from actors.pace import Pacer
-    from actors.standing import Standing
     from actors.strategies.base import Strategy
-
-    Body = Callable[..., Coroutine[Any, Any, Any]]
-
-
-async def _nobody(_ctx: Any) -> None:
-    """Main of the actor that stands for the outside; never started."""
-
-
-def _begun() -> Coroutine[Any, Any, Any]:
-    """The body of a task that ended; never called."""
-    raise UsageError("a task begins once")
 
 
 class _TimedOut:
@@ -86,15 +78,62 @@ class Kernel:
     """The state of one run. `World` is its public face; actor code reaches it only through its `Context`."""
 
     __slots__ = (
-        "_alone", "_alone_until", "_busy_timers", "_condition_no", "_dull", "_dull_from_ns", "_eager",
-        "_explored_ns", "_fifo", "_heard", "_instant_start", "_interruption", "_limit", "_livelock_limit",
-        "_look_at", "_mailbox_no", "_outside", "_request_no", "_send_no", "_step_limit", "_strikes",
-        "_struck", "_task_no", "_timer_seq", "_timers", "_uid_no", "_warm_up_ns", "actors", "baton",
-        "checks", "choices", "context", "current", "end_checks", "error", "explored", "footprint", "guard",
-        "hopes", "inlet", "links", "log", "look_outside", "now", "observe_every", "observer", "pace",
-        "passing", "reached", "ready", "reaping", "reason", "sharing", "standings", "step", "strategy",
-        "switch", "tearing_down", "thread", "until_ns", "verdict",
-    )  # fmt: skip
+        "_alone",
+        "_alone_until",
+        "_checks",
+        "_condition_no",
+        "_default_from_ns",
+        "_default_kinds",
+        "_eager",
+        "_explored_ns",
+        "_fifo",
+        "_heap",
+        "_heard",
+        "_instant_start",
+        "_interruption",
+        "_limit",
+        "_livelock_limit",
+        "_look_at",
+        "_planned",
+        "_step_limit",
+        "_uid_no",
+        "_waits",
+        "_warm_up_ns",
+        "actors",
+        "baton",
+        "choices",
+        "context",
+        "current",
+        "error",
+        "explored",
+        "faults",
+        "footprint",
+        "guard",
+        "holds",
+        "inlet",
+        "invariants",
+        "lifecycle",
+        "links",
+        "log",
+        "look_outside",
+        "now",
+        "observe_every",
+        "observer",
+        "pace",
+        "passing",
+        "ready",
+        "reaping",
+        "reason",
+        "step",
+        "strategy",
+        "switch",
+        "tearing_down",
+        "thread",
+        "timers",
+        "transport",
+        "until_ns",
+        "verdict",
+    )
 
     TIMED_OUT: Final = _TimedOut()
 
@@ -107,7 +146,7 @@ class Kernel:
         livelock_limit: int,
         eager_time: bool = False,
         explored_ns: tuple[int, int] = (0, NEVER),
-        dull: Collection[str] = (),
+        default_kinds: Collection[str] = (),
     ) -> None:
         self.strategy = strategy
         self.log = log
@@ -118,7 +157,17 @@ class Kernel:
         self.current: Task | None = None
         self.baton: Task | None = None
         self.actors: dict[str, Actor] = {}
-        self.links: dict[tuple[str, str], Link] = {}
+        self.lifecycle = Lifecycle(self)
+        self.transport = Transport(self)
+        self.links = self.transport.links
+        self.timers = Timers(self)
+        self.faults = Faults(self)
+        self.invariants = Invariants(self)
+        self.holds = Holds(self)
+        self._heap = self.timers.heap
+        self._planned = self.faults.planned
+        self._checks = self.invariants.by_actor
+        self._waits = self.holds.waits
         self.inlet: Inlet | None = None
         self.pace: Pacer | None = None
         self.ready: list[Task] = []
@@ -129,19 +178,12 @@ class Kernel:
         self.error: BaseException | None = None
         self.tearing_down = False
         if isinstance(strategy, Replay | PrefixThenContinue):  # what was recorded has them all
-            explored_ns, dull = (0, NEVER), ()
-        self._dull = dull
+            explored_ns, default_kinds = (0, NEVER), ()
+        self._default_kinds = default_kinds
         self._explored_ns = explored_ns
-        self._warm_up_ns, self._dull_from_ns = explored_ns
+        self._warm_up_ns, self._default_from_ns = explored_ns
         self._fifo = type(strategy) is Fifo or self._warm_up_ns > 0
         self._eager = eager_time
-        self._timers: list[tuple[int, int, Task | Callable[[], None], int, bool, Any, int]] = []
-        self._busy_timers = 0
-        self._timer_seq = 0
-        self._send_no = 0
-        self._request_no = 0
-        self._task_no = 0
-        self._mailbox_no = 0
         self._condition_no = 0
         self._step_limit = step_limit
         self._livelock_limit = livelock_limit
@@ -150,19 +192,9 @@ class Kernel:
         self._look_at = 0
         self._alone_until = 0
         """The first step before which a task must stop, as a strategy chooses or an observer looks."""
-        self.standings: list[Standing] = []
-        """Waits for a task at a point, and the tasks that are held there."""
-        self._strikes: list[tuple[int, int, Callable[[], None]]] = []
-        self._struck = 0
         self.until_ns: int | None = None
-        self.checks: dict[str, Checks] = {}
-        self.end_checks: list[tuple[str, Callable[[], str | None]]] = []
-        self.hopes: dict[str, Callable[[], bool]] = {}
-        """Reachability goals: states that some run of a search should reach, asked at the end of each."""
-        self.reached: list[str] = []
         self.context: Callable[[Kernel, Task], Any] = lambda _kernel, task: task
         self._uid_no = 0
-        self._outside: Actor | None = None
         self.observer: Callable[[], None] | None = None
         self.passing: Callable[[int], None] | None = None
         """Called before virtual time moves on, with the new time."""
@@ -173,8 +205,6 @@ class Kernel:
         self.guard: Guard | None = None
         """The debug check that steps touch what they say."""
         self.thread = get_ident()
-        self.sharing: Callable[[], str | None] | None = None
-        """The debug check for what actors share: a line when it finds something."""
         self.look_outside: Callable[[], Generator[Any, Any, Any]] | None = None
         """Set by a driver in whose loop others wait, too: let them run, and come back to the same task."""
         self._alone = 0
@@ -186,29 +216,12 @@ class Kernel:
 
     # ------------------------------------------------------------------ actors and tasks
 
-    def add_actor(self, name: str, main: Body) -> Actor:
-        """Declare an actor. It starts with `start_actor`."""
-        if name in self.actors:
-            raise UsageError(f"actor {name!r} exists already")
-        actor = Actor(len(self.actors) + 1, name, main, Disk())
-        self.actors[name] = actor
-        return actor
-
-    def start_actor(self, actor: Actor) -> Task:
-        """Start an actor, or start it again: a new incarnation with empty memory and the disk it left."""
-        if actor.alive:
-            raise UsageError(f"actor {actor.name!r} is running already")
-        if self.footprint is not None:
-            self.footprint.everything()
-        actor.incarnation += 1
-        actor.alive = True
-        actor.tasks = {}
-        actor.names = {}
-        actor.process = {}
-        actor.open_streams = {}
-        actor.waiting_for = {}
-        actor.mailbox = self.new_mailbox(actor, "recv")
-        return self.spawn(actor, "main", actor.main)
+    def actor(self, name: str) -> Actor:
+        """The actor of that name. Raises UsageError."""
+        found = self.actors.get(name)
+        if found is None:
+            raise UsageError(f"no actor is called {name!r}")
+        return found
 
     def condition_name(self) -> str | int:
         """A name for one more condition: the same in all runs, where footprints are noted, else its number.
@@ -220,35 +233,6 @@ class Kernel:
             return self.footprint.named(f"condition of {task.label if task is not None else ''}")
         self._condition_no += 1
         return self._condition_no
-
-    def new_mailbox(self, actor: Actor, name: str) -> Mailbox:
-        """One more mailbox of an actor."""
-        self._mailbox_no += 1
-        return Mailbox(self, self._mailbox_no, actor, name)
-
-    def spawn(self, actor: Actor, name: str, body: Body, *args: Any, **kwargs: Any) -> Task:
-        """A new task of `actor`, ready for its first step. Equal names get a number: "worker", "worker#2"."""
-        count = actor.names.get(name, 0) + 1
-        actor.names[name] = count
-        if count > 1:
-            name = f"{name}#{count}"
-        self._task_no += 1
-
-        def start() -> Coroutine[Any, Any, Any]:
-            return body(self.context(self, task), *args, **kwargs)
-
-        task = Task(self._task_no, actor, name, start)
-        actor.tasks[task.no] = task
-        task.cause = self.step
-        declared = {"no": task.no, "actor": actor.name, "task": name, "inc": actor.incarnation}
-        self.log.emit(
-            ERROR, self.step, self.now, self.task_no(), TASK_DECLARED, self.step, data=declared
-        )
-        if self.footprint is not None:
-            self.footprint.woke(task.label)
-            self.footprint.shared(f"names {actor.name}/{name.partition('#')[0]}", write=True)
-        self.ready.append(task)
-        return task
 
     def running(self) -> Task:
         """The task whose step this is."""
@@ -304,10 +288,10 @@ class Kernel:
         step = self.step + 1
         if (
             step >= self._alone_until
-            or self.checks
+            or self._checks
             or self.reaping
-            or self._strikes
-            or self.standings
+            or self._planned
+            or self._waits
             or task.dead
             or self.tearing_down
             or self.inlet is not None
@@ -340,7 +324,7 @@ class Kernel:
         task.wait_no += 1
         if task.armed:
             task.armed = False
-            self._busy_timers -= 1
+            self.timers.busy -= 1
         task.value = value
         task.error = error
         task.state = READY
@@ -348,38 +332,8 @@ class Kernel:
         self.ready.append(task)
         return True
 
-    def arm(self, task: Task, wait_no: int, at_ns: int, *, idle: bool, value: Any = None) -> None:
-        """Wake that wait of `task` at `at_ns` at the latest. An idle timer does not keep the run from settling."""
-        self._timer_seq += 1
-        if not idle:
-            task.armed = True
-            self._busy_timers += 1
-        heapq.heappush(
-            self._timers, (at_ns, self._timer_seq, task, wait_no, idle, value, self.step)
-        )
-
-    def call_at(self, at_ns: int, call: Callable[[], None]) -> None:
-        """Let the kernel itself do something at a time: a delayed delivery, the end of a fault."""
-        self._timer_seq += 1
-        self._busy_timers += 1
-        heapq.heappush(self._timers, (at_ns, self._timer_seq, call, 0, False, None, self.step))
-
-    def _fire(self) -> None:
-        """Move time to the next timer and fire it. Stale timers are dropped without moving time."""
-        at_ns, _, target, wait_no, _, value, armed = heapq.heappop(self._timers)
-        if isinstance(target, Task):
-            if target.wait_no != wait_no or target.state != PARKED:
-                return
-            self._move_time(at_ns)
-            self.wake(
-                target, wait_no, value, cause=armed
-            )  # the cause is the step that set the timer
-            return
-        self._move_time(at_ns)
-        self._busy_timers -= 1
-        target()
-
-    def _move_time(self, at_ns: int) -> None:
+    def move_time(self, at_ns: int) -> None:
+        """Let virtual time move on to `at_ns`, unless it has come that far already."""
         if at_ns > self.now:
             if self.passing is not None:
                 self._quietly(self.passing, at_ns)
@@ -387,8 +341,8 @@ class Kernel:
                 self.footprint.barrier()
             if self._warm_up_ns and at_ns >= self._warm_up_ns:
                 self._warmed_up()
-            if at_ns >= self._dull_from_ns:
-                self._dull_from_ns = NEVER
+            if at_ns >= self._default_from_ns:
+                self._default_from_ns = NEVER
                 self._fifo = True
                 self.explored = self.footprint
                 self.footprint = None
@@ -417,15 +371,6 @@ class Kernel:
                 self.footprint = Footprint()
                 self.guard.alone = True
             self.footprint.guard = self.guard
-
-    def _drop_stale_timers(self) -> None:
-        timers = self._timers
-        while timers:
-            _, _, target, wait_no, _, _, _ = timers[0]
-            if isinstance(target, Task) and (target.wait_no != wait_no or target.state != PARKED):
-                heapq.heappop(timers)
-            else:
-                return
 
     @types.coroutine
     def park(self) -> Generator[Any, Any, Any]:
@@ -463,6 +408,32 @@ class Kernel:
         return task.value
 
     # ------------------------------------------------------------------ the step
+    #
+    # How a step is chosen. `_select` runs once per step and is the busiest code of the project: its order is one of
+    # need first, and then of cost.
+    #
+    # 1. The step that ends is accounted for first: its footprint is closed, and the invariants of its actor are asked
+    #    while `current` still names it. An invariant that was asked later would see a state that the next actor had
+    #    changed, and would blame the wrong step.
+    # 2. Input from outside comes next, as long as a task is ready: "after step n" is what its recording says. (With no
+    #    task ready, the time at which it comes decides; see `Timers.advance`.)
+    # 3. Tasks of a crashed actor go before everything else, without a step number: a process that was killed cannot do
+    #    anything between its death and the unwinding of its frames, so no other task may see it half dead. Faults that
+    #    were planned for this boundary come after that, and may condemn more tasks, which is why it is asked again.
+    # 4. Only then may time pass: computing takes no virtual time, so a ready task precedes every timer. Time as one
+    #    more option of each step is a policy of its own (`eager_time`), as it multiplies the schedules of a search.
+    # 5. With one ready task nothing is asked and nothing recorded: a list of choices holds choices only, so it stays
+    #    short, and a recording does not break when a task comes to run alone.
+    #
+    # The choice is appended after the strategy has answered and before observers look: a progress line, and a recording
+    # that is taken at that moment, contain the choice of the step that begins.
+    #
+    # The call is synchronous and made by the task that parks. One task hands the baton to the next (`park`); a loop in
+    # the middle that every task returns to costs a switch more per step. A task that is chosen again goes on without
+    # any switch, and a `region` in a run without a strategy not even comes here (`goes_on`).
+    #
+    # Lists that are looked at in every step (`_planned`, `_waits`, `_checks`, `_heap`) belong to the parts that fill
+    # them, and are never rebound there; the kernel keeps them to ask with one attribute look-up whether they are empty.
 
     def select(self) -> Task | None:
         """End the current step and pick the task of the next one; None when the run is over."""
@@ -485,10 +456,10 @@ class Kernel:
         if done is not None:
             if footprint is not None:
                 footprint.end()
-            if self.checks and not self.tearing_down:
-                checks = self.checks.get(done.actor.name)
+            if self._checks and not self.tearing_down:
+                checks = self._checks.get(done.actor.name)
                 if checks is not None:
-                    self._check(checks)
+                    self.invariants.check(checks)
         self.current = None
         inlet = self.inlet
         if inlet is not None and self.ready and not self.tearing_down:
@@ -498,27 +469,27 @@ class Kernel:
             self.current = task
             task.state = RUNNING
             return task
-        if self._strikes and self._strikes[0][0] <= self.step + 1 and not self.tearing_down:
-            self._strike()
+        if self._planned and self._planned[0][0] <= self.step + 1 and not self.tearing_down:
+            self.faults.run_due()
             if self.reaping:
                 return self._select()
         if self.verdict is not None:
             return None
         ready = self.ready
-        if self.standings:
-            self._hold()
+        if self._waits:
+            self.holds.hold()
         while not ready:
-            if not self._advance():
+            if not self.timers.advance():
                 return None
-            if self.standings:
-                self._hold()
+            if self._waits:
+                self.holds.hold()
         footprint = self.footprint  # which may have begun just now
         step = self.step + 1
         if step > self._limit:
             self._over_limit()
             return None
         count = len(ready)
-        if self._eager and self._timers:
+        if self._eager and self._heap:
             count, index = self._choose_with_time()
         elif count > 1:
             index = 0 if self._fifo else self.strategy.choose(TASK, ready, step)
@@ -541,45 +512,6 @@ class Kernel:
         self.current = task
         return task
 
-    def _hold(self) -> None:
-        """Hold the tasks that have reached a point for which a wait exists, and notify it."""
-        for standing in self.standings:
-            if standing.held is not None:
-                continue
-            whose, meant = standing.actor, standing.meant
-            for task in self.ready:
-                if (
-                    task.actor.name == whose
-                    and meant.get(task.point, True)
-                    and standing.takes(task)
-                ):
-                    if self.footprint is not None:
-                        self.footprint.everything()
-                    self.ready.remove(task)
-                    value, error = task.value, task.error
-                    standing.held = (
-                        task,
-                        self.parked(task, f"{standing.waiter.label}, at {standing.point}"),
-                    )
-                    task.value, task.error = value, error
-                    self.wake(standing.waiter, standing.wait_no, cause=task.cause)
-                    break
-
-    def let_go(self, standing: Standing) -> None:
-        """Let a held task go on; if none has come yet, none will be held."""
-        if self.footprint is not None:
-            self.footprint.everything()
-        if standing in self.standings:
-            self.standings.remove(standing)
-        if standing.held is not None:
-            task, wait_no = standing.held
-            self.wake(task, wait_no, task.value, task.error)
-
-    def _strike(self) -> None:
-        """Do what was put off until now."""
-        while self._strikes and self._strikes[0][0] <= self.step + 1:
-            heapq.heappop(self._strikes)[2]()
-
     def _look(self, step: int) -> None:
         """Call the observers that are due, and note when the next one is."""
         due = NEVER
@@ -587,9 +519,9 @@ class Kernel:
             if not step % self.observe_every:
                 self._quietly(self.observer)
             due = min(due, step - step % self.observe_every + self.observe_every)
-        if self.sharing is not None:
+        if self.invariants.sharing is not None:
             if not step % SHARING_STEPS:
-                self.sharing_checked()
+                self.invariants.check_sharing()
             due = min(due, step - step % SHARING_STEPS + SHARING_STEPS)
         self._look_at = due
         self._set_alone_until()
@@ -597,9 +529,9 @@ class Kernel:
     def _choose_with_time(self) -> tuple[int, int]:
         """Eager time: besides the ready tasks, the next timer is an option (the last one)."""
         while True:
-            self._drop_stale_timers()
+            self.timers.drop_stale()
             options: list[Any] = [*self.ready]
-            if self._timers:
+            if self._heap:
                 options.append(NEXT_TIMER)
             if len(options) == 1:
                 return 1, 0
@@ -607,57 +539,7 @@ class Kernel:
             if index < len(self.ready):
                 return len(options), index
             self.choices.append(TASK, len(options), index, NEXT_TIMER.label)
-            self._fire()
-
-    def _advance(self) -> bool:
-        """Nothing is ready: let time pass to the next instant at which something happens.
-
-        False ends the run, or, when it is paced and has no verdict yet, lets the driver wait.
-        """
-        ready = self.ready
-        timers = self._timers
-        inlet = self.inlet
-        pace = self.pace
-        until = self.until_ns
-        while not ready:
-            if self.verdict is not None:
-                return False
-            self._drop_stale_timers()
-            at_ns = timers[0][0] if timers else None
-            if inlet is not None:
-                due = inlet.due(self.step, self.now)
-                if due is not None:
-                    if at_ns is not None and at_ns <= due:
-                        self._fire_instant(at_ns)
-                    else:
-                        self._move_time(due)
-                        inlet.admit()
-                    continue
-            if pace is not None:
-                if not pace.reached(at_ns, self.now, busy=self._busy_timers > 0):
-                    return False
-            elif at_ns is None or (until is None and self._busy_timers == 0):
-                if inlet is None or not inlet.to_come():
-                    self._settled()
-                    return False
-                if at_ns is None:
-                    raise Divergence(
-                        f"step {self.step}: the run settled, but input was recorded after a later step",
-                        index=len(self.choices),
-                        step=self.step,
-                    )
-            assert at_ns is not None
-            if until is not None and at_ns > until:
-                self._move_time(until)
-                self.finish("until", f"virtual time {seconds(until)} s reached")
-                return False
-            self._fire_instant(at_ns)
-        return True
-
-    def _fire_instant(self, at_ns: int) -> None:
-        timers = self._timers
-        while timers and timers[0][0] <= at_ns:
-            self._fire()
+            self.timers.fire()
 
     def note_input(self) -> None:
         """Input came, or time moved on: steps from here on are its doing, not a livelock."""
@@ -670,7 +552,8 @@ class Kernel:
         free = self._fifo and not self._eager
         self._alone_until = min(self._limit + 1, self._look_at) if free else 0
 
-    def _settled(self) -> None:
+    def settled(self) -> None:
+        """End the run, as nothing is left to happen: quiescent, or a deadlock if a task waits that is not idle."""
         stuck = [
             task.label + " waits for " + str(task.awaiting)
             for actor in self.actors.values()
@@ -722,36 +605,6 @@ class Kernel:
             data={"verdict": verdict, "reason": reason},
         )
 
-    def _check(self, checks: Checks) -> None:
-        try:
-            due = checks.due()
-        except Exception as error:
-            self._raised("what invariants look at", error)
-            return
-        for name, check in due:
-            if self._ask(name, check):
-                return
-
-    def _ask(self, name: str, check: Callable[[], str | None]) -> bool:
-        """Return whether an invariant ended the run: it broke, or it raised, which is a defect of the invariant."""
-        try:
-            violation = check()
-        except Exception as error:
-            self._raised(name, error)
-            return True
-        if violation is None:
-            return False
-        self.violated(name, violation)
-        return True
-
-    def _raised(self, name: str, error: Exception) -> None:
-        where = "".join(traceback.format_exception_only(error)).strip()
-        self.finish("invariant-error", f"{name}: {where}", error)
-
-    def violated(self, name: str, violation: str) -> None:
-        """An invariant broke: the run ends with verdict "violated"."""
-        self.finish("violated", f"{name}: {violation}")
-
     # ------------------------------------------------------------------ choices
 
     def choose(self, kind: str, options: Sequence[Any]) -> int:
@@ -759,7 +612,7 @@ class Kernel:
         n = len(options)
         if n <= 1:
             return 0
-        if self._fifo or kind in self._dull:
+        if self._fifo or kind in self._default_kinds:
             index = 0
         else:
             index = self.strategy.choose(kind, options, self.step)
@@ -794,291 +647,7 @@ class Kernel:
             self.footprint.shared("serials", write=True)
         return self._uid_no
 
-    # ------------------------------------------------------------------ messages
-
-    def send(
-        self,
-        sender: Actor,
-        target: Mailbox,
-        payload: Any,
-        *,
-        key: Any = None,
-        request: Request | None = None,
-        stream: Mailbox | None = None,
-    ) -> None:
-        """Put a message on its way. To a dead incarnation it is lost, as on a closed socket."""
-        self._send_no = send_no = self._send_no + 1
-        message = Message(self, send_no, sender, payload, self.step, request, stream)
-        if self.footprint is not None:
-            message.origin = self.footprint.sent(
-                target.owner.name, target.name, sender.name, send_no, ordered=key is None
-            )
-        if key is None:
-            key = sender.name
-        if self.links:
-            link = self.links.get((sender.name, target.owner.name))
-            if link is not None:
-                self._crosses(link)
-                link.carry(target, key, message)
-                return
-        self.deliver(target, key, message)
-
-    def _crosses(self, link: Link) -> None:
-        """Something crosses a link: where the link counts or holds what comes, the order matters."""
-        if self.footprint is not None and (link.losing or link.answers or link.cut):
-            self.footprint.everything()
-
-    def deliver(self, target: Mailbox, key: Any, message: Message) -> None:
-        """The message arrives."""
-        owner = target.owner
-        if owner.alive and target.incarnation == owner.incarnation and not target.broken:
-            target.put(key, message)
-        elif message.request is not None:
-            self.answer(message.request, None, LinkBroken(f"{owner.name} is down"))
-        elif message.stream is not None:
-            message.stream.break_now()
-
-    def unordered_key(self) -> int:
-        """The key of a channel for one message."""
-        return self._send_no + 1
-
-    def new_request(self, asker: Task, wait_no: int, peer: Actor) -> Request:
-        """Register a request, so that a reset link can fail it."""
-        self._request_no += 1
-        request = Request(self._request_no, asker, wait_no, peer)
-        asker.actor.waiting_for[request.number] = (asker, wait_no, peer.name)
-        return request
-
-    def answer(self, request: Request, value: Any, error: BaseException | None) -> None:
-        """Send the answer of a request back along its link."""
-        asker = request.asker
-        if self.links:
-            link = self.links.get((request.peer.name, asker.actor.name))
-            if link is not None:
-                self._crosses(link)
-                link.carry_answer(request, value, error, self.step)
-                return
-        self.answered(request, value, error, self.step)
-
-    def answered(
-        self, request: Request, value: Any, error: BaseException | None, cause: int
-    ) -> None:
-        """The answer arrives; dropped when the asker is gone or gave up."""
-        asker = request.asker
-        if asker.actor.waiting_for.pop(request.number, None) is not None:
-            if self.footprint is not None:
-                self.footprint.woke(asker.label)
-            self.wake(asker, request.wait_no, value, error, cause)
-
-    def outside(self) -> Actor:
-        """The sender of external input: an actor without tasks."""
-        if self._outside is None:
-            self._outside = Actor(0, "outside", _nobody, Disk())
-        return self._outside
-
-    # ------------------------------------------------------------------ faults
-
-    def fault(self, name: str, **told: Any) -> None:
-        """Tell the log of a fault, or of its end."""
-        if self.footprint is not None:
-            self.footprint.everything()
-        self.log.emit(
-            WARNING,
-            self.step,
-            self.now,
-            self.task_no(),
-            "fault",
-            self.step,
-            data={"fault": name, **told},
-        )
-
-    def actor(self, name: str) -> Actor:
-        """The actor of that name. Raises UsageError."""
-        found = self.actors.get(name)
-        if found is None:
-            raise UsageError(f"no actor is called {name!r}")
-        return found
-
-    def link_between(self, one: str, other: str) -> Link:
-        """The link from one actor to another, made when first asked for."""
-        link = self.links.get((one, other))
-        if link is None:
-            self.actor(one), self.actor(other)
-            link = self.links[one, other] = Link(self, f"{one}->{other}")
-        return link
-
-    def cut(self, one: str, other: str) -> None:
-        """Let messages between two actors wait, both ways, until the cut is healed."""
-        self.fault("cut", a=one, b=other)
-        self.link_between(one, other).cut = True
-        self.link_between(other, one).cut = True
-
-    def heal(self, one: str, other: str) -> None:
-        """End a cut and a delay: what waited goes on, in order."""
-        self.fault("heal", a=one, b=other)
-        for pair in ((one, other), (other, one)):
-            link = self.links.get(pair)
-            if link is not None:
-                link.slow(0)
-                link.heal()
-
-    def delay(self, one: str, other: str, ns: int) -> None:
-        """From now on messages between two actors take `ns` longer, both ways."""
-        self.fault("delay", a=one, b=other, ns=ns)
-        self.link_between(one, other).slow(ns)
-        self.link_between(other, one).slow(ns)
-
-    def lose(self, one: str, other: str, count: int) -> None:
-        """The next `count` messages and answers from one actor to the other are lost."""
-        self.fault("lose", a=one, b=other, count=count)
-        self.link_between(one, other).losing += count
-
-    def intercept(self, one: str, other: str, answer: Any, count: int, label: str) -> None:
-        """The next `count` requests from one actor to the other are answered so, and never arrive."""
-        self.fault("intercept", a=one, b=other, count=count, answer=label)
-        self.link_between(one, other).answers.extend([answer] * count)
-
-    def alter(self, one: str, other: str, answer: Any, count: int, label: str) -> None:
-        """The next `count` requests from one actor to the other arrive, and are answered so all the same."""
-        self.fault("alter", a=one, b=other, count=count, answer=label)
-        self.link_between(other, one).altered.extend([answer] * count)
-
-    def relent(self, one: str, other: str) -> None:
-        """Losses, interceptions and alterations between two actors that are still to come do not, either way."""
-        pending = [self.links.get(pair) for pair in ((one, other), (other, one))]
-        links = [link for link in pending if link is not None and link.has_pending_faults()]
-        if not links:
-            return
-        self.fault("relent", a=one, b=other)
-        for link in links:
-            link.relent()
-
-    def at_step(self, step: int, call: Callable[[], None]) -> None:
-        """Do something between two steps, before step `step`, if the run comes that far."""
-        self._struck += 1  # two for the same step happen in the order in which they were asked for
-        heapq.heappush(self._strikes, (max(step, self.step + 1), self._struck, call))
-
-    def between_steps(self, call: Callable[[], None]) -> None:
-        """Do something between two steps: now if no step is being taken, else before the next one."""
-        if self.current is None:
-            call()
-        else:
-            self.at_step(self.step + 1, call)
-
-    def break_link(self, one: str, other: str) -> None:
-        """Reset all connections between two actors: requests under way fail, streams break, both ways."""
-        self.fault("break", a=one, b=other)
-        self._reset(self.actor(one), other)
-        self._reset(self.actor(other), one)
-
-    def crash(self, actor: Actor) -> None:
-        """Kill an actor at once: its tasks, its memory, a suffix of its unsynced writes, its connections."""
-        if not actor.alive:
-            return
-        self._end_tasks(actor)
-        lost = actor.disk.crash(lambda n: self.pick("disk", n, f"{actor.name} loses writes"))
-        self.fault("crash", actor=actor.name, lost_writes=lost)
-        self._reset_peers(actor)
-
-    def end(self, actor: Actor) -> None:
-        """Take an actor out of the world: its tasks and its connections end. It is no fault."""
-        if not actor.alive:
-            return
-        if self.footprint is not None:
-            self.footprint.everything()
-        self._end_tasks(actor)
-        self._reset_peers(actor)
-
-    def _end_tasks(self, actor: Actor) -> None:
-        actor.alive = False
-        for task in list(actor.tasks.values()):
-            if task.state == DONE:
-                continue
-            task.dead = True
-            if task.state == NEW:
-                if task in self.ready:
-                    self.ready.remove(task)
-                self.task_done(task, None)
-            elif task is not self.current:
-                self._condemn(task)
-
-    def _reset_peers(self, actor: Actor) -> None:
-        for other in self.actors.values():
-            if other is not actor and other.alive:
-                self._reset(other, actor.name)
-
-    def restart(self, name: str) -> None:
-        """Start a crashed actor again."""
-        actor = self.actor(name)
-        self.start_actor(actor)
-        self.fault("restart", actor=name, incarnation=actor.incarnation)
-
-    def _reset(self, actor: Actor, peer: str) -> None:
-        """Fail what `actor` has under way with `peer`: requests and streams."""
-        for number, (task, wait_no, to) in list(actor.waiting_for.items()):
-            if to == peer:
-                del actor.waiting_for[number]
-                self.wake(task, wait_no, None, LinkBroken(f"connection to {peer} was reset"))
-        for mailbox in list(actor.open_streams.values()):
-            if mailbox.peer is not None and mailbox.peer.name == peer:
-                del actor.open_streams[mailbox.no]
-                mailbox.break_now()
-
-    def _condemn(self, task: Task) -> None:
-        """Let a task's next step be its last: it gets Killed where it stands, before any other task runs."""
-        task.dead = True
-        if task.state == READY and not self.tearing_down:
-            self.ready.remove(task)
-        if task.armed:
-            task.armed = False
-            self._busy_timers -= 1
-        task.wait_no += 1
-        task.value = None
-        task.error = Killed()
-        self.reaping.append(task)
-
-    def cancel(self, task: Task) -> None:
-        """Throw Cancelled into a task where it is parked; a task that has not begun never will."""
-        if self.footprint is not None:
-            self.footprint.everything()
-        if task.state == NEW:
-            self.ready.remove(task)
-            self.task_done(task, None)
-        elif task.state == PARKED:
-            self.wake(task, task.wait_no, None, Cancelled())
-        elif task.state == READY:
-            task.error = Cancelled()
-
-    # ------------------------------------------------------------------ the end of a task, and of a run
-
-    def task_done(self, task: Task, result: Any) -> None:
-        """A task ended; a task that joins it is woken."""
-        task.state = DONE
-        task.result = result
-        task.coro = None
-        task.body = _begun  # it knows its task: a circle
-        if task.armed:
-            task.armed = False
-            self._busy_timers -= 1
-        task.actor.tasks.pop(task.no, None)
-        for joiner, wait_no in task.joiners:
-            if self.footprint is not None:
-                self.footprint.woke(joiner.label)
-            self.wake(joiner, wait_no, result)
-
-    def task_failed(self, task: Task, error: BaseException) -> None:
-        """A task raised. Killed and Cancelled end it quietly; anything else ends the run."""
-        self.task_done(task, None)
-        if isinstance(error, Killed | Cancelled) or task.dead:
-            return
-        if isinstance(error, Divergence):
-            self.finish("diverged", str(error), error)
-            return
-        if isinstance(error, Abandoned):
-            self.finish("abandoned", str(error))
-            return
-        where = "".join(traceback.format_exception_only(error)).strip()
-        self.finish("failed", f"{task.label} at {task.point}: {where}", error)
+    # ------------------------------------------------------------------ the begin of a run
 
     def begin(self) -> None:
         """Start the strategy, then all actors in the order in which they were added."""
@@ -1091,45 +660,9 @@ class Kernel:
             self._note_footprints()
         for actor in list(self.actors.values()):
             if not actor.alive:
-                self.start_actor(actor)
+                self.lifecycle.start(actor)
 
     def _differs(self, where: str) -> None:
         """The trace of a replay is not the recorded one: whatever came of the run, it is another run."""
         self.verdict = None
         self.finish("diverged", where)
-
-    def sharing_checked(self) -> bool:
-        """Return whether the debug check for shared mutable objects ended the run."""
-        return self.sharing is not None and self._ask("actors share nothing", self.sharing)
-
-    def run_end_checks(self) -> None:
-        """Invariants that hold once the run has settled; and what it reached, however it ended."""
-        self.reached = [name for name, reached in self.hopes.items() if reached()]
-        if self.verdict != "quiescent":
-            return
-        self.verdict = None
-        if self.sharing_checked():
-            return
-        for name, check in self.end_checks:
-            if self._ask(name, check):
-                return
-        self.verdict = "quiescent"
-        strategy = self.strategy
-        if isinstance(strategy, Replay) and not strategy.clamp and strategy.left_over():
-            self.verdict = None
-            self.finish(
-                "diverged", f"the run settled with {strategy.left_over()} recorded choices unused"
-            )
-
-    def tear_down(self) -> None:
-        """After the verdict: cancel every task, in actor order. Drivers then step until none is left."""
-        self.tearing_down = True
-        self.log.close()
-        self.ready.clear()
-        for actor in self.actors.values():
-            actor.alive = False
-            for task in list(actor.tasks.values()):
-                if task.state == NEW:
-                    self.task_done(task, None)
-                elif task.state != DONE:
-                    self._condemn(task)

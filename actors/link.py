@@ -3,7 +3,7 @@
 A link has a latency (a base, and a spread drawn as choice "latency"; option 0 is the base), can be
 *cut* (messages wait, as behind a dropped route, and go on when it is healed), can *lose* what is sent next (a
 client that waits for an answer finds its connection reset, not knowing whether the request had its effect), and can
-be *broken* (connections reset; see `Kernel.break_link`). Channels stay first in, first out whatever the latency.
+be *broken* (connections reset; see `Faults.break_link`). Channels stay first in, first out whatever the latency.
 """
 
 from __future__ import annotations
@@ -59,18 +59,20 @@ class Link:
     def carry(self, target: Mailbox, key: Any, message: Message) -> None:
         """Take a message across."""
         if self.answers and message.request is not None:
-            self._kernel.answered(message.request, self.answers.popleft(), None, message.cause)
+            self._kernel.transport.answered(
+                message.request, self.answers.popleft(), None, message.cause
+            )
             return
         if self.losing:
             self.losing -= 1
             if message.request is not None:
-                self._kernel.answered(message.request, None, self._lost(), message.cause)
+                self._kernel.transport.answered(message.request, None, self._lost(), message.cause)
             elif message.stream is not None:
                 message.stream.break_now()
             elif target.no in target.owner.open_streams:
                 target.break_now()  # a connection either carries everything or breaks
             return
-        self._after((target.no, key), partial(self._kernel.deliver, target, key, message))
+        self._after((target.no, key), partial(self._kernel.transport.deliver, target, key, message))
 
     def carry_answer(
         self, request: Request, value: Any, error: BaseException | None, cause: int
@@ -78,12 +80,13 @@ class Link:
         """Take an answer back."""
         if self.losing:
             self.losing -= 1
-            self._kernel.answered(request, None, self._lost(), cause)
+            self._kernel.transport.answered(request, None, self._lost(), cause)
             return
         if self.altered and error is None:
             value = self.altered.popleft()
         self._after(
-            (0, request.number), partial(self._kernel.answered, request, value, error, cause)
+            (0, request.number),
+            partial(self._kernel.transport.answered, request, value, error, cause),
         )
 
     def _lost(self) -> LinkBroken:
@@ -126,7 +129,7 @@ class Link:
             arrive()
             return
         self._last[channel] = at
-        kernel.call_at(at, partial(self._arrive, arrive))
+        kernel.timers.call_at(at, partial(self._arrive, arrive))
 
     def _arrive(self, arrive: Callable[[], None]) -> None:
         if self.cut:

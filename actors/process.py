@@ -20,18 +20,22 @@ if TYPE_CHECKING:
 
     from actors.disk import Disk
     from actors.footprint import Footprint
+    from actors.timers import Timers
+    from actors.transport import Transport
 
 NEW, READY, RUNNING, PARKED, DONE = range(5)
 
 
 class Port(Protocol):
-    """The part of the kernel that its own parts use: waiting and waking, messages, choices, time, the log."""
+    """The part of the kernel that mailboxes, links and conditions use: waiting and waking, choices, time, the log."""
 
     log: EventLog
     footprint: Footprint | None
     now: int
     step: int
     actors: dict[str, Actor]
+    timers: Timers
+    transport: Transport
 
     @property
     def TIMED_OUT(self) -> Any:  # noqa: N802
@@ -59,12 +63,6 @@ class Port(Protocol):
     ) -> bool:
         """End a wait."""
 
-    def arm(self, task: Task, wait_no: int, at_ns: int, *, idle: bool, value: Any = None) -> None:
-        """End a wait at a time at the latest."""
-
-    def call_at(self, at_ns: int, call: Callable[[], None]) -> None:
-        """Do something at a time."""
-
     def park(self) -> Awaitable[Any]:
         """Give up the baton and come back when picked."""
 
@@ -74,37 +72,11 @@ class Port(Protocol):
     def pick(self, kind: str, n: int, label: str) -> int:
         """A choice among numbers."""
 
-    def send(
-        self,
-        sender: Actor,
-        target: Mailbox,
-        payload: Any,
-        *,
-        key: Any = None,
-        request: Request | None = None,
-        stream: Mailbox | None = None,
-    ) -> None:
-        """Put a message on its way."""
-
-    def deliver(self, target: Mailbox, key: Any, message: Message) -> None:
-        """A message arrives."""
-
-    def answer(self, request: Request, value: Any, error: BaseException | None) -> None:
-        """Send the answer of a request back."""
-
-    def answered(
-        self, request: Request, value: Any, error: BaseException | None, cause: int
-    ) -> None:
-        """An answer arrives."""
-
     def finish(self, verdict: str, reason: str, error: BaseException | None = None) -> None:
         """End the run."""
 
     def note_input(self) -> None:
         """Input came from outside."""
-
-    def outside(self) -> Actor:
-        """The sender of what comes from outside."""
 
 
 class Task:
@@ -174,6 +146,13 @@ class Task:
         self.body = _begun
         return coro
 
+    def end(self, result: Any) -> None:
+        """Note that it has ended; whatever was needed to begin it is let go, as it refers to the task."""
+        self.state = DONE
+        self.result = result
+        self.coro = None
+        self.body = _begun
+
     @property
     def done(self) -> bool:
         """Return whether it has returned, raised or been killed."""
@@ -225,8 +204,15 @@ class Message:
     """A received message: the payload, its sender, and, for a request, the way back."""
 
     __slots__ = (
-        "cause", "kernel", "origin", "payload", "request", "send_no", "sender", "stream",
-    )  # fmt: skip
+        "cause",
+        "kernel",
+        "origin",
+        "payload",
+        "request",
+        "send_no",
+        "sender",
+        "stream",
+    )
 
     def __init__(
         self,
@@ -256,13 +242,13 @@ class Message:
     def reply(self, value: Any) -> None:
         """Answer a request. A second answer, or an answer to a request that timed out, is dropped."""
         if self.request is not None:
-            self.kernel.answer(self.request, value, None)
+            self.kernel.transport.answer(self.request, value, None)
             self.request = None
 
     def fail(self, error: Exception) -> None:
         """Answer a request with an error, which is raised where it was asked."""
         if self.request is not None:
-            self.kernel.answer(self.request, None, error)
+            self.kernel.transport.answer(self.request, None, error)
             self.request = None
 
 
@@ -468,7 +454,9 @@ class Mailbox:
             kernel.footprint.everything()  # the receiver among several depends on more than this channel
         self._waiters.append((task, wait_no))
         if timeout_ns is not None:
-            kernel.arm(task, wait_no, kernel.now + timeout_ns, idle=idle, value=kernel.TIMED_OUT)
+            kernel.timers.arm(
+                task, wait_no, kernel.now + timeout_ns, idle=idle, value=kernel.TIMED_OUT
+            )
 
     def _take(self, task: Task) -> Message:
         """Take the next message: the first thing that its step does."""

@@ -184,7 +184,8 @@ class Sharing:
     def _reached(self, actor: Actor) -> Iterator[tuple[Any, _Way]]:
         """Yield the mutable objects that an actor reaches, each with its path."""
         kinds, kernel = self._kinds, self._kernel
-        seen = {id(kernel), id(kernel.TIMED_OUT)}
+        parts = (kernel.transport, kernel.timers, kernel.faults, kernel.TIMED_OUT)
+        seen = {id(kernel), *map(id, parts)}
         queue: deque[tuple[Any, _Way]] = deque()
 
         def follow(parts: Iterable[Any], way: _Way) -> None:

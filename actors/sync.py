@@ -55,7 +55,9 @@ class Condition:
         else:
             self._waiters = [(task, wait_no)]
         if timeout_ns is not None:
-            kernel.arm(task, wait_no, kernel.now + timeout_ns, idle=idle, value=kernel.TIMED_OUT)
+            kernel.timers.arm(
+                task, wait_no, kernel.now + timeout_ns, idle=idle, value=kernel.TIMED_OUT
+            )
         ended_by = await kernel.park()
         if ended_by is kernel.TIMED_OUT:
             if kernel.footprint is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgpack
 from attrs import field, frozen
 
-from actors.asking import Checks
+from actors.checks import Checks
 from actors.choices import Unkept
 from actors.context import Context
 from actors.drivers import bare
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from actors.choices import ChoiceList
     from actors.disk import Disk
+    from actors.faults import Faults
     from actors.footprint import Footprint
     from actors.log import Marks
     from actors.pace import Pacer
@@ -81,8 +82,8 @@ class World:
         "step-limit" after this many steps, "livelock" after this many in one instant. inputs: the
         recorded external input of a session that is being replayed. footprint: notes what
         each step touches. explored_ns: before the first and from the second of these virtual times
-        on choices are answered dully (0) instead of by the strategy, and what steps touch is not
-        noted. dull: so are choices of these kinds, at all times. check_footprints: a debug mode
+        on choices are answered with the default option instead of by the strategy, and what steps touch is not
+        noted. default_kinds: so are choices of these kinds, at all times. check_footprints: a debug mode
         that ends the run as "violated" when a step touches a part of its actor's memory that it
         did not declare; None: as `sharing.CHECK_FOOTPRINTS` says. check_sharing: a debug mode
         that ends the run as "violated" when two actors reach the same mutable object; `values`
@@ -100,7 +101,7 @@ class World:
         inputs: Iterable[Input] | None = None,
         footprint: Footprint | None = None,
         explored_ns: tuple[int, int] = (0, NEVER),
-        dull: Collection[str] = (),
+        default_kinds: Collection[str] = (),
         check_footprints: bool | None = None,
         check_sharing: bool | None = None,
         values: Iterable[type] = (),
@@ -114,7 +115,7 @@ class World:
             livelock_limit=livelock_limit,
             eager_time=eager_time,
             explored_ns=explored_ns,
-            dull=dull,
+            default_kinds=default_kinds,
         )
         self._kernel.context = Context
         if not self.log.heard:
@@ -124,13 +125,13 @@ class World:
             check_sharing = budget is not None and budget.spend()
             values = (*values, *budget.values) if budget is not None else values
         if check_sharing:
-            self._kernel.sharing = Sharing(self._kernel, values).violation
+            self._kernel.invariants.sharing = Sharing(self._kernel, values).violation
         self._kernel.footprint = self.footprint = footprint
         if check_footprints is None:
             checked = CHECK_FOOTPRINTS.get()
             check_footprints = checked is not None and checked.spend()
         if check_footprints:
-            self._kernel.guard = Guard(self._kernel.violated)
+            self._kernel.guard = Guard(self._kernel.invariants.violated)
         recorded = tuple(inputs or ())
         if recorded:
             self._kernel.inlet = Inlet(self._kernel, recorded)
@@ -140,6 +141,11 @@ class World:
     def choices(self) -> ChoiceList:
         """The choices so far."""
         return self._kernel.choices
+
+    @property
+    def faults(self) -> Faults:
+        """The faults that the run can have, for callers between two steps."""
+        return self._kernel.faults
 
     def disk(self, actor: str) -> Disk:
         """The disk of an actor, for observers."""
@@ -169,7 +175,7 @@ class World:
         def body(ctx: Context) -> Coroutine[Any, Any, Any]:
             return main(ctx, *args, **kwargs)
 
-        self._kernel.add_actor(name, body)
+        self._kernel.lifecycle.add(name, body)
 
     def experimenter(
         self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any, **kwargs: Any
@@ -183,11 +189,11 @@ class World:
     ) -> None:
         """Declare and start an actor while the world runs (a new node joins)."""
         self.actor(name, main, *args, **kwargs)
-        self._kernel.start_actor(self._kernel.actors[name])
+        self._kernel.lifecycle.start(self._kernel.actors[name])
 
     def end(self, name: str) -> None:
         """Take an actor out of the world while it runs (a node leaves). Raises UsageError for an unknown one."""
-        self._kernel.end(self._kernel.actor(name))
+        self._kernel.lifecycle.end(self._kernel.actor(name))
 
     def has_actor(self, name: str) -> bool:
         """Return whether an actor of that name was ever declared."""
@@ -204,33 +210,9 @@ class World:
         self._kernel.links[(one, other)], self._kernel.links[(other, one)] = pair
         return pair
 
-    def cut(self, one: str, other: str) -> None:
-        """Cut the link between two actors, both ways: messages wait until it is healed."""
-        self._kernel.cut(one, other)
-
-    def heal(self, one: str, other: str) -> None:
-        """End a cut or a delay between two actors."""
-        self._kernel.heal(one, other)
-
-    def delay(self, one: str, other: str, ns: int) -> None:
-        """From now on messages between two actors take `ns` virtual nanoseconds longer, both ways."""
-        self._kernel.delay(one, other, ns)
-
-    def lose(self, one: str, other: str, count: int = 1) -> None:
-        """Lose the next `count` messages and answers from one actor to another; a waiting task gets LinkBroken."""
-        self._kernel.lose(one, other, count)
-
-    def crash(self, actor: str) -> None:
-        """Kill an actor between two steps."""
-        self._kernel.crash(self._kernel.actor(actor))
-
     def alive(self, actor: str) -> bool:
         """Return whether an actor is running. Raises UsageError for an unknown one."""
         return self._kernel.actor(actor).alive
-
-    def restart(self, actor: str) -> None:
-        """Start a crashed actor again."""
-        self._kernel.restart(actor)
 
     def invariant(
         self,
@@ -248,13 +230,13 @@ class World:
         the same function share one look at each step.
         """
         if after is None:
-            self._kernel.end_checks.append((name, check))
+            self._kernel.invariants.at_end.append((name, check))
         else:
-            self._kernel.checks.setdefault(after, Checks()).add(name, check, looks_at)
+            self._kernel.invariants.by_actor.setdefault(after, Checks()).add(name, check, looks_at)
 
     def sometimes(self, name: str, reached: Callable[[], bool]) -> None:
         """Something that should happen in some run of a search, or the search is vacuous; asked at a run's end."""
-        self._kernel.hopes[name] = reached
+        self._kernel.invariants.goals[name] = reached
 
     def observe(self, every_steps: int, look: Callable[[], None]) -> None:
         """Call `look` once in `every_steps` steps: progress for people. It must not touch the world."""
@@ -296,7 +278,7 @@ class World:
         It must not touch the world. It is never called when the run ends with the step that is being
         taken. Not for `observe`, which looks while the next step is chosen.
         """
-        self._kernel.between_steps(call)
+        self._kernel.faults.between_steps(call)
 
     def so_far(self, reason: str) -> RunResult:
         """The result if the run were stopped here, from outside; for `between_steps`.
@@ -398,7 +380,7 @@ class World:
             tuple(inlet.admitted) if inlet else (),
             kernel.error,
             self.log.marks(),
-            tuple(kernel.reached),
+            tuple(kernel.invariants.reached),
         )
 
 

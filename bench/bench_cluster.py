@@ -194,7 +194,7 @@ class Course:
     async def _lost(self, ctx: Any) -> None:
         gone = {f"node-{number}" for number in range(0, self.nodes, ZONES)}
         for name in sorted(gone):
-            ctx.crash(name)
+            ctx.faults.crash(name)
 
         def unnoticed(obj: Any) -> bool:
             return obj.tree["spec"].get("nodeName") in gone and any(

@@ -97,7 +97,7 @@ async def node_loss(ctx, client):
     await until(ctx, rolled_out(100))
     mark("ready", ctx)
     lost = "node-0"
-    ctx.crash(lost)
+    ctx.faults.crash(lost)
     on_lost = lambda: sum(obj.tree["spec"].get("nodeName") == lost and "deletionTimestamp" not in obj.metadata
                           for obj in cluster.objects("/registry/pods/"))
     await until(ctx, lambda: not on_lost())

@@ -191,8 +191,8 @@ def test_91073_a_version_from_another_server_is_too_large_for_an_idle_cache(prog
         await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("x"))
         assert await names(Client(ctx, RestConfig((B,))), resourceVersion="0") in (["x"], [])
         await Client(ctx, RestConfig((A,))).create(NODES, node_tree("n"))
-        ctx.crash(A)
-        ctx.restart(A)
+        ctx.faults.crash(A)
+        ctx.faults.restart(A)
         await ctx.sleep(SECOND)
         version = (
             await Client(ctx, RestConfig((A,))).list(CONFIG_MAPS, resourceVersion="0")
@@ -207,9 +207,9 @@ def test_91073_a_version_from_another_server_is_too_large_for_an_idle_cache(prog
         informer.start()
         await informer.wait_synced()
         assert [each.name for each in informer.store] == ["x"]
-        cluster.world.cut("user", A)
-        ctx.crash(B)
-        ctx.restart(B)
+        cluster.world.faults.cut("user", A)
+        ctx.faults.crash(B)
+        ctx.faults.restart(B)
         await ctx.sleep(120 * SECOND)
         assert [each.name for each in informer.store] == ["x"]
 
@@ -240,7 +240,7 @@ def test_a_server_cut_from_the_store_answers_from_its_cache_and_refuses_the_rest
         await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("a"))
         assert await names(stale) == ["a"]
         await settle(ctx)
-        cluster.world.cut(ETCD, B)
+        cluster.world.faults.cut(ETCD, B)
         await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("b"))
         await ctx.sleep(10 * SECOND)
         assert await names(stale, resourceVersion="0") == ["a"]
@@ -249,7 +249,7 @@ def test_a_server_cut_from_the_store_answers_from_its_cache_and_refuses_the_rest
             await stale.create(CONFIG_MAPS, config_map("c"))
         assert caught.value.code == 504
         assert ctx.now - begun == 34 * SECOND
-        cluster.world.heal(ETCD, B)
+        cluster.world.faults.heal(ETCD, B)
         await settle(ctx)
         assert await names(stale, resourceVersion="0") == ["a", "b"]
         # What nobody waited for any more was not done later.
@@ -275,12 +275,12 @@ def test_when_the_store_restarts_nothing_is_lost():
     async def user(ctx: Context, _cluster: Cluster) -> None:
         client = Client(ctx, RestConfig((A,)))
         await client.create(CONFIG_MAPS, config_map("a"))
-        ctx.crash(ETCD)
+        ctx.faults.crash(ETCD)
         with pytest.raises(ApiError) as caught:
             await client.create(CONFIG_MAPS, config_map("b"))
         assert caught.value.code == 500
         await ctx.sleep(5 * SECOND)
-        ctx.restart(ETCD)
+        ctx.faults.restart(ETCD)
         await client.create(CONFIG_MAPS, config_map("c"))
         await ctx.sleep(5 * SECOND)
         assert await names(Client(ctx, RestConfig((B,))), resourceVersion="0") == ["a", "c"]
@@ -292,7 +292,7 @@ def test_a_process_goes_to_another_server_when_its_own_goes_down():
     async def user(ctx: Context, cluster: Cluster) -> None:
         client = Client(ctx, cluster.address("user"))
         await client.create(CONFIG_MAPS, config_map("a"))
-        ctx.crash(A)
+        ctx.faults.crash(A)
         with pytest.raises(LinkBroken):
             await client.create(CONFIG_MAPS, config_map("b"))
         await client.create(CONFIG_MAPS, config_map("c"))
@@ -310,7 +310,7 @@ def test_a_server_that_a_process_cannot_reach_is_found_out_by_a_ping():
         informer.add_handler(lambda told: heard.append(told.new.name))
         informer.start()
         await informer.wait_synced()
-        cluster.world.cut("user", A)
+        cluster.world.faults.cut("user", A)
         await Client(ctx, RestConfig((B,))).create(CONFIG_MAPS, config_map("a"))
         await ctx.sleep(60 * SECOND)
         assert heard == ["a"]
@@ -348,11 +348,11 @@ def test_a_process_that_changed_its_server_finds_out_again_that_it_cannot_reach_
         informer.start()
         await informer.wait_synced()
         for cut, other, name in ((A, B, "a"), (B, A, "b"), (A, B, "c")):
-            cluster.world.cut("user", cut)
+            cluster.world.faults.cut("user", cut)
             await Client(ctx, RestConfig((other,))).create(CONFIG_MAPS, config_map(name))
             await ctx.sleep(60 * SECOND)
             assert heard[-1] == name
-            cluster.world.heal("user", cut)
+            cluster.world.faults.heal("user", cut)
 
     cluster = play(user)
     assert heard == ["a", "b", "c"]
@@ -396,8 +396,8 @@ def test_a_watch_goes_on_at_another_server_without_gap_or_repetition():
                 await writer.create(CONFIG_MAPS, config_map(f"m{number}"))
                 await ctx.sleep(SECOND)
                 if number == 2:
-                    ctx.break_link("user", A)
-                    ctx.break_link("user", B)
+                    ctx.faults.break_link("user", A)
+                    ctx.faults.break_link("user", B)
 
         cluster = servers(
             user, count=3, strategy=RandomWalk(seed), replica=ReplicaOptions(lag_ns=3 * SECOND)
@@ -459,11 +459,11 @@ def test_a_version_older_than_a_restarted_server_remembers_is_gone_and_listed_an
         informer.add_handler(lambda n: told.append(((n.new or n.old).name, n.new is None)))
         informer.start()
         await informer.wait_synced()
-        cluster.world.cut("user", A)
+        cluster.world.faults.cut("user", A)
         await Client(ctx, RestConfig((B,))).delete(CONFIG_MAPS, "default", "a")
         await Client(ctx, RestConfig((B,))).create(CONFIG_MAPS, config_map("b"))
-        ctx.crash(B)
-        ctx.restart(B)
+        ctx.faults.crash(B)
+        ctx.faults.restart(B)
         await ctx.sleep(60 * SECOND)
 
     cluster = play(user)
@@ -477,11 +477,11 @@ def test_a_cut_server_that_missed_compacted_events_ends_its_watches_and_lists_an
         await Client(ctx, RestConfig((B,))).list(CONFIG_MAPS, resourceVersion="0")
         stream = Client(ctx, RestConfig((B,))).watch(CONFIG_MAPS)
         await ctx.sleep(SECOND)
-        cluster.world.cut(ETCD, B)
+        cluster.world.faults.cut(ETCD, B)
         await Client(ctx, RestConfig((A,))).create(CONFIG_MAPS, config_map("a"))
         await ctx.sleep(1200 * SECOND)
-        ctx.break_link(ETCD, B)  # what was under way is lost with the connection
-        cluster.world.heal(ETCD, B)
+        ctx.faults.break_link(ETCD, B)  # what was under way is lost with the connection
+        cluster.world.faults.heal(ETCD, B)
         await ctx.sleep(5 * SECOND)
         while not (batch := (await stream.recv()).payload).end:
             assert all(event.type == "BOOKMARK" for event in batch.events)
@@ -564,11 +564,11 @@ def test_a_server_that_starts_again_serves_what_was_defined_before(lost):
     async def user(ctx: Context, _cluster: Cluster) -> None:
         await Client(ctx, RestConfig((A,))).create(CRDS, definition_of_widgets())
         await Client(ctx, RestConfig((A,))).create(widgets, widget("w"))
-        ctx.crash(B)
-        ctx.restart(B)
+        ctx.faults.crash(B)
+        ctx.faults.restart(B)
         if lost:
             await ctx.point("the server asks what is stored")
-            ctx.lose(ETCD, B, lost)
+            ctx.faults.lose(ETCD, B, lost)
         await ctx.sleep(5 * SECOND)
         found.extend(obj.name for obj in (await Client(ctx, RestConfig((B,))).list(widgets)).items)
 
@@ -580,7 +580,7 @@ def test_a_definition_that_a_server_could_not_look_up_at_once_is_served_later():
     widgets = Resource("example.com", "v1", "widgets")
 
     async def user(ctx: Context, _cluster: Cluster) -> None:
-        ctx.lose(B, ETCD, 3)
+        ctx.faults.lose(B, ETCD, 3)
         await Client(ctx, RestConfig((A,))).create(CRDS, definition_of_widgets())
         await ctx.sleep(5 * SECOND)
         await Client(ctx, RestConfig((B,))).create(widgets, widget("w"))
@@ -656,9 +656,9 @@ def control_plane(strategy: Any, client: ClientFeatures) -> Cluster:
     async def chaos(ctx: Context) -> None:
         await ctx.sleep((1 + ctx.choose("fault", 40, "when")) * SECOND)
         victim = cluster.apiservers[ctx.choose("fault", 3, "which")]
-        ctx.crash(victim)
+        ctx.faults.crash(victim)
         await ctx.sleep(5 * SECOND)
-        ctx.restart(victim)
+        ctx.faults.restart(victim)
 
     cluster.user("user", user)
     cluster.user("chaos", chaos)
@@ -683,14 +683,14 @@ def test_a_process_that_starts_again_knows_nothing_of_its_former_connection():
         client = Client(ctx, cluster.address("user"))
         await client.list(CONFIG_MAPS)
         if ctx.incarnation == 1:
-            ctx.crash(B)
+            ctx.faults.crash(B)
             await stubborn(ctx, lambda: client.list(CONFIG_MAPS))
 
     async def chaos(ctx: Context) -> None:
         await ctx.sleep(5 * SECOND)
-        ctx.restart(B)
-        ctx.crash("user")
-        ctx.restart("user")
+        ctx.faults.restart(B)
+        ctx.faults.crash("user")
+        ctx.faults.restart("user")
 
     cluster = servers(user, connected={"user": B})
     address = cluster.address("user")

@@ -130,9 +130,9 @@ def test_a_kubelet_that_crashes_finds_its_containers_again():
             .view.status.container_statuses[0]
             .container_id
         )
-        ctx.crash("node-1")
+        ctx.faults.crash("node-1")
         await ctx.sleep(5 * SECOND)
-        ctx.restart("node-1")
+        ctx.faults.restart("node-1")
         await ctx.sleep(20 * SECOND)
         ids.append(
             (await client.get(PODS, "default", "web"))
@@ -174,9 +174,9 @@ def test_no_acknowledged_write_is_lost_when_a_component_crashes(victim, seed):
 
     async def chaos(ctx: Context) -> None:
         await ctx.sleep((1 + ctx.choose("fault", 12, "when")) * SECOND // 8)
-        ctx.crash(victim)
+        ctx.faults.crash(victim)
         await ctx.sleep((1 + ctx.choose("fault", 4, "how long")) * SECOND // 2)
-        ctx.restart(victim)
+        ctx.faults.restart(victim)
 
     cluster = cluster_with(user, strategy=RandomWalk(seed))
     cluster.user("chaos", chaos)
@@ -217,8 +217,8 @@ def test_a_server_that_starts_over_a_store_with_definitions_serves_them():
     classes = Resource("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses")
 
     async def user(ctx):
-        ctx.crash("apiserver")
-        ctx.restart("apiserver")
+        ctx.faults.crash("apiserver")
+        ctx.faults.restart("apiserver")
         seen.append((await Client(ctx).list(classes)).items)
 
     cluster = Cluster(

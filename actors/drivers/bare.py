@@ -21,8 +21,8 @@ def run(kernel: Kernel) -> None:
     kernel.switch = None
     kernel.begin()
     _loop(kernel, kernel.select())
-    kernel.run_end_checks()
-    kernel.tear_down()
+    kernel.invariants.run_end_checks()
+    kernel.lifecycle.tear_down()
     kernel.current = None
     _loop(kernel, kernel.select())
 
@@ -35,18 +35,18 @@ def _loop(kernel: Kernel, task: Task | None) -> None:
                 coro = task.begin()
             coro.send(None)
         except StopIteration as stop:
-            kernel.task_done(task, stop.value)
+            kernel.lifecycle.task_done(task, stop.value)
             task = kernel.select()
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            kernel.task_failed(task, error)
+            kernel.lifecycle.task_failed(task, error)
             task = kernel.select()
         else:
             if (
                 kernel.baton is task
             ):  # a parked task has handed the baton on; this one awaited something else
-                kernel.task_failed(task, UsageError(NOT_OURS))
+                kernel.lifecycle.task_failed(task, UsageError(NOT_OURS))
                 coro.close()
                 task = kernel.select()
             else:

@@ -56,8 +56,8 @@ class TrioDriver:
                 self._main = current_task()
                 kernel.begin()
                 await self._drive()
-                kernel.run_end_checks()
-                kernel.tear_down()
+                kernel.invariants.run_end_checks()
+                kernel.lifecycle.tear_down()
                 kernel.current = None
                 await self._drive()
         finally:
@@ -150,9 +150,9 @@ class TrioDriver:
         try:
             result = await self._guarded(task.begin())
         except BaseException as error:
-            kernel.task_failed(task, error)
+            kernel.lifecycle.task_failed(task, error)
         else:
-            kernel.task_done(task, result)
+            kernel.lifecycle.task_done(task, result)
         self._wake(kernel.select())
 
 

@@ -99,7 +99,7 @@ class PrefixThenContinue:
     """Follows `choices` strictly for a while, then asks `then` for the rest.
 
     For the first `length` choices (all by default), and none that is asked for after step `until_step`.
-    `dull`: kinds of choices that `then` is not asked for; they are answered 0. The prefix has them all.
+    `default_kinds`: kinds of choices that `then` is not asked for; they are answered 0. The prefix has them all.
     """
 
     name = "prefix-then-continue"
@@ -113,13 +113,13 @@ class PrefixThenContinue:
         *,
         length: int | None = None,
         until_step: int | None = None,
-        dull: Collection[str] = (),
+        default_kinds: Collection[str] = (),
     ) -> None:
         self._prefix = Replay(choices)
         self._then = then
         self._length = len(choices) if length is None else min(length, len(choices))
         self._until_step = until_step
-        self._dull = dull
+        self._default_kinds = default_kinds
         self.seed: int | None = then.seed
 
     def begin(self) -> None:
@@ -133,7 +133,7 @@ class PrefixThenContinue:
             self._until_step is None or step <= self._until_step
         ):
             return self._prefix.choose(kind, options, step)
-        return 0 if kind in self._dull else self._then.choose(kind, options, step)
+        return 0 if kind in self._default_kinds else self._then.choose(kind, options, step)
 
     def end(self) -> None:
         """Close the second part."""

@@ -127,7 +127,7 @@ async def _body(ctx: Context, operations: tuple[tuple[Any, ...], ...], memory: M
             await ctx.point("notified")
         elif verb == "crash":
             ctx.reads()
-            ctx.crash(f"actor-{arguments[0]}")
+            ctx.faults.crash(f"actor-{arguments[0]}")
             await ctx.point("crashed")
         elif verb == "cancel":
             ctx.cancel(ctx.spawn(_touch, "x", True, memory, name="child"))

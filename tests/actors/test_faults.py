@@ -40,11 +40,11 @@ def test_a_cut_holds_messages_until_it_is_healed_and_both_are_logged() -> None:
     heard: list[int] = []
 
     async def main(ctx: Context) -> None:
-        ctx.cut("user", "server")
+        ctx.faults.cut("user", "server")
 
         async def healer(ctx: Context) -> None:
             await ctx.sleep(5 * SECOND)
-            ctx.heal("user", "server")
+            ctx.faults.heal("user", "server")
 
         ctx.spawn(healer)
         assert await ctx.ask("server", 7) == 7
@@ -62,10 +62,10 @@ def test_a_delay_is_added_each_way_until_it_is_healed() -> None:
     heard: list[int] = []
 
     async def main(ctx: Context) -> None:
-        ctx.delay("user", "server", SECOND)
+        ctx.faults.delay("user", "server", SECOND)
         await ctx.ask("server", 1)
         heard.append(ctx.now)
-        ctx.heal("user", "server")
+        ctx.faults.heal("user", "server")
         await ctx.ask("server", 2)
         heard.append(ctx.now)
 
@@ -78,10 +78,10 @@ def test_a_lost_request_never_happened_and_a_lost_answer_did() -> None:
     done: list[int] = []
 
     async def main(ctx: Context) -> None:
-        ctx.lose("user", "server")
+        ctx.faults.lose("user", "server")
         with pytest.raises(LinkBroken, match="lost"):
             await ctx.ask("server", 1)
-        ctx.lose("server", "user")
+        ctx.faults.lose("server", "user")
         with pytest.raises(LinkBroken, match="lost"):
             await ctx.ask("server", 2)
         await ctx.ask("server", 3)
@@ -93,17 +93,17 @@ def test_a_lost_request_never_happened_and_a_lost_answer_did() -> None:
 def test_a_fault_of_an_unknown_actor_is_a_usage_error() -> None:
     async def main(ctx: Context) -> None:
         with pytest.raises(UsageError, match="no actor is called 'sever'"):
-            ctx.cut("user", "sever")
+            ctx.faults.cut("user", "sever")
         with pytest.raises(UsageError, match="no actor is called 'sever'"):
-            ctx.crash("sever")
+            ctx.faults.crash("sever")
 
     run(main)
 
 
 def test_a_restart_is_logged_with_its_incarnation() -> None:
     async def main(ctx: Context) -> None:
-        ctx.crash("server")
-        ctx.restart("server")
+        ctx.faults.crash("server")
+        ctx.faults.restart("server")
         await ctx.ask("server", 1)
 
     assert [(entry["fault"], entry.get("incarnation")) for entry in faults(run(main))] == [
@@ -168,7 +168,7 @@ def test_an_intercepted_request_never_arrives_and_the_next_one_does() -> None:
     done: list[int] = []
 
     async def main(ctx: Context) -> None:
-        ctx.intercept("user", "server", "busy", label="429")
+        ctx.faults.intercept("user", "server", "busy", label="429")
         assert await ctx.ask("server", 1) == "busy"
         assert await ctx.ask("server", 2) is None
 
@@ -181,7 +181,7 @@ def test_an_altered_answer_is_told_after_what_was_asked_for_has_happened() -> No
     done: list[int] = []
 
     async def main(ctx: Context) -> None:
-        ctx.alter("user", "server", "timed out", label="504")
+        ctx.faults.alter("user", "server", "timed out", label="504")
         assert await ctx.ask("server", 1) == "timed out"
         assert await ctx.ask("server", 2) is None
 
@@ -194,12 +194,12 @@ def test_what_was_to_strike_coming_messages_can_be_called_off() -> None:
     done: list[int] = []
 
     async def main(ctx: Context) -> None:
-        ctx.intercept("user", "server", "busy", count=2)
-        ctx.alter("user", "server", "timed out")
-        ctx.lose("server", "user", 3)
+        ctx.faults.intercept("user", "server", "busy", count=2)
+        ctx.faults.alter("user", "server", "timed out")
+        ctx.faults.lose("server", "user", 3)
         assert await ctx.ask("server", 1) == "busy"
-        ctx.relent("user", "server")
-        ctx.relent("user", "server")  # nothing is left: not worth a word
+        ctx.faults.relent("user", "server")
+        ctx.faults.relent("user", "server")  # nothing is left: not worth a word
         assert await ctx.ask("server", 2) is None
 
     world = run(main, count, done)
@@ -217,7 +217,7 @@ def test_a_fault_can_be_planned_for_any_step(driver: str) -> None:
             await ctx.point("work")
 
     async def planner(ctx: Context) -> None:
-        ctx.at_step(7, lambda: ctx.crash("victim"))
+        ctx.faults.at_step(7, lambda: ctx.faults.crash("victim"))
 
     world = World(log=EventLog())
     world.actor("victim", victim)
@@ -247,7 +247,7 @@ def test_a_broken_stream_says_so_also_to_who_has_just_waited_in_vain(driver):
             await stream.recv(5)
         except Timeout:
             told.append("timeout")
-        ctx.break_link("reader", "server")
+        ctx.faults.break_link("reader", "server")
         try:
             await stream.recv(5)
         except (Timeout, LinkBroken) as error:

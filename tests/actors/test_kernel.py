@@ -198,7 +198,7 @@ def test_a_cut_link_holds_messages_until_it_is_healed(driver):
     async def sender(ctx: Context) -> None:
         ctx.send("receiver", 1)
         await ctx.sleep(SECOND)
-        world.heal("sender", "receiver")
+        world.faults.heal("sender", "receiver")
 
     async def receiver(ctx: Context) -> None:
         await ctx.recv()
@@ -206,7 +206,7 @@ def test_a_cut_link_holds_messages_until_it_is_healed(driver):
 
     world.actor("receiver", receiver)
     world.actor("sender", sender)
-    world.cut("sender", "receiver")
+    world.faults.cut("sender", "receiver")
     assert world.run(driver).verdict == "quiescent"
     assert got == [SECOND]
 
@@ -235,7 +235,7 @@ def test_a_crash_fails_requests_under_way_and_breaks_streams(driver):
 
     async def chaos(ctx: Context) -> None:
         await ctx.sleep(SECOND)
-        ctx.crash("server")
+        ctx.faults.crash("server")
 
     _, result = run(driver, ("server", server), ("client", client), ("chaos", chaos))
     assert result.verdict == "quiescent", result.reason
@@ -261,9 +261,9 @@ def test_a_crash_has_no_last_words_and_a_restart_finds_the_disk(driver):
 
     async def chaos(ctx: Context) -> None:
         await ctx.sleep(SECOND)
-        ctx.crash("diarist")
+        ctx.faults.crash("diarist")
         await ctx.sleep(SECOND)
-        ctx.restart("diarist")
+        ctx.faults.restart("diarist")
 
     _, result = run(driver, ("witness", witness), ("diarist", diarist), ("chaos", chaos))
     assert result.verdict == "quiescent", result.reason
@@ -288,7 +288,7 @@ def test_a_task_that_has_not_begun_dies_with_its_actor(driver):
     async def chaos(ctx: Context) -> None:
         ctx.send("parent", "go")
         await ctx.point("chaos")
-        ctx.crash("parent")
+        ctx.faults.crash("parent")
 
     _, result = run(driver, ("parent", parent), ("chaos", chaos))
     assert result.verdict == "quiescent", result.reason
@@ -313,8 +313,8 @@ def test_unsynced_writes_may_be_lost_but_only_a_suffix(driver):
 
         async def chaos(ctx: Context) -> None:
             await ctx.sleep(SECOND)
-            ctx.crash("writer")
-            ctx.restart("writer")
+            ctx.faults.crash("writer")
+            ctx.faults.restart("writer")
 
         run(driver, ("writer", writer), ("chaos", chaos), strategy=RandomWalk(seed))
         outcomes.update(left)
@@ -439,7 +439,7 @@ def test_a_crash_reaches_a_task_between_two_regions(driver):
         told.append("after")
 
     async def killer(ctx: Context) -> None:
-        ctx.crash("victim")
+        ctx.faults.crash("victim")
 
     for seed in range(20):
         _, result = run(driver, ("victim", victim), ("killer", killer), strategy=RandomWalk(seed))
@@ -527,7 +527,7 @@ def test_a_stream_asked_of_an_actor_that_is_down_is_broken(driver):
 
     async def client(ctx: Context) -> None:
         await ctx.sleep(SECOND)
-        ctx.crash("server")
+        ctx.faults.crash("server")
         stream = ctx.open("server", "subscribe")
         try:
             await stream.recv()

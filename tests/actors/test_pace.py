@@ -200,7 +200,7 @@ async def test_requests_while_paused_are_no_livelock(autojump_clock, nursery):
 async def test_input_for_an_actor_that_is_down_is_answered_with_nothing(autojump_clock, nursery):
     served = Served(nursery, Pacer())
     await served.ask(1)
-    served.world.crash("service")
+    served.world.faults.crash("service")
     assert await served.ask(2) is None
     await served.stop()
 

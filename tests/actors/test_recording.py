@@ -201,7 +201,7 @@ def test_a_prefix_may_end_with_a_step():
 
 def test_after_a_prefix_dull_choices_are_answered_so():
     walk = RandomWalk(9)
-    strategy = PrefixThenContinue(ChoiceList(), walk, dull=("task",))
+    strategy = PrefixThenContinue(ChoiceList(), walk, default_kinds=("task",))
     strategy.begin()
     options = [Named("one"), Named("two"), Named("three")]
     assert {strategy.choose("task", options, 1) for _ in range(20)} == {0}

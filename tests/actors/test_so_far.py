@@ -24,7 +24,7 @@ async def teller(ctx: Context, name: str) -> None:
 
 def look(world: World, every: int, call) -> None:
     """As somebody outside does who comes while a step is being taken."""
-    world.observe(every, lambda: world._kernel.at_step(world.steps + 1, call))
+    world.observe(every, lambda: world._kernel.faults.at_step(world.steps + 1, call))
 
 
 def build(strategy, **options) -> World:

@@ -49,7 +49,9 @@ def _relenting(one: str, other: str, strikes: Operation) -> Operation:
 
     def does(user: User) -> None:
         strikes.does(user)
-        user.ctx.at_time(user.ctx.now + RELENTS_S * SECOND, partial(user.ctx.relent, one, other))
+        user.ctx.faults.at_time(
+            user.ctx.now + RELENTS_S * SECOND, partial(user.ctx.faults.relent, one, other)
+        )
 
     return Operation(strikes.name, does)
 
@@ -58,7 +60,8 @@ def _refused(one: str, other: str, code: str, count: int) -> Operation:
     error = ERRORS[code]
     answer = Response(error.code, error.tree)
     refuse = Operation(
-        "refuse", lambda user: user.ctx.intercept(one, other, answer, count=count, label=code)
+        "refuse",
+        lambda user: user.ctx.faults.intercept(one, other, answer, count=count, label=code),
     )
     return _relenting(one, other, refuse)
 
@@ -67,7 +70,7 @@ def _denied(one: str, other: str, code: str, count: int) -> Operation:
     error = DONE[code]
     answer = Response(error.code, error.tree)
     deny = Operation(
-        "deny", lambda user: user.ctx.alter(one, other, answer, count=count, label=code)
+        "deny", lambda user: user.ctx.faults.alter(one, other, answer, count=count, label=code)
     )
     return _relenting(one, other, deny)
 
@@ -163,7 +166,7 @@ def some(window_s: int, lasts_s: Sequence[float] = LASTS_S) -> Fault:
             at = ctx.now + ctx.choose("fault", 4 * window_s, "when") * SECOND // 4
             soon = ctx.choose("fault", STEPS, "before which step")
             lasts = lasts_s[ctx.choose("fault", len(lasts_s), "how long")] if strike.undoes else 0
-            ctx.at_time(at, partial(_planned, user, name, strike, soon, lasts, struck))
+            ctx.faults.at_time(at, partial(_planned, user, name, strike, soon, lasts, struck))
         await _supervise(user, mortal)
 
     return Fault("chaos", chaos)
@@ -182,7 +185,7 @@ def _planned(
     user: User, name: str, strike: Strike, soon: int, for_s: float, struck: list[str]
 ) -> None:
     ctx = user.ctx
-    ctx.at_step(ctx.step + 1 + soon, partial(_strike, user, name, strike, for_s, struck))
+    ctx.faults.at_step(ctx.step + 1 + soon, partial(_strike, user, name, strike, for_s, struck))
 
 
 def _strike(user: User, name: str, strike: Strike, for_s: float, struck: list[str]) -> None:
@@ -207,4 +210,4 @@ def _strike(user: User, name: str, strike: Strike, for_s: float, struck: list[st
             if not undoes.actor or not alive(undoes.actor):
                 undoes.does(user)
 
-        user.ctx.at_time(user.ctx.now + round(for_s * SECOND), heal)
+        user.ctx.faults.at_time(user.ctx.now + round(for_s * SECOND), heal)

@@ -208,7 +208,7 @@ def test_a_mount_that_fails_is_told_of_and_tried_again(method):
 
 
 async def _die(_client: Any, ctx: Any) -> None:
-    ctx.crash("node-1")
+    ctx.faults.crash("node-1")
 
 
 async def _force(client: Any, _ctx: Any) -> None:
@@ -252,8 +252,8 @@ def test_whoever_restarts_in_between_goes_on_where_it_was(process, seed):
     async def restart(_client: Any, ctx: Any) -> None:
         for _ in range(ctx.choose("moment", 60, process)):
             await ctx.point("user.wait")
-        ctx.crash(process)
-        ctx.restart(process)
+        ctx.faults.crash(process)
+        ctx.faults.restart(process)
 
     small = world(
         pod("web", "node-1"), 1, restart, 60, remove("web"), restart, 60,

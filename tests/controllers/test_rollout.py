@@ -147,9 +147,9 @@ def test_a_controller_manager_that_restarts_goes_on():
     async def user(ctx: Context) -> None:
         await Client(ctx).create(DEPLOYMENTS, deployment(4))
         await ctx.sleep(SECOND // 2)
-        ctx.crash("controller-manager")
+        ctx.faults.crash("controller-manager")
         await ctx.sleep(SECOND)
-        ctx.restart("controller-manager")
+        ctx.faults.restart("controller-manager")
 
     made = cluster(user)
     assert made.world.run("bare").verdict == "quiescent"
@@ -173,7 +173,7 @@ def test_a_node_that_falls_silent_is_tainted_and_its_pods_move():
         ]
         await client.create(DEPLOYMENTS, spec)
         await ctx.sleep(20 * SECOND)
-        ctx.crash("node-0")
+        ctx.faults.crash("node-0")
         await ctx.sleep(100 * SECOND)
         node = (await client.get(NODES, "", "node-0")).tree
         silent["taints"] = [(each["key"], each["effect"]) for each in node["spec"]["taints"]]
@@ -207,13 +207,13 @@ def test_crashes_and_broken_connections_are_survived(seed):
         for _ in range(3):
             await ctx.sleep((1 + ctx.choose("pause", 8, "before a fault")) * SECOND // 3)
             if ctx.choose("fault", 3, "break or crash") == 0:
-                ctx.break_link("controller-manager", "apiserver")
+                ctx.faults.break_link("controller-manager", "apiserver")
                 continue
             victims = ["apiserver", "controller-manager", "scheduler"]
             victim = victims[ctx.choose("victim", len(victims), "who crashes")]
-            ctx.crash(victim)
+            ctx.faults.crash(victim)
             await ctx.sleep(SECOND)
-            ctx.restart(victim)
+            ctx.faults.restart(victim)
 
     made = cluster(user, faults, strategy=RandomWalk(seed))
     result = made.world.run("bare")

@@ -82,7 +82,7 @@ def test_pods_wait_for_the_account_of_their_namespace(seed):
         )
 
     async def slow(_client, ctx):
-        ctx.delay(CONTROLLER_MANAGER, APISERVER, SECOND)
+        ctx.faults.delay(CONTROLLER_MANAGER, APISERVER, SECOND)
 
     steps = (slow, asks_too_early, web("shop"))
     small = Small(BOTH, *steps, service_accounts=True, strategy=RandomWalk(seed)).run()

@@ -204,7 +204,7 @@ class Conversation:
 
     async def _user(self, ctx: Context) -> None:
         client = Client(ctx)
-        ctx.delay(CONTROLLER_MANAGER, APISERVER, LATENCY_NS)
+        ctx.faults.delay(CONTROLLER_MANAGER, APISERVER, LATENCY_NS)
         await ctx.sleep(5 * SECOND)
         for step in self.case["steps"]:
             if step.get("settle"):

@@ -312,10 +312,10 @@ class SnapshotWorld:
         self._ctx = ctx
         self._slow_down(ctx, self.own)
         for name, sidecar in zip(self.drivers, self.sidecars, strict=True):
-            ctx.delay(name, sidecar, self.pace.driver_ns)
+            ctx.faults.delay(name, sidecar, self.pace.driver_ns)
         if self.case.get("lateSidecar"):
             for name in self.sidecars:
-                ctx.crash(name)
+                ctx.faults.crash(name)
         await ctx.sleep(SECOND)
         for tree in self.case["setup"]:
             made = await client.call(_request("create", tree, body=tree))
@@ -336,12 +336,12 @@ class SnapshotWorld:
             quiet, most = end.get("settle", 2), end.get("max", 25)
             await self._quiet(ctx, round(quiet * SECOND), round(most * SECOND), calls=True)
         for name in (*self.own, *self.drivers):
-            ctx.crash(name)
+            ctx.faults.crash(name)
         self.done = True
 
     def _slow_down(self, ctx: Context, names: list[str]) -> None:
         for name in names:
-            ctx.delay(name, APISERVER, self._latency(name))
+            ctx.faults.delay(name, APISERVER, self._latency(name))
 
     def _latency(self, name: str) -> int:
         if name == SnapshotController.name:
@@ -379,12 +379,12 @@ class SnapshotWorld:
                 await ctx.sleep(round(step["seconds"] * SECOND))
             case "stop":
                 for name in self._processes(step["process"]):
-                    ctx.crash(name)
+                    ctx.faults.crash(name)
             case "start" | "restart":
                 for name in self._processes(step["process"]):
                     if step["do"] == "restart":
-                        ctx.crash(name)
-                    ctx.restart(name)
+                        ctx.faults.crash(name)
+                    ctx.faults.restart(name)
             case other:
                 raise AssertionError(other)
 

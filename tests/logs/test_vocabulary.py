@@ -116,12 +116,12 @@ def test_a_whole_cluster_speaks_the_vocabulary(servers: int) -> None:
                 },
             )
         await ctx.sleep(30_000_000_000)
-        ctx.crash("n1")
+        ctx.faults.crash("n1")
         await ctx.sleep(60_000_000_000)
-        ctx.restart("n1")
-        ctx.cut("n2", cluster.apiservers[0])
+        ctx.faults.restart("n1")
+        ctx.faults.cut("n2", cluster.apiservers[0])
         await ctx.sleep(10_000_000_000)
-        ctx.heal("n2", cluster.apiservers[0])
+        ctx.faults.heal("n2", cluster.apiservers[0])
 
     cluster.user("user", user)
     cluster.world.run("bare", until_ns=300_000_000_000)

@@ -424,7 +424,7 @@ class _Server:
         data = {"held": account.held, "limit": account.memory.limit_bytes}
         ctx.log("apiserver.oom", level=WARNING, data=data)
         ctx.send(SUPERVISOR, Killed(ctx.actor, account.memory.restart_ns))
-        ctx.crash(ctx.actor)
+        ctx.faults.crash(ctx.actor)
         return False
 
     def _wrote(self) -> None:

@@ -35,4 +35,4 @@ async def run(ctx: Context) -> None:
 
 async def _restart(ctx: Context, killed: Killed) -> None:
     await ctx.sleep(killed.restart_ns, point="supervisor.restart")
-    ctx.restart(killed.server)
+    ctx.faults.restart(killed.server)

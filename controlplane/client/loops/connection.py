@@ -201,5 +201,5 @@ class Connection:
         """Nothing comes back from the server: everything on the connection ends with it."""
         ctx.touches("connection")
         self.lost(server)
-        ctx.break_link(ctx.actor, server)
+        ctx.faults.break_link(ctx.actor, server)
         return LinkBroken(f"connection to {server} timed out")

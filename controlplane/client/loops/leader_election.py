@@ -159,5 +159,5 @@ async def run_elected(
     ctx.spawn(main, epoch_ns, *args, name="leading", server=server, **kwargs)
     await election.renew(ctx)
     name = ctx.actor
-    ctx.crash(name)
-    ctx.restart(name)
+    ctx.faults.crash(name)
+    ctx.faults.restart(name)

@@ -121,6 +121,6 @@ def restarts_amid(actor: str, times: int = 1, *, moments: int = 16, steps: int =
 
         for _ in range(times):
             await user.sleep((1 + ctx.choose("fault", moments, "when")) * 0.5)
-            ctx.at_step(ctx.step + 1 + ctx.choose("fault", steps, "how soon"), strike)
+            ctx.faults.at_step(ctx.step + 1 + ctx.choose("fault", steps, "how soon"), strike)
 
     return Fault(CHAOS, chaos)

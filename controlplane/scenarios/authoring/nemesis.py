@@ -52,7 +52,7 @@ def refused(one: str, other: str, code: int, count: int = 1) -> Operation:
         }
         error = errors[code]
         answer = Response(error.code, error.tree)
-        user.ctx.intercept(one, other, answer, count=count, label=str(code))
+        user.ctx.faults.intercept(one, other, answer, count=count, label=str(code))
 
     return Operation(f"refuse {code}", does)
 
@@ -120,7 +120,7 @@ def nemesis(
             strike = possible[which - 1]
             step = 1 + ctx.choose("fault", horizon, "before which step")
             lasts = lasts_s[ctx.choose("fault", len(lasts_s), "how long")] if strike.undoes else 0
-            ctx.at_step(ctx.step + step, partial(_strike, user, strike, lasts))
+            ctx.faults.at_step(ctx.step + step, partial(_strike, user, strike, lasts))
 
     return Fault(NEMESIS, main)
 
@@ -133,7 +133,7 @@ def _strike(user: User, strike: Strike, for_s: float) -> None:
     undoes = strike.undoes
     if undoes is not None:
         at = user.ctx.now + round(for_s * SECOND)
-        user.ctx.at_time(at, lambda: undoes.does(user) if _can(user, undoes) else None)
+        user.ctx.faults.at_time(at, lambda: undoes.does(user) if _can(user, undoes) else None)
 
 
 def _can(user: User, operation: Operation) -> bool:

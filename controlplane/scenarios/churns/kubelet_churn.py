@@ -84,7 +84,7 @@ async def _pause(user: User) -> None:
         return
     ctx = user.ctx
     soon = ctx.condition()
-    ctx.at_step(ctx.step + STEPS[pause - len(PAUSES)], soon.notify_all)
+    ctx.faults.at_step(ctx.step + STEPS[pause - len(PAUSES)], soon.notify_all)
     await soon.wait(4 * SECOND, point="user.soon")
 
 
@@ -166,7 +166,7 @@ async def _restart(user: User, _name: str) -> None:
         user.crash(NODE)
         user.restart(NODE)
 
-    ctx.at_step(ctx.step + SOON[ctx.choose("fault", len(SOON), "how soon")], strike)
+    ctx.faults.at_step(ctx.step + SOON[ctx.choose("fault", len(SOON), "how soon")], strike)
 
 
 async def _cut(user: User, _name: str) -> None:
@@ -174,7 +174,7 @@ async def _cut(user: User, _name: str) -> None:
     ctx = user.ctx
     lasts = OUTAGES_S[ctx.choose("fault", len(OUTAGES_S), "how long")]
     user.cut("apiserver", NODE)
-    ctx.at_time(ctx.now + round(lasts * SECOND), lambda: user.heal("apiserver", NODE))
+    ctx.faults.at_time(ctx.now + round(lasts * SECOND), lambda: user.heal("apiserver", NODE))
 
 
 def invariants(setting: Setting) -> tuple[Invariant, ...]:

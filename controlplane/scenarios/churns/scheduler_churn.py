@@ -312,7 +312,7 @@ async def _soon(user: User, fails: Callable[[], None]) -> None:
     """Let something fail now, or in the midst of what the others do next."""
     steps = SOON[user.ctx.choose("fault", len(SOON), "how soon")]
     if steps:
-        user.ctx.at_step(user.ctx.step + steps, fails)
+        user.ctx.faults.at_step(user.ctx.step + steps, fails)
     else:
         fails()
 
@@ -328,7 +328,7 @@ async def _outage(user: User) -> None:
 
     def begin() -> None:
         user.cut("apiserver", "scheduler")
-        user.ctx.at_time(user.ctx.now + round(lasts * SECOND), end)
+        user.ctx.faults.at_time(user.ctx.now + round(lasts * SECOND), end)
 
     def end() -> None:
         if meanwhile == 1:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.samples import Samples
     from controlplane.scenarios.engine.scenario import Main
 
-DULL = ("jitter",)
+DEFAULT_KINDS = ("jitter",)
 """Kinds of choices that keep their default in a run of which only a part is explored."""
 QUOTING = frozenset(("apiserver.panic", "kubelet.error", "kubelet.fatal", "pod.written"))
 """Events whose data quote what programs and clients wrote."""
@@ -65,7 +65,7 @@ class Execution(Run):
         window = scenario.window(plan)
         if window is not None:
             limits["explored_ns"] = tuple(round(moment * SECOND) for moment in window)
-            limits["dull"] = DULL
+            limits["default_kinds"] = DEFAULT_KINDS
         make = scenario.make or Cluster
         cluster: Cluster = make(
             plan.configure(), strategy=strategy, log=log, inputs=inputs, **limits

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from actors import Context, Task
-    from actors.standing import Standing
+    from actors.holding import Hold
     from controlplane.api.object import Object
     from controlplane.cluster import Cluster
     from controlplane.scenarios.engine.histories import History
@@ -31,7 +31,7 @@ PREFERRED = ("v1", "apps/v1", "batch/v1", "policy/v1", "storage.k8s.io/v1")
 class AtPoint:
     """A block in which a process stands at a point; see `User.at_point`."""
 
-    __slots__ = ("_ctx", "_idle", "_standing", "_where")
+    __slots__ = ("_ctx", "_hold", "_idle", "_where")
 
     def __init__(
         self, ctx: Context, actor: str, point: str, nth: int, *, idle: bool = False
@@ -41,14 +41,14 @@ class AtPoint:
         self._ctx = ctx
         self._where = (actor, point, nth)
         self._idle = idle
-        self._standing: Standing | None = None
+        self._hold: Hold | None = None
 
     async def __aenter__(self) -> None:
-        self._standing = await self._ctx.stand_by(*self._where, idle=self._idle)
+        self._hold = await self._ctx.stand_by(*self._where, idle=self._idle)
 
     async def __aexit__(self, *_raised: object) -> None:
-        assert self._standing is not None
-        self._ctx.let_go(self._standing)
+        assert self._hold is not None
+        self._ctx.let_go(self._hold)
 
 
 class User:
@@ -292,37 +292,37 @@ class User:
 
     def crash(self, actor: str) -> None:
         """Kill a process as SIGKILL would."""
-        self.ctx.crash(actor)
+        self.ctx.faults.crash(actor)
 
     def restart(self, actor: str) -> None:
         """Start a crashed process again."""
-        self.ctx.restart(actor)
+        self.ctx.faults.restart(actor)
 
     def restart_scheduler(self, **features: bool) -> None:
         """Kill the scheduler and start it with these feature gates, the others as they were."""
         self.cluster.scheduler_features.update(features)
-        self.ctx.crash("scheduler")
-        self.ctx.restart("scheduler")
+        self.ctx.faults.crash("scheduler")
+        self.ctx.faults.restart("scheduler")
 
     def cut(self, one: str, other: str) -> None:
         """Cut two processes off from each other: messages wait until `heal`."""
-        self.ctx.cut(one, other)
+        self.ctx.faults.cut(one, other)
 
     def heal(self, one: str, other: str) -> None:
         """End a cut or a delay."""
-        self.ctx.heal(one, other)
+        self.ctx.faults.heal(one, other)
 
     def delay(self, one: str, other: str, seconds: float) -> None:
         """Delay messages between two processes by this number of virtual seconds from now on."""
-        self.ctx.delay(one, other, round(seconds * SECOND))
+        self.ctx.faults.delay(one, other, round(seconds * SECOND))
 
     def lose(self, one: str, other: str, count: int = 1) -> None:
         """Lose the next messages and answers from one process to another."""
-        self.ctx.lose(one, other, count)
+        self.ctx.faults.lose(one, other, count)
 
     def break_link(self, one: str, other: str) -> None:
         """Reset all connections between two processes."""
-        self.ctx.break_link(one, other)
+        self.ctx.faults.break_link(one, other)
 
 
 def _recording(ctx: Context, history: History) -> Client:

@@ -21,7 +21,7 @@ from controlplane.api.request import ADMIN
 from controlplane.apiserver.http.message import packed
 from controlplane.cluster import APISERVER
 from controlplane.errors import UsageError
-from controlplane.scenarios.engine.execution import DULL, Execution
+from controlplane.scenarios.engine.execution import DEFAULT_KINDS, Execution
 from controlplane.scenarios.inputs.submission import Resources, namespace_of
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def forked(
     if not 0 <= step <= recording.steps:
         raise UsageError(f"step {step}: the recording has steps 1 to {recording.steps}")
     plan = evolve(plan, token_key=recording.header.get("token_key"))
-    dull = () if plan.scenario.window(plan) is None else DULL
-    prefix = PrefixThenContinue(recording.choices, strategy, until_step=step, dull=dull)
+    kinds = () if plan.scenario.window(plan) is None else DEFAULT_KINDS
+    prefix = PrefixThenContinue(recording.choices, strategy, until_step=step, default_kinds=kinds)
     inputs = [each for each in recording.inputs if each.step < step and each.actor != STOP]
     run = Execution(plan, prefix, log=log, inputs=inputs)
     applied = [Applied(each) for each in add]

@@ -194,7 +194,7 @@ class _Handlers:
         except CacheCorruptedError as broken:
             # Upstream ends the process: nothing it could do would be right (issue 45237, R25).
             shared.error(f"{broken}; the process exits")
-            ctx.crash(ctx.actor)
+            ctx.faults.crash(ctx.actor)
 
     def pods(self) -> TaskHandler[Pod]:
         """Return the handler of changes of pods."""

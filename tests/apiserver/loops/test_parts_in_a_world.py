@@ -147,11 +147,11 @@ def test_a_server_that_is_cut_from_the_store_knows_nothing_newer():
     async def user(ctx):
         other = Client(ctx, RestConfig((f"{APISERVER}-2",)))
         await other.list(CONFIG_MAPS, resourceVersion="0")
-        made.world.cut(ETCD, f"{APISERVER}-2")
+        made.world.faults.cut(ETCD, f"{APISERVER}-2")
         await Client(ctx, RestConfig((APISERVER,))).create(CONFIG_MAPS, config_map("a"))
         await ctx.sleep(SECOND)
         seen.append([o.name for o in (await other.list(CONFIG_MAPS, resourceVersion="0")).items])
-        made.world.heal(ETCD, f"{APISERVER}-2")
+        made.world.faults.heal(ETCD, f"{APISERVER}-2")
         await ctx.sleep(SECOND)
         seen.append([o.name for o in (await other.list(CONFIG_MAPS, resourceVersion="0")).items])
 

@@ -146,7 +146,7 @@ def test_answers_are_counted_by_what_was_asked_and_by_code():
 
 def test_a_request_that_waits_for_the_store_takes_time():
     async def user(ctx: Context, cluster) -> None:
-        cluster.world.delay("apiserver", "etcd", 2 * 10**9)
+        cluster.world.faults.delay("apiserver", "etcd", 2 * 10**9)
         await Client(ctx, cluster.address("user")).create(PODS, plain_pod("slow"))
 
     cluster = servers(user, disabled_admission=("Priority",))

@@ -198,10 +198,10 @@ def test_reports_are_posted_and_retried_while_the_server_is_down():
         recorder = EventRecorder(ctx, "tester", NOW)
         recorder.about(POD, "Normal", "Tested", "one")
         await ctx.sleep(1)
-        ctx.crash("apiserver")
+        ctx.faults.crash("apiserver")
         recorder.about(POD, "Normal", "Tested", "two")
         await ctx.sleep(RETRY_NS // 2)
-        ctx.restart("apiserver")
+        ctx.faults.restart("apiserver")
 
     world = World(log=EventLog())
     world.actor("apiserver", server)

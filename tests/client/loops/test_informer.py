@@ -230,7 +230,7 @@ def test_a_broken_connection_is_opened_again_where_it_broke():
 
     async def scene(ctx: Context) -> None:
         await ctx.sleep(2 * SECOND)
-        ctx.break_link("component", "apiserver")
+        ctx.faults.break_link("component", "apiserver")
         await ctx.sleep(SECOND)
         script.send(ctx, script.put("b"))
 
@@ -245,9 +245,9 @@ def test_a_server_that_is_down_is_tried_with_growing_waits():
     async def scene(ctx: Context) -> None:
         await ctx.sleep(2 * SECOND)
         script.streams.clear()
-        ctx.crash("apiserver")
+        ctx.faults.crash("apiserver")
         await ctx.sleep(5 * SECOND)
-        ctx.restart("apiserver")
+        ctx.faults.restart("apiserver")
 
     play(script, scene)
     milliseconds = [at // 1_000_000 for at, verb, _ in script.requests if verb == "watch"]

@@ -184,7 +184,7 @@ def test_after_a_crash_another_takes_over_within_the_documented_time(seed):
         await ctx.sleep((30 + ctx.choose("fault", 8, "when")) * SECOND + SECOND // 3)
         leader = leading[-1][1]
         leading.append((ctx.now, leader, "crashes"))
-        ctx.crash(leader)
+        ctx.faults.crash(leader)
 
     cluster, leading, _ = election(scene, RandomWalk(seed))
     assert cluster.world.run("bare", until_ns=90 * SECOND).ok
@@ -230,9 +230,9 @@ def test_an_update_that_hangs_lets_two_lead_unless_calls_are_bounded_by_the_dead
     async def scene(ctx: Context, cluster: Cluster, _workers: Any) -> None:
         await ctx.sleep(30 * SECOND)
         leader = leading[-1][1]
-        cluster.world.cut(leader, "apiserver")
+        cluster.world.faults.cut(leader, "apiserver")
         await ctx.sleep(60 * SECOND)
-        cluster.world.heal(leader, "apiserver")
+        cluster.world.faults.heal(leader, "apiserver")
         await ctx.sleep(10 * SECOND)
 
     cluster, leading, _ = election(scene, config=config)
@@ -335,7 +335,7 @@ def test_of_several_schedulers_and_controller_managers_one_each_works_and_anothe
         await client.create(PODS, plain_pod("before"))
         await ctx.sleep(20 * SECOND)
         for process in leaders(cluster):
-            ctx.crash(process)
+            ctx.faults.crash(process)
         await client.create(PODS, plain_pod("after"))
         await ctx.sleep(60 * SECOND)
 
@@ -358,10 +358,10 @@ def test_a_component_that_loses_its_lease_starts_anew_and_no_longer_acts():
         client = Client(ctx)
         await ctx.sleep(30 * SECOND)
         (first,) = leaders(cluster)
-        cluster.world.cut(first, "apiserver")
+        cluster.world.faults.cut(first, "apiserver")
         await client.create(PODS, plain_pod("during"))
         await ctx.sleep(40 * SECOND)
-        cluster.world.heal(first, "apiserver")
+        cluster.world.faults.heal(first, "apiserver")
         await client.create(PODS, plain_pod("later"))
         await ctx.sleep(30 * SECOND)
         held = (await client.get(LEASES, "kube-system", "kube-scheduler")).view

@@ -163,7 +163,7 @@ def test_a_conflict_when_the_node_is_read_is_tried_again_as_one_when_it_is_writt
         await client.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}})
         conflict = ApiError(409, "Conflict", "the object has been modified", {})
         answer = Response(conflict.code, conflict.tree)
-        ctx.intercept(CONTROLLER_MANAGER, APISERVER, answer, count=2, label="409")
+        ctx.faults.intercept(CONTROLLER_MANAGER, APISERVER, answer, count=2, label="409")
 
     small = Small((), 5, cordon, nodes=1).run()
     assert [taint.key for taint in small.one("minions").spec.taints] == [lifecycle.UNSCHEDULABLE]

@@ -223,11 +223,11 @@ def test_machines_outlive_their_provider_and_are_found_again():
         for name in ("stays", "goes"):
             await client.create(NODES, node(name))
         await ctx.sleep(20 * SECOND)
-        ctx.crash(PROVIDER)
+        ctx.faults.crash(PROVIDER)
         await client.delete(NODES, "", "goes")
         await client.create(NODES, node("comes"))
         await ctx.sleep(20 * SECOND)
-        ctx.restart(PROVIDER)
+        ctx.faults.restart(PROVIDER)
         await ctx.sleep(20 * SECOND)
         seen.extend(made.world.alive(name) for name in ("stays", "goes", "comes"))
 

@@ -51,9 +51,9 @@ def test_a_process_that_is_down_tells_nothing_and_begins_again():
 
         await ctx.sleep(3 * SECOND)
         found["before"] = attempts()
-        cluster.world.crash(SCHEDULER)
+        cluster.world.faults.crash(SCHEDULER)
         found["down"] = names()
-        cluster.world.restart(SCHEDULER)
+        cluster.world.faults.restart(SCHEDULER)
         await ctx.sleep(SECOND)
         found["after"] = attempts()
 

@@ -72,12 +72,12 @@ def test_a_call_that_a_later_one_has_overtaken_takes_nothing_back():
         async def late(ctx: Context) -> None:
             await shared.patch_status(Client(ctx), first)
 
-        ctx.cut("user", "apiserver")
+        ctx.faults.cut("user", "apiserver")
         task = ctx.spawn(late)
         await ctx.point("first asks")
         other = ctx.spawn(lambda ctx: shared.patch_status(Client(ctx), second))
         await ctx.point("second asks")
-        ctx.heal("user", "apiserver")
+        ctx.faults.heal("user", "apiserver")
         await ctx.join(task)
         await ctx.join(other)
 

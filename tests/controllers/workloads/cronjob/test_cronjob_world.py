@@ -87,8 +87,8 @@ def test_no_time_is_started_twice_though_the_manager_crashes(seed):
     async def crash(_client, ctx):
         for _ in range(5):
             await ctx.sleep((50 + ctx.choose("when", 20)) * 10**9)
-            ctx.crash(CONTROLLER_MANAGER)
-            ctx.restart(CONTROLLER_MANAGER)
+            ctx.faults.crash(CONTROLLER_MANAGER)
+            ctx.faults.restart(CONTROLLER_MANAGER)
 
     kept = cron_job(successfulJobsHistoryLimit=100)
     small = Small(ALL, kept, crash, 70, strategy=RandomWalk(seed)).run()

@@ -141,8 +141,8 @@ def test_there_is_one_pod_a_node_though_the_manager_crashes(seed):
     async def crash(_client, ctx):
         for _ in range(4):
             await ctx.sleep(ctx.choose("when", 8) * 10**9)
-            ctx.crash(CONTROLLER_MANAGER)
-            ctx.restart(CONTROLLER_MANAGER)
+            ctx.faults.crash(CONTROLLER_MANAGER)
+            ctx.faults.restart(CONTROLLER_MANAGER)
 
     steps = [daemon_set(), crash, patch(image("app:2")), crash]
     small = Small(ALL, *steps, nodes=3, strategy=RandomWalk(seed)).run()

@@ -94,8 +94,8 @@ def test_every_pod_is_counted_once_though_the_manager_restarts(seed):
     async def restart(_client, ctx):
         for _ in range(4):
             await ctx.sleep(2_500_000_000)
-            ctx.crash(CONTROLLER_MANAGER)
-            ctx.restart(CONTROLLER_MANAGER)
+            ctx.faults.crash(CONTROLLER_MANAGER)
+            ctx.faults.restart(CONTROLLER_MANAGER)
 
     wanted = job(completions=6, parallelism=3)
     small = Small(("job",), wanted, restart, strategy=RandomWalk(seed)).run()

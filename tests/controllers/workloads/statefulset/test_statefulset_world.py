@@ -159,8 +159,8 @@ def test_it_settles_though_the_manager_crashes_in_a_rolling_update(seed):
     async def crash(_client, ctx):
         for _ in range(4):
             await ctx.sleep(ctx.choose("when", 12) * 10**9)
-            ctx.crash(CONTROLLER_MANAGER)
-            ctx.restart(CONTROLLER_MANAGER)
+            ctx.faults.crash(CONTROLLER_MANAGER)
+            ctx.faults.restart(CONTROLLER_MANAGER)
 
     steps = [stateful_set(3), 40, patch(image("app:2")), crash]
     small = Small(ALL, *steps, strategy=RandomWalk(seed)).run()
