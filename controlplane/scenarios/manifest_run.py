@@ -9,7 +9,6 @@ from attrs import evolve, frozen
 from controlplane.api.times import SECOND
 from controlplane.api.validation import parse_int64
 from controlplane.errors import shown
-from controlplane.scenarios.engine import cluster_parts as parts
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Scenario
 
@@ -99,7 +98,7 @@ def prepare(setting: Setting) -> Given:
     size = {"cpu": options["node_cpu"], "memory": options["node_memory"]}
     made = [node_tree(f"node-{number}", **size) for number in range(1, count + 1)]
     nodes = (*given.nodes, *made)
-    off = parts.admission(options["admission"]) if options["admission"] is not None else ()
+    off = setting.parsed.get("admission", ())
     resources, submissions = preflight(
         given.submissions, nodes, options.get("epoch") or EPOCH_NS, (*DISABLED_ADMISSION, *off),
         setting.release,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from controlplane.gates import LATEST
+from controlplane.scenarios.engine import option_effects as effects
 from controlplane.scenarios.engine.option import Option
 
 
@@ -24,7 +25,7 @@ def _quantity(text: str) -> str:
 
 
 SEED = Option("seed", type=int, default=0, help="Seed of the strategy that answers choices.")
-STRATEGY = Option("strategy", choices=_strategies, default="fifo", help="Who answers the choices.")
+STRATEGY = Option("strategy", choices=_strategies, default="fifo", help="Answers the choices.")
 FAIR_AFTER = Option(
     "fair-after",
     type=int,
@@ -51,6 +52,8 @@ FEATURE_GATES = Option(
     default=(),
     metavar="A=true,B=false",
     help="Feature gates of the scheduler that differ from the release's defaults.",
+    parse=effects.parse_feature_gates,
+    apply=effects.apply_feature_gates,
 )
 
 NODES = Option("nodes", type=int, default=2, low=0, high=100_000, help="Nodes to make.")
@@ -72,6 +75,7 @@ CACHE_LAG = Option(
     low=0,
     metavar="SECONDS",
     help="By how much the caches of several API servers may lag behind the store; how much is a choice.",
+    apply=effects.apply_cache_lag,
 )
 SCHEDULERS = Option(
     "schedulers",
@@ -93,16 +97,22 @@ CONTROLLERS = Option(
     "controllers",
     metavar="LIST",
     help="Controllers that run: '*' for all, 'job' for one, '-job' for not this one, separated by commas.",
+    parse=effects.parse_controllers,
+    apply=effects.apply_controllers,
 )
 WITHOUT = Option(
     "without",
     metavar="LIST",
     help="Leave parts to others, separated by commas: scheduler, controllers, kubelets.",
+    parse=effects.parse_without,
+    apply=effects.apply_without,
 )
 ADMISSION = Option(
     "admission",
     metavar="LIST",
     help="Admission plugins that run: '*' for all, 'Priority' for one, '-Priority' for not this one.",
+    parse=effects.parse_admission,
+    apply=effects.apply_admission,
 )
 HEARTBEATS = Option("heartbeats", type=bool, sets="heartbeats", help="Renew node leases.")
 KUBELET_EVENTS = Option(
@@ -116,23 +126,29 @@ KUBELET_CONFIG = Option(
     metavar="FILE",
     names_files=True,
     help="KubeletConfiguration (kubelet.config.k8s.io/v1beta1) of all nodes.",
+    parse=effects.parse_equipment,
+    apply=effects.apply_equipment,
 )
 MACHINE = Option(
     "machine",
     metavar="TEXT",
     help="Hardware of all nodes: a preset, or as 'sockets=2 cores=8 threads=2 memory=32Gi' (cores and memory per NUMA"
     " node).",
+    parse=effects.parse_equipment,
+    apply=effects.apply_equipment,
 )
 INFORMERS = Option(
     "informers",
     choices=("joined", "split"),
     help="One task per informer, or one each for reflector, processor and handlers (more interleavings).",
+    apply=effects.apply_informers,
 )
 SCHEDULER_CONFIG = Option(
     "scheduler-config",
     metavar="FILE",
     names_files=True,
     help="KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1).",
+    apply=effects.apply_scheduler_config,
 )
 SCHEDULER_PLUGIN = Option(
     "scheduler-plugin",
@@ -141,12 +157,14 @@ SCHEDULER_PLUGIN = Option(
     metavar="MODULE",
     names_code=True,
     help="Load scheduler plugins from this module or .py file; the configuration enables them. Repeatable.",
+    apply=effects.apply_scheduler_plugin,
 )
 EXPLAIN_SCHEDULING = Option(
     "explain-scheduling",
     type=bool,
     default=False,
     help="Log what each scheduler plugin said, and write it to the pods' annotations.",
+    apply=effects.apply_explain_scheduling,
 )
 
 COMMON = (

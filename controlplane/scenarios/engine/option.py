@@ -13,7 +13,10 @@ from attrs import field, frozen
 from controlplane.errors import UsageError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios.engine.setting import Setting
 
 TYPES = (bool, int, float, str)
 WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
@@ -42,8 +45,13 @@ class Option:
     str; or a function that gives them when they are asked for) or `low` and `high` bound the value;
     `many` makes it repeatable: a tuple. `convert` turns the text into what the run takes, raising
     ValueError with what was expected. `sets` names the field of `ClusterConfig` that takes the
-    value as it is. The content of what `names_files` or `names_code` names belongs to the run: a
-    recording knows its digest. Python code (`names_code`) is run for a recording only if that is allowed.
+    value as it is; `apply` is for options that change it otherwise: it returns the fields that change,
+    by name, given the configuration as the scenario builds it and the setting. `parse` turns the
+    value of such an option into what `apply` needs, once, before anything runs: `setting.parsed`
+    holds it by key. Both are called only for an option that has a value, and raise UsageError.
+
+    The content of the files that `names_files` or `names_code` mark belongs to the run: a recording
+    knows its digest. Python code (`names_code`) is run for a recording only if that is allowed.
     """
 
     name: str = field(validator=_name_is_plain)
@@ -57,6 +65,10 @@ class Option:
     metavar: str = field(default="", kw_only=True)
     convert: Callable[[str], Any] | None = field(default=None, kw_only=True)
     sets: str = field(default="", kw_only=True)
+    parse: Callable[[Setting], Any] | None = field(default=None, kw_only=True)
+    apply: Callable[[ClusterConfig, Setting], Mapping[str, Any]] | None = field(
+        default=None, kw_only=True
+    )
     names_files: bool = field(default=False, kw_only=True)
     names_code: bool = field(default=False, kw_only=True)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve, field, frozen
 
 from controlplane.errors import UsageError, shown
 from controlplane.gates import FixGates, check_release, fix_gates, from_header
-from controlplane.scenarios.engine import cluster_parts as parts
 from controlplane.scenarios.engine.allowed_code import source_of
 from controlplane.scenarios.engine.common_options import VERSIONS
 from controlplane.scenarios.engine.setting import Setting
@@ -23,9 +22,11 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.scenario import Invariant, Scenario
 
 Tree = dict[str, Any]
-_WHO = ("fair_after", "seed", "strategy")
-_ELSEWHERE = {option.key for option in VERSIONS if option.key != "feature_gates"} | {*_WHO}
-"""Options that the header tells in another form, or of each run apart."""
+_OF_EACH_RUN = ("fair_after", "seed", "strategy")
+_ELSEWHERE = {option.key for option in VERSIONS if option.key != "feature_gates"} | {*_OF_EACH_RUN}
+"""Options that the header has in another form, or that each run has apart."""
+_UNSET: Final[tuple[Any, ...]] = (None, ())
+"""Values of an option that leave everything to the scenario."""
 
 
 @frozen(kw_only=True)
@@ -75,48 +76,16 @@ class Plan(Setting):
         """The cluster of one run: as the scenario builds it, with what the options say."""
         options = self.options
         config = self.scenario.build(self)
-        changes: dict[str, Any] = {
-            option.sets: options[option.key]
-            for option in self.scenario.all_options
-            if option.sets and options[option.key] is not None
-        }
-        if options["informers"] is not None:
-            changes["joined_informers"] = options["informers"] == "joined"
-        if options["feature_gates"]:
-            from controlplane.scheduler.config.features import parse
-
-            asked = parse(options["feature_gates"])
-            changes["scheduler_features"] = {**config.scheduler_features, **asked}
-        if options["scheduler_config"] or options["scheduler_plugin"]:
-            changes.update(_scheduler(options["scheduler_config"], options["scheduler_plugin"]))
-        if options["explain_scheduling"]:
-            changes["explain_scheduling"] = True
-        if options["controllers"] is not None:
-            changes["enabled_controllers"] = parts.controllers(options["controllers"])
-        if options["admission"] is not None:
-            off = parts.admission(options["admission"])
-            changes["disabled_admission"] = (*config.disabled_admission, *off)
-        if options["without"]:
-            changes.update(parts.without(options["without"]))
-        if options["cache_lag"]:
-            from controlplane.apiserver.loops.replica import ReplicaOptions
-
-            replica = config.replica or ReplicaOptions()
-            changes["replica"] = evolve(replica, lag_ns=round(options["cache_lag"] * 1e9))
-        if options["kubelet_config"] or options["machine"]:
-            from controlplane.scenarios.engine import kubelets
-
-            equip = kubelets.equipment(options["kubelet_config"], options["machine"], self.release)
-            nodes, settings = equip(config.nodes)
-            changes.update(nodes=nodes, kubelet_settings=settings, equip=equip)
+        changes: dict[str, Any] = {}
+        for option in self.scenario.all_options:
+            value = options[option.key]
+            if option.sets and value is not None:
+                changes[option.sets] = value
+            if option.apply is not None and value not in _UNSET:
+                changes.update(option.apply(config, self))
         if self.token_key:
             changes["token_key"] = bytes.fromhex(self.token_key)
-        config = evolve(config, gates=self.gates, release=self.release, **changes)
-        if options["cache_lag"] and config.apiservers < 2:
-            raise UsageError(
-                "--cache-lag needs --apiservers 2 or more: one server's caches lag by the schedule alone"
-            )
-        return config
+        return evolve(config, gates=self.gates, release=self.release, **changes)
 
 
 def _checked(scenario: Scenario, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,21 +148,13 @@ def plan_of_header(
 def _prepared(
     scenario: Scenario, options: Mapping[str, Any], gates: FixGates, digests: Mapping[str, str]
 ) -> Plan:
-    if options["feature_gates"]:
-        from controlplane.scheduler.config.features import parse
-
-        parse(options["feature_gates"])
-    if options["kubelet_config"] or options["machine"]:
-        from controlplane.scenarios.engine import kubelets
-
-        kubelets.check(options["kubelet_config"], options["machine"], options["release"])
-    if options["controllers"] is not None:
-        parts.controllers(options["controllers"])
-    if options["admission"] is not None:
-        parts.admission(options["admission"])
-    if options["without"]:
-        parts.without(options["without"])
     plan = Plan(scenario=scenario, options=options, gates=gates, inputs=digests)
+    parsed = {
+        option.key: option.parse(plan)
+        for option in scenario.all_options
+        if option.parse is not None and options[option.key] not in _UNSET
+    }
+    plan = evolve(plan, parsed=parsed)
     if scenario.prepare is not None:
         plan = evolve(plan, given=scenario.prepare(plan))
     return plan
@@ -279,14 +240,3 @@ def code_digest(names: Sequence[str]) -> str:
 def _add(made: blake2b, content: bytes) -> None:
     made.update(len(content).to_bytes(8, "big"))
     made.update(content)
-
-
-def _scheduler(path: str | None, modules: Sequence[str]) -> dict[str, Any]:
-    """The scheduler's configuration and plugins."""
-    from controlplane.scheduler.config import user_plugins
-
-    registry = user_plugins.registry_with(modules)
-    if path is None:
-        return {"scheduler_plugins": registry}
-    config = user_plugins.load_config(Path(path), registry)
-    return {"scheduler": config, "scheduler_plugins": registry}

@@ -16,10 +16,14 @@ Tree = dict[str, Any]
 
 @frozen(kw_only=True)
 class Setting:
-    """The value of every option by its key, the fix gates, and what the scenario's `prepare` gave."""
+    """The value of every option by its key, the fix gates, and what the scenario's `prepare` gave.
+
+    `parsed` has, by key, what an option's `parse` made of its value.
+    """
 
     options: Mapping[str, Any]
     gates: FixGates
+    parsed: Mapping[str, Any] = field(factory=dict, repr=False, eq=False)
     given: Any = field(default=None, repr=False, eq=False)
 
     def __getitem__(self, key: str) -> Any:

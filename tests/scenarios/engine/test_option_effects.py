@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.errors import UsageError
-from controlplane.scenarios.engine.cluster_parts import admission, controllers, without
+from controlplane.scenarios.engine.option_effects import admission, controllers, without
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.manifest_run import SCENARIO
 

@@ -1,0 +1,170 @@
+"""Effects of the common options: how each is parsed, and what it changes in the configuration of a cluster.
+
+Functions named `apply_...` are an option's `apply`, those named `parse_...` its `parse`; see `Option`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import evolve
+
+from controlplane.errors import UsageError, shown
+
+if TYPE_CHECKING:
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios.engine.setting import Setting
+
+    Changes = dict[str, Any]
+
+PARTS: Final[dict[str, dict[str, Any]]] = {
+    "scheduler": {"schedulers": 0},
+    "controllers": {"controllers": False},
+    "kubelets": {"kubelets": False},
+}
+
+
+def _listed(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def controllers(text: str) -> tuple[str, ...]:
+    """The controllers that --controllers names. Raises UsageError for an unknown name."""
+    from controlplane.controllers.common.selection import UnknownController, selected
+    from controlplane.controllers.loops.manager import names
+
+    asked = tuple(_listed(text))
+    try:
+        selected(asked, names())
+    except UnknownController as error:
+        raise UsageError(f"--controllers: {error}") from None
+    return asked
+
+
+def admission(text: str) -> tuple[str, ...]:
+    """The plugins that --admission leaves out. Raises UsageError for a name that no plugin has."""
+    from controlplane.apiserver.requests.admission.chain import DEFAULT_PLUGINS
+    from controlplane.controllers.common.selection import UnknownController, selected
+
+    try:
+        running = selected(_listed(text), DEFAULT_PLUGINS)
+    except UnknownController as error:
+        message = str(error).replace("is not a controller", "is not an admission plugin")
+        raise UsageError(f"--admission: {message}") from None
+    return tuple(name for name in DEFAULT_PLUGINS if name not in running)
+
+
+def without(text: str) -> dict[str, Any]:
+    """The fields of a cluster that lacks these parts. Raises UsageError for what is no part."""
+    changes: dict[str, Any] = {}
+    for part in _listed(text):
+        if part not in PARTS:
+            raise UsageError(f"--without: {shown(part)} is no part; parts are {', '.join(PARTS)}")
+        changes.update(PARTS[part])
+    return changes
+
+
+def apply_informers(_config: ClusterConfig, setting: Setting) -> Changes:
+    """Informers of one task each, or of several."""
+    return {"joined_informers": setting["informers"] == "joined"}
+
+
+def parse_feature_gates(setting: Setting) -> dict[str, bool]:
+    """The scheduler's feature gates that --feature-gates names. Raises UsageError."""
+    from controlplane.scheduler.config.features import parse
+
+    return parse(setting["feature_gates"])
+
+
+def apply_feature_gates(config: ClusterConfig, setting: Setting) -> Changes:
+    """They come before those of the scenario."""
+    return {"scheduler_features": {**config.scheduler_features, **setting.parsed["feature_gates"]}}
+
+
+def apply_scheduler_plugin(_config: ClusterConfig, setting: Setting) -> Changes:
+    """The scheduler's registry with the plugins of these modules."""
+    from controlplane.scheduler.config import user_plugins
+
+    return {"scheduler_plugins": user_plugins.registry_with(setting["scheduler_plugin"])}
+
+
+def apply_scheduler_config(_config: ClusterConfig, setting: Setting) -> Changes:
+    """The scheduler's configuration, which may name plugins of --scheduler-plugin."""
+    from controlplane.scheduler.config import user_plugins
+
+    if not setting["scheduler_config"]:
+        return {}
+    registry = user_plugins.registry_with(setting["scheduler_plugin"])
+    config = user_plugins.load_config(Path(setting["scheduler_config"]), registry)
+    return {"scheduler": config, "scheduler_plugins": registry}
+
+
+def apply_explain_scheduling(_config: ClusterConfig, setting: Setting) -> Changes:
+    """Explanations, which a scenario may have on anyway."""
+    return {"explain_scheduling": True} if setting["explain_scheduling"] else {}
+
+
+def parse_controllers(setting: Setting) -> tuple[str, ...]:
+    """The controllers that run. Raises UsageError."""
+    return controllers(setting["controllers"])
+
+
+def apply_controllers(_config: ClusterConfig, setting: Setting) -> Changes:
+    """The controllers that run."""
+    return {"enabled_controllers": setting.parsed["controllers"]}
+
+
+def parse_admission(setting: Setting) -> tuple[str, ...]:
+    """The admission plugins that do not run. Raises UsageError."""
+    return admission(setting["admission"])
+
+
+def apply_admission(config: ClusterConfig, setting: Setting) -> Changes:
+    """The admission plugins that do not run, besides those that the scenario turns off."""
+    return {"disabled_admission": (*config.disabled_admission, *setting.parsed["admission"])}
+
+
+def parse_without(setting: Setting) -> Changes:
+    """The fields of a cluster that lacks parts. Raises UsageError."""
+    return without(setting["without"])
+
+
+def apply_without(_config: ClusterConfig, setting: Setting) -> Changes:
+    """A cluster that lacks parts."""
+    changes: Changes = setting.parsed["without"]
+    return changes
+
+
+def apply_cache_lag(config: ClusterConfig, setting: Setting) -> Changes:
+    """Caches that lag. Raises UsageError with one API server."""
+    from controlplane.apiserver.loops.replica import ReplicaOptions
+
+    if not setting["cache_lag"]:
+        return {}
+    if (setting["apiservers"] or config.apiservers) < 2:
+        raise UsageError(
+            "--cache-lag needs --apiservers 2 or more: one server's caches lag by the schedule alone"
+        )
+    replica = config.replica or ReplicaOptions()
+    return {"replica": evolve(replica, lag_ns=round(setting["cache_lag"] * 1e9))}
+
+
+def parse_equipment(setting: Setting) -> Any:
+    """A function that equips nodes, from --kubelet-config and --machine. Raises UsageError."""
+    from controlplane.scenarios.engine import kubelets
+
+    file, machine = setting["kubelet_config"] or None, setting["machine"] or None
+    if file is None and machine is None:
+        return None
+    kubelets.check(file, machine, setting.release)
+    return kubelets.equipment(file, machine, setting.release)
+
+
+def apply_equipment(config: ClusterConfig, setting: Setting) -> Changes:
+    """Nodes with their hardware and the settings of their kubelets; both options say the same."""
+    equip = setting.parsed["kubelet_config" if setting["kubelet_config"] else "machine"]
+    if equip is None:
+        return {}
+    nodes, settings = equip(config.nodes)
+    return {"nodes": nodes, "kubelet_settings": settings, "equip": equip}
