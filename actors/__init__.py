@@ -43,7 +43,7 @@ from actors.process import Mailbox, Message, Task
 from actors.recording import Recording
 from actors.strategies import Fifo, PrefixThenContinue, RandomWalk, Replay, Strategy
 from actors.sync import Condition, Event, Signal
-from actors.world import RunResult, World, record
+from actors.world import DebugChecks, Explored, RunResult, World, record
 
 __all__ = [
     "ActorsError",
@@ -52,11 +52,13 @@ __all__ = [
     "ChoiceList",
     "Condition",
     "Context",
+    "DebugChecks",
     "Disk",
     "Divergence",
     "Event",
     "EventLog",
     "Exploration",
+    "Explored",
     "Fifo",
     "Finding",
     "Killed",

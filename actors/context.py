@@ -271,9 +271,8 @@ class Context(Declarations):
         kernel = self._kernel
         if task.dead or not kernel.log.heard:
             return
-        kernel.log.emit(
-            level, kernel.step, kernel.now, task.no, event, kernel.step, obj, uid, rv, data
-        )
+        step, about = kernel.step, (obj, uid, rv)
+        kernel.log.emit(level, step, kernel.now, task.no, event, step, about=about, data=data)
 
     @property
     def heard(self) -> bool:

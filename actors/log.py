@@ -41,6 +41,9 @@ LEVELS: Final = {
     "error": ERROR,
     "off": OFF,
 }
+About = tuple[str | None, str | None, int | None]
+"""The subject of an event: kind/namespace/name, uid and resource version; None for what is not known."""
+NOTHING: Final[About] = (None, None, None)
 FLUSH_EVENTS = 256
 """Events between two hand-overs of the buffer, and between two marks."""
 MARK_BYTES = 8
@@ -150,14 +153,14 @@ class EventLog:
         task: int,
         event: str,
         cause: int = 0,
-        obj: str | None = None,
-        uid: str | None = None,
-        rv: int | None = None,
+        *,
+        about: About = NOTHING,
         data: Mapping[str, Any] | None = None,
     ) -> None:
         """Record one event. `data` must hold only what MessagePack knows; a set raises TypeError on purpose."""
         if self.closed:
             return
+        obj, uid, rv = about
         if data is not None:
             record: tuple[Any, ...] = (step, t_ns, task, event, cause, obj, uid, rv, data)
         elif rv is not None:
@@ -323,9 +326,8 @@ class Unheard(EventLog):
         task: int,
         event: str,
         cause: int = 0,
-        obj: str | None = None,
-        uid: str | None = None,
-        rv: int | None = None,
+        *,
+        about: About = NOTHING,
         data: Mapping[str, Any] | None = None,
     ) -> None:
         """Nothing."""

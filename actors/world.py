@@ -71,23 +71,50 @@ class RunResult:
         return self.verdict in {"quiescent", "until", "stopped"}
 
 
+@frozen
+class Explored:
+    """The part of a run in which a strategy answers; elsewhere choices are answered with the default option.
+
+    Args:
+        begin_ns: the first virtual nanosecond of that part.
+        end_ns: the first one after it.
+        default_kinds: kinds of choices that are answered with the default option in all of the run.
+    """
+
+    begin_ns: int = 0
+    end_ns: int = NEVER
+    default_kinds: Collection[str] = ()
+
+
+@frozen
+class DebugChecks:
+    """Debug modes that end a run as "violated".
+
+    Args:
+        footprints: when a step touches a part of its actor's memory that it did not declare. None: as
+            `sharing.CHECK_FOOTPRINTS` says.
+        sharing: when two actors reach the same mutable object. None: as `sharing.CHECK_SHARING` says.
+        values: classes whose instances count as immutable for that.
+    """
+
+    footprints: bool | None = None
+    sharing: bool | None = None
+    values: Iterable[type] = ()
+
+
 class World:
     """One run: declare actors, then `run` once.
 
     Args:
-        strategy: answers the choices; first-in-first-out by default. log: where events go; by
-        default everything is kept in memory; with `Unheard` neither trace nor choices are.
-        eager_time: make "time passes" an option at every
-        step, instead of only when nothing is ready. step_limit, livelock_limit: verdicts
-        "step-limit" after this many steps, "livelock" after this many in one instant. inputs: the
-        recorded external input of a session that is being replayed. footprint: notes what
-        each step touches. explored_ns: before the first and from the second of these virtual times
-        on choices are answered with the default option instead of by the strategy, and what steps touch is not
-        noted. default_kinds: so are choices of these kinds, at all times. check_footprints: a debug mode
-        that ends the run as "violated" when a step touches a part of its actor's memory that it
-        did not declare; None: as `sharing.CHECK_FOOTPRINTS` says. check_sharing: a debug mode
-        that ends the run as "violated" when two actors reach the same mutable object; `values`
-        names classes that it takes for immutable. None: as `sharing.CHECK_SHARING` says.
+        strategy: answers the choices; first-in-first-out by default.
+        log: where events go; by default everything is kept in memory; with `Unheard` neither trace nor choices are.
+        eager_time: make "time passes" an option at every step, instead of only when nothing is ready.
+        step_limit: verdict "step-limit" after this many steps.
+        livelock_limit: verdict "livelock" after this many in one instant.
+        inputs: the recorded external input of a session that is being replayed.
+        footprint: notes what each step touches, in the part that is explored.
+        explored: the part of the run in which the strategy answers; all of it by default.
+        checks: debug modes.
     """
 
     def __init__(
@@ -100,11 +127,8 @@ class World:
         livelock_limit: int = LIVELOCK_LIMIT,
         inputs: Iterable[Input] | None = None,
         footprint: Footprint | None = None,
-        explored_ns: tuple[int, int] = (0, NEVER),
-        default_kinds: Collection[str] = (),
-        check_footprints: bool | None = None,
-        check_sharing: bool | None = None,
-        values: Iterable[type] = (),
+        explored: Explored = Explored(),
+        checks: DebugChecks = DebugChecks(),
     ) -> None:
         self.strategy: Strategy = strategy or Fifo()
         self.log = log or EventLog()
@@ -114,12 +138,13 @@ class World:
             step_limit=step_limit,
             livelock_limit=livelock_limit,
             eager_time=eager_time,
-            explored_ns=explored_ns,
-            default_kinds=default_kinds,
+            explored_ns=(explored.begin_ns, explored.end_ns),
+            default_kinds=explored.default_kinds,
         )
         self._kernel.context = Context
         if not self.log.heard:
             self._kernel.choices = Unkept()
+        check_sharing, values = checks.sharing, checks.values
         if check_sharing is None:
             budget = CHECK_SHARING.get()
             check_sharing = budget is not None and budget.spend()
@@ -127,6 +152,7 @@ class World:
         if check_sharing:
             self._kernel.invariants.sharing = Sharing(self._kernel, values).violation
         self._kernel.footprint = self.footprint = footprint
+        check_footprints = checks.footprints
         if check_footprints is None:
             checked = CHECK_FOOTPRINTS.get()
             check_footprints = checked is not None and checked.spend()

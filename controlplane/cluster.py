@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
-from actors import EventLog, LinkBroken, World
+from actors import DebugChecks, EventLog, LinkBroken, World
 from controlplane.api import identity
 from controlplane.api.labels import Requirement, Selector
 from controlplane.api.object import Object
@@ -217,12 +217,15 @@ class Cluster:
         *,
         strategy: Answering | None = None,
         log: EventLog | None = None,
+        checks: DebugChecks | None = None,
         **world_options: Any,
     ) -> None:
         self.config = config
         self._first_serial = 0
         self.webhooks = self.webhook_hosts()
-        self.world = World(strategy=strategy, log=log, values=VALUES, **world_options)
+        checks = checks or DebugChecks()
+        checks = evolve(checks, values=(*VALUES, *checks.values))
+        self.world = World(strategy=strategy, log=log, checks=checks, **world_options)
         if config.store is None:
             self.store = _bootstrapped(config.epoch_ns, accounts=_has_accounts(config)).fork()
         else:

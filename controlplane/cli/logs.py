@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import frozen
 
 from controlplane.cli import output
-from controlplane.cli.options import allow_code_option, allowed_code, format_option
+from controlplane.cli.options import allow_code_option, allowed_code, format_option, grouped
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from controlplane.logs.filtering import Filter
     from controlplane.logs.reading import Line, RunLog
     from controlplane.logs.series import Series
 
@@ -344,6 +346,36 @@ def _labels(of: Series) -> str:
 # ------------------------------------------------------------------------------ events
 
 
+@frozen
+class EventFilter:
+    """The options of `logs events` that say which events, as text."""
+
+    obj: str | None
+    kind: str
+    actor: str
+    event: str
+    level: str
+    text: str
+    steps: str
+    times: str
+
+    def parsed(self) -> Filter:
+        """The filter. Raises UsageError for a span that is none."""
+        from controlplane.logs.filtering import Filter, span_of
+
+        span = span_of(self.steps, "--steps") if self.steps else None
+        return Filter(
+            obj=self.obj,
+            kind=self.kind,
+            actor=self.actor,
+            event=self.event,
+            level=self.level,
+            text=self.text,
+            steps=(int(span[0]), int(min(span[1], 1 << 62))) if span else None,
+            times=span_of(self.times, "--time") if self.times else None,
+        )
+
+
 @command.command("events", short_help="The events of a run, filtered.")
 @click.argument("place", metavar="[RUN]", default=Path(), type=RUN)
 @click.option("--object", "obj", metavar="OBJECT", help="Of one object, as pod/default/web-0.")
@@ -362,24 +394,16 @@ def _labels(of: Series) -> str:
 )
 @click.option("--follow", is_flag=True, help="Go on as the log is written.")
 @format_option()
-def events(
-    place: Path, obj: str, kind: str, actor: str, event: str, level: str, text: str, steps: str,
-    times: str, limit: int, follow: bool, output_format: str,
-) -> int:  # fmt: skip
+@grouped("asked", EventFilter)
+def events(place: Path, asked: EventFilter, limit: int, follow: bool, output_format: str) -> int:
     """Print events, one line each; as JSON, the fields as they stand in the log."""
     from controlplane.logs import reading
-    from controlplane.logs.filtering import Filter, span_of
 
-    first_last = span_of(steps, "--steps") if steps else None
-    wanted = Filter(
-        obj=obj, kind=kind, actor=actor, event=event, level=level, text=text,
-        steps=(int(first_last[0]), int(min(first_last[1], 1 << 62))) if first_last else None,
-        times=span_of(times, "--time") if times else None,
-    )  # fmt: skip
+    wanted = asked.parsed()
     log = None if follow else _open(place)
     if log is None:
         path = reading.find(place)
-        lines: Iterable[Line] = filter(wanted.wants, reading.follow(path, _wait, text))
+        lines: Iterable[Line] = filter(wanted.wants, reading.follow(path, _wait, asked.text))
     else:
         lines = wanted.of(log)
     shown = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,23 @@ if TYPE_CHECKING:
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 LOG_LEVELS = ("trace", "debug", "info", "warning")
+
+
+def grouped(name: str, group: type) -> Decorator:
+    """Hand the options that are named like the fields of a class over as one value of it, the argument `name`."""
+    from attrs import fields_dict
+
+    fields = tuple(fields_dict(group))
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*arguments: Any, **values: Any) -> Any:
+            value = group(**{field: values.pop(field) for field in fields})
+            return function(*arguments, **{name: value}, **values)
+
+        return call
+
+    return decorate
 
 
 class Finite(click.FloatRange):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from attrs import evolve
+from attrs import evolve, frozen
 
 from controlplane.cli import interruption, output, reporting
 from controlplane.cli.options import (
@@ -18,6 +18,7 @@ from controlplane.cli.options import (
     allowed_code,
     driver_option,
     format_option,
+    grouped,
     out_option,
 )
 from controlplane.errors import UsageError
@@ -29,13 +30,53 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.scenario import Scenario
     from controlplane.scenarios.search.corpus import Corpus
     from controlplane.scenarios.search.exploring import Campaign
+    from controlplane.scenarios.search.parallel import Limits
     from controlplane.scenarios.search.shrinking import Short
     from controlplane.scenarios.search.tally import Failing, Seen, Tally
 
 SCHEDULES = 1000
 CHECK_EVERY = 20
+NO_LIMIT = 1 << 62
 SHRINKS = 600
 STORY = "story.txt"
+
+
+@frozen
+class SearchLimits:
+    """How far a search goes, and on how many processes."""
+
+    schedules: int | None
+    seconds: float | None
+    jobs: int | None
+    dask: str | None
+    check_determinism: bool
+    failures: int
+    keep_going: bool
+
+    @property
+    def most_schedules(self) -> int:
+        """The number of schedules after which it ends."""
+        return self.schedules or (SCHEDULES if self.seconds is None else NO_LIMIT)
+
+    @property
+    def most_failures(self) -> int | None:
+        """The number of different failures after which it ends, None for no number."""
+        return None if self.keep_going else self.failures
+
+    @property
+    def check_every(self) -> int:
+        """The number of schedules of which one is run twice; 0 for none."""
+        return CHECK_EVERY if self.check_determinism else 0
+
+
+@frozen
+class Results:
+    """What is done with the results of a search: where they are kept, and how they are made short and printed."""
+
+    corpus: Path | None
+    shrinks: int
+    out: Path | None
+    output_format: str
 
 
 def searchable(scenario: Scenario) -> Scenario:
@@ -44,7 +85,8 @@ def searchable(scenario: Scenario) -> Scenario:
 
 
 def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a search besides the scenario's."""
+    """The options of a search besides the scenario's; the function gets them as `limits` and `results`."""
+    function = grouped("limits", SearchLimits)(grouped("results", Results)(function))
     for option in (
         format_option(),
         out_option("the finding's recording, log and objects"),
@@ -105,18 +147,8 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def search(
     scenario: Scenario,
     asked: dict[str, Any],
-    *,
-    schedules: int | None,
-    seconds: float | None,
-    jobs: int | None,
-    dask: str | None,
-    check_determinism: bool,
-    failures: int,
-    keep_going: bool,
-    corpus: Path | None,
-    shrinks: int,
-    out: Path | None,
-    output_format: str,
+    limits: SearchLimits,
+    results: Results,
     own: str = "",
 ) -> int:
     """Search, print what came of it, and keep what was found; the exit status.
@@ -129,48 +161,26 @@ def search(
 
     plan = plan_of(scenario, **asked)
     campaign = Campaign(plan, plan["strategy"])
-    kept = None if corpus is None else _corpus(corpus, campaign)
-    if out is not None:
-        check_folder(out)
+    kept = None if results.corpus is None else _corpus(results.corpus, campaign)
+    if results.out is not None:
+        check_folder(results.out)
     with interruption.interruptible() as ended:
-        return _searched(
-            campaign, ended, schedules=schedules, seconds=seconds, jobs=jobs, dask=dask,
-            check_determinism=check_determinism, failures=failures, keep_going=keep_going,
-            kept=kept, shrinks=shrinks, out=out, output_format=output_format, own=own,
-        )  # fmt: skip
+        return _searched(campaign, ended, limits, results, kept, own)
 
 
 def _searched(
     campaign: Campaign,
     ended: interruption.Interruption,
-    *,
-    schedules: int | None,
-    seconds: float | None,
-    jobs: int | None,
-    dask: str | None,
-    check_determinism: bool,
-    failures: int,
-    keep_going: bool,
+    limits: SearchLimits,
+    results: Results,
     kept: Corpus | None,
-    shrinks: int,
-    out: Path | None,
-    output_format: str,
     own: str,
 ) -> int:
+    out, shrinks, output_format = results.out, results.shrinks, results.output_format
     plan = campaign.plan
     earlier = 0 if kept is None else kept.tally.schedules
     known = () if kept is None else [each.identity for each in kept.tally.failing]
-    found, wall = _explore(
-        campaign,
-        schedules or (SCHEDULES if seconds is None else 1 << 62),
-        seconds,
-        jobs or os.cpu_count() or 1,
-        dask,
-        kept,
-        ended,
-        failures=None if keep_going else failures,
-        check_every=CHECK_EVERY if check_determinism else 0,
-    )
+    found, wall = _explore(campaign, limits, kept, ended)
     if ended.came:
         shrinks = 0
     new = [each for each in found.failing if each.identity not in known]
@@ -307,26 +317,22 @@ def short_json(short: Short) -> dict[str, Any]:
 
 def _explore(
     campaign: Campaign,
-    schedules: int,
-    seconds: float | None,
-    jobs: int,
-    dask: str | None,
+    limits: SearchLimits,
     kept: Corpus | None,
     ended: interruption.Interruption,
-    *,
-    failures: int | None,
-    check_every: int,
 ) -> tuple[Tally, float]:
     from controlplane.scenarios.search import parallel
 
-    plan, strategy = campaign.plan, campaign.strategy
+    plan, strategy, dask = campaign.plan, campaign.strategy, limits.dask
+    schedules, seconds = limits.most_schedules, limits.seconds
+    jobs = limits.jobs or os.cpu_count() or 1
     if dask is None and (parallel.enumerates(strategy) or plan.scenario.origin is None):
         jobs = 1
     progress = output.Progress()
     started = time.perf_counter()
     earlier = 0 if kept is None else kept.tally.schedules
-    hopes = len(plan.scenario.sometimes)
-    total = f" of {schedules}" if schedules < 1 << 62 else ""
+    goals = len(plan.scenario.sometimes)
+    total = f" of {schedules}" if schedules < NO_LIMIT else ""
 
     def over() -> bool:
         return ended.came or (seconds is not None and time.perf_counter() - started >= seconds)
@@ -336,29 +342,26 @@ def _explore(
             kept.note(tally, seen)
         here = tally.schedules - earlier
         rate = here / (time.perf_counter() - started)
-        reached = f", {len(tally.reached)} of {hopes} reached" if hopes else ""
+        reached = f", {len(tally.reached)} of {goals} reached" if goals else ""
         progress.show(
             f"schedule {here}{total}, {rate:.0f} schedules/s, {len(tally.classes)} distinct{reached},"
             f" {tally.failures} found"
         )
 
+    ends = parallel.Limits(schedules, limits.most_failures, over, lambda: ended.came)
     if jobs == 1 and kept is None and dask is None:
-        found = _alone(campaign, schedules, failures, check_every, heard, over)
+        found = _alone(campaign, ends, limits.check_every, heard)
     else:
         how: dict[str, Any] = {
             "seed": plan["seed"],
-            "failures": failures,
-            "check_every": check_every,
+            "check_every": limits.check_every,
             "heard": heard,
-            "over": over,
-            "cut_short": lambda: ended.came,
+            "earlier": None if kept is None else parallel.Earlier(kept.pieces, kept.tally),
         }
-        if kept is not None:
-            how |= {"begin": kept.pieces, "tally": kept.tally}
         if dask is not None:
-            found = _on_dask(dask, plan, strategy, schedules, how)
+            found = _on_dask(dask, plan, strategy, ends, how)
         else:
-            found = parallel.explore(plan, strategy, schedules, jobs=jobs, **how)
+            found = parallel.explore(plan, strategy, ends, jobs=jobs, **how)
     wall = time.perf_counter() - started
     progress.clear()
     return found, wall
@@ -366,11 +369,9 @@ def _explore(
 
 def _alone(
     campaign: Campaign,
-    schedules: int,
-    failures: int | None,
+    limits: Limits,
     check_every: int,
     heard: Callable[[Tally, Seen], None],
-    over: Callable[[], bool],
 ) -> Tally:
     """The whole search with one strategy object, which may learn from each run or go through them all."""
     from actors import collector
@@ -380,22 +381,22 @@ def _alone(
     tally = Tally()
     with collector.frozen():
         for part in campaign.parts(
-            schedules,
+            limits.schedules,
             BATCH,
             seed=campaign.plan["seed"],
-            stop_at_first=failures == 1,
+            stop_at_first=limits.failures == 1,
             check_every=check_every,
-            over=over,
+            over=limits.over,
         ):
             seen = Seen.of(part)
             tally.add(seen)
             heard(tally, seen)
-            if failures is not None and tally.failures >= failures:
+            if limits.failures is not None and tally.failures >= limits.failures:
                 break
     return tally
 
 
-def _on_dask(address: str, plan: Plan, strategy: str, schedules: int, how: dict[str, Any]) -> Tally:
+def _on_dask(address: str, plan: Plan, strategy: str, limits: Limits, how: dict[str, Any]) -> Tally:
     """The same search on the workers of a Dask cluster."""
     from controlplane.scenarios.search import parallel
 
@@ -412,7 +413,7 @@ def _on_dask(address: str, plan: Plan, strategy: str, schedules: int, how: dict[
     with client:
         workers = max(1, sum(client.nthreads().values()))
         executor = client.get_executor()
-        return parallel.explore(plan, strategy, schedules, jobs=workers, executor=executor, **how)
+        return parallel.explore(plan, strategy, limits, jobs=workers, executor=executor, **how)
 
 
 @click.command("replay", short_help="Repeat any recording exactly.")

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import field, frozen
 
 from actors.pace import MAX, Pacer
 from controlplane.cli import output, reporting
 from controlplane.cli.options import (
     declared_options,
+    grouped,
     log_level_option,
     out_option,
     replay_option,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from controlplane.apiserver.http.kubeconfig import Address
     from controlplane.scenarios.engine.execution import Execution
     from controlplane.serving.leaving import Leaving
+    from controlplane.serving.session import Rim
 
 KUBECONFIG = "controlplane.kubeconfig"
 FILES_WANTED = 65_536
@@ -54,6 +57,53 @@ class Speed(click.ParamType[Pacer]):
         if not speed > 0 or (speed == MAX and value != "max"):
             self.fail(f"{value!r}: expected a positive number, max, or paused", param, ctx)
         return Pacer(speed)
+
+
+@frozen
+class Entrance:
+    """The options of `serve` that say where and to which clients the API is open."""
+
+    host: str
+    port: int
+    tls: bool
+    open_to_everybody: bool
+    token: str | None = field(repr=False)
+    key_files: tuple[Path, ...]
+    record_token_key: bool
+
+    def check(self) -> None:
+        """Refuse to admit every client of a network without a confirmation. Raises UsageError."""
+        from controlplane.apiserver.http.origin import is_local
+
+        if self.token == "" and not self.open_to_everybody and not is_local(self.host):
+            raise UsageError(
+                f'--host {self.host} with --token "" makes every client that reaches it an'
+                " administrator: confirm with --open-to-everybody"
+            )
+
+    def rim(self, run: Execution, *, ui: bool) -> Rim:
+        """The same for the session, with a random token unless one is given. Raises UsageError for the keys."""
+        from controlplane.serving.session import Rim
+
+        return Rim(
+            self.host,
+            self.port,
+            self.tls,
+            secrets.token_urlsafe(24) if self.token is None else self.token,
+            keys=tuple(_keys(self.key_files)),
+            token_key=_token_key(run),
+            record_token_key=self.record_token_key,
+            ui=ui,
+        )
+
+
+@frozen
+class Leftovers:
+    """The options of `serve` that say what it leaves."""
+
+    out: Path | None
+    out_limit: int | None
+    show_secrets: bool
 
 
 def _token(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
@@ -145,21 +195,15 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 )
 @show_secrets_option()
 @log_level_option()
+@grouped("entrance", Entrance)
+@grouped("leaves", Leftovers)
 def command(
-    host: str,
-    port: int,
+    entrance: Entrance,
+    leaves: Leftovers,
     pace: Pacer,
     kubeconfig: Path,
     context: str,
-    tls: bool,
-    open_to_everybody: bool,
-    token: str | None,
-    key_files: tuple[Path, ...],
-    record_token_key: bool,
     ui: bool,
-    out: Path | None,
-    out_limit: int | None,
-    show_secrets: bool,
     replay: Path | None,
     log_level: str,
     **values: Any,
@@ -173,15 +217,11 @@ def command(
     --replay met a difference.
     """
     from controlplane.apiserver.http import kubeconfig as entries
-    from controlplane.apiserver.http.origin import is_local
     from controlplane.serving import neighbours, session
 
-    if token == "" and not open_to_everybody and not is_local(host):
-        raise UsageError(
-            f'--host {host} with --token "" makes every client that reaches it an administrator:'
-            " confirm with --open-to-everybody"
-        )
-    if out_limit is not None and (out is None or replay is not None):
+    entrance.check()
+    out, show_secrets = leaves.out, leaves.show_secrets
+    if leaves.out_limit is not None and (out is None or replay is not None):
         raise UsageError("--out-limit is of what a served session leaves with --out")
     source = loading.from_module(scenario.__name__)
     if replay is None and values.get("epoch") is None:
@@ -193,7 +233,7 @@ def command(
         output.echo(f"{replay} {note}")
     leaving = None
     if out is not None and replay is None:
-        leaving = _leaving(run, out, out_limit, show_secrets=show_secrets, ui=ui)
+        leaving = _leaving(run, out, leaves.out_limit, show_secrets=show_secrets, ui=ui)
     reached: list[Address] = []
 
     def ready(address: Address) -> None:
@@ -207,18 +247,7 @@ def command(
             run.execute()
         else:
             _raise_file_limit()
-            if token is None:
-                token = secrets.token_urlsafe(24)
-            rim = session.Rim(
-                host,
-                port,
-                tls,
-                token,
-                keys=tuple(_keys(key_files)),
-                token_key=_token_key(run),
-                record_token_key=record_token_key,
-                ui=ui,
-            )
+            rim = entrance.rim(run, ui=ui)
             session.serve(run, rim, pace, ready, keep=kept, leaving=leaving)
     except BaseException:
         if leaving is not None:
@@ -248,9 +277,13 @@ def _leaving(
     from controlplane.serving.leaving import MIB, Leaving
 
     return Leaving(
-        run, out, limit=(limit or 0) * MIB, show_secrets=show_secrets, forget=not ui,
-        tell=lambda said: output.complain(f"controlplane: {said}"),
-    )  # fmt: skip
+        run,
+        out,
+        limit=(limit or 0) * MIB,
+        show_secrets=show_secrets,
+        forget=not ui,
+        tell=lambda line: output.complain(f"controlplane: {line}"),
+    )
 
 
 def _known(release: str | None) -> None:

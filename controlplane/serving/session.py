@@ -20,7 +20,7 @@ from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.http.verifying import Verifier
 from controlplane.apiserver.kinds.custom.converters import webhook_of
 from controlplane.apiserver.loops.http_host import Limits
-from controlplane.apiserver.loops.http_listener import Listener
+from controlplane.apiserver.loops.http_listener import Listener, Site
 from controlplane.apiserver.loops.webhooks import OUTSIDE, Hosts, pass_on
 from controlplane.apiserver.options import COMPACTION_NS, ForeignReview, ServerOptions
 from controlplane.apiserver.requests.admission.policies.source import GROUP
@@ -217,8 +217,7 @@ async def serve_async(
         tls=tls,
         limits=_affordable(rim.limits),
         write=write,
-        pages=pages,
-        assets=assets,
+        site=Site(pages, assets),
         door=door.of(cluster),
     )
     try:

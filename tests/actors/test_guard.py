@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from actors import Context, EventLog, World
+from actors import Context, DebugChecks, EventLog, World
 from actors.sharing import CHECK_FOOTPRINTS, Budget
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def verdict(step: Callable[[Context, Shelf, Slotted], None], **options: bool) ->
         await ctx.point("over")
         ctx.reads()
 
-    world = World(log=EventLog(), check_footprints=True, **options)
+    world = World(log=EventLog(), checks=DebugChecks(footprints=True), **options)
     world.actor("one", main)
     result = world.run("bare")
     return result.verdict, result.reason
@@ -169,7 +169,7 @@ def test_who_looks_from_outside_is_no_step() -> None:
         await ctx.point("over")
         ctx.reads()
 
-    world = World(log=EventLog(), check_footprints=True)
+    world = World(log=EventLog(), checks=DebugChecks(footprints=True))
     world.actor("one", main)
     world.observe(1, lambda: seen.append(shelf.full()))
     result = world.run("bare")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import define, field, frozen
 
-from actors import Context, RunResult, World
+from actors import Context, DebugChecks, RunResult, World
 
 
 @define
@@ -42,7 +42,7 @@ def settle(world: World) -> RunResult:
 
 
 def shared(thing: object, *, values: tuple[type, ...] = ()) -> RunResult:
-    world = World(check_sharing=True, values=values)
+    world = World(checks=DebugChecks(sharing=True, values=values))
     world.actor("one", keep, thing)
     world.actor("two", keep, thing)
     return settle(world)
@@ -68,14 +68,14 @@ def test_what_a_closure_holds_is_found() -> None:
         counter.value += 1
         await ctx.recv(idle=True)
 
-    world = World(check_sharing=True)
+    world = World(checks=DebugChecks(sharing=True))
     world.actor("one", count)
     world.actor("two", count)
     assert "Counter is reached by one" in settle(world).reason
 
 
 def test_a_mutable_object_in_a_message_is_found() -> None:
-    world = World(check_sharing=True)
+    world = World(checks=DebugChecks(sharing=True))
     world.actor("taker", take)
     world.actor("giver", give, Counter(1))
     assert "Counter is reached by" in settle(world).reason
@@ -100,14 +100,14 @@ def test_a_shared_tree_may_not_change() -> None:
         tree["spec"]["replicas"] = 2
         await ctx.recv(idle=True)
 
-    world = World(check_sharing=True)
+    world = World(checks=DebugChecks(sharing=True))
     world.actor("one", keep, tree)
     world.actor("two", change)
     assert "a shared tree has changed" in settle(world).reason
 
 
 def test_an_actor_may_keep_what_it_likes_to_itself() -> None:
-    world = World(check_sharing=True)
+    world = World(checks=DebugChecks(sharing=True))
     for name in ("one", "two"):
         world.actor(name, keep, Counter())
     assert settle(world).verdict == "quiescent"
@@ -115,7 +115,7 @@ def test_an_actor_may_keep_what_it_likes_to_itself() -> None:
 
 def test_a_check_moves_no_step() -> None:
     def trace(check: bool) -> str:
-        world = World(check_sharing=check)
+        world = World(checks=DebugChecks(sharing=check))
         world.actor("taker", take)
         world.actor("giver", give, (1, 2))
         return settle(world).trace_hash

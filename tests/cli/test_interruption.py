@@ -90,12 +90,9 @@ def test_a_search_on_several_processes_ends_with_what_they_were_at(tmp_path):
     tally = parallel.explore(
         plan,
         "random-walk",
-        1 << 40,
+        parallel.Limits(1 << 40, None, lambda: len(heard) >= 3, lambda: len(heard) >= 3),
         jobs=2,
-        failures=None,
         heard=lambda tally, seen: heard.append(seen.schedules),
-        over=lambda: len(heard) >= 3,
-        cut_short=lambda: len(heard) >= 3,
     )
     assert tally.schedules >= sum(heard)
     assert all(each == parallel.BATCH for each in heard)

@@ -6,6 +6,7 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
 import trio
+from attrs import field, frozen
 
 from controlplane.api import identity
 from controlplane.apiserver.http.message import defect, gone, packed
@@ -39,13 +40,26 @@ def _address(stream: trio.SocketStream) -> str:
         return ""
 
 
+@frozen
+class Site:
+    """What a listener answers without the world, by path: `pages`, and `assets` without authentication."""
+
+    pages: Mapping[str, Page] = field(factory=dict)
+    assets: Mapping[str, HttpAnswer] = field(factory=dict)
+
+
 class Listener:
     """Serves HTTP for one API server of a world.
 
-    `inlet` and `actor`: where requests enter. `pace` enables time control. `tls` is None for plain
-    HTTP. `pages` are answered without the world, by path; so are `assets`, without authentication. `write` is the
-    system's way of writing to an open socket without waiting, where it has one. `door` is asked before a body is
-    read.
+    Args:
+        inlet, actor: where requests enter.
+        access: authentication.
+        pace: enables time control.
+        tls: None for plain HTTP.
+        limits: of connections, requests and bodies.
+        write: the system's way of writing to an open socket without waiting, where it has one.
+        site: what is answered without the world.
+        door: asked before a body is read.
     """
 
     def __init__(
@@ -58,15 +72,14 @@ class Listener:
         tls: ssl.SSLContext | None = None,
         limits: Limits | None = None,
         write: Callable[[int, bytes], int] | None = None,
-        pages: Mapping[str, Page] | None = None,
-        assets: Mapping[str, HttpAnswer] | None = None,
+        site: Site | None = None,
         door: Door = open_door,
     ) -> None:
         self.access = access
         self.write = write
         self.pace = pace
-        self.pages = pages or {}
-        self.assets = assets or {}
+        site = site or Site()
+        self.pages, self.assets = site.pages, site.assets
         self.limits = limits or Limits()
         self.door = door
         self.listening = ""

@@ -9,7 +9,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from actors import EventLog, private_files, record
+from actors import EventLog, Explored, private_files, record
 from actors import UsageError as RuntimeUsageError
 from actors.jsonl import write
 from controlplane import __version__
@@ -64,8 +64,8 @@ class Execution(Run):
             limits["eager_time"] = True
         window = scenario.window(plan)
         if window is not None:
-            limits["explored_ns"] = tuple(round(moment * SECOND) for moment in window)
-            limits["default_kinds"] = DEFAULT_KINDS
+            begin, end = (round(moment * SECOND) for moment in window)
+            limits["explored"] = Explored(begin, end, DEFAULT_KINDS)
         make = scenario.make or Cluster
         cluster: Cluster = make(
             plan.configure(), strategy=strategy, log=log, inputs=inputs, **limits

@@ -132,42 +132,52 @@ class _Here(Executor):
         return future
 
 
+@frozen
+class Limits:
+    """What ends a search.
+
+    Args:
+        schedules: at most this number of them.
+        failures: this number of different failures, besides those of an earlier search; None: no number.
+        over: asked whether to end, after the piece that is running.
+        cut_short: asked whether to end after the schedules that are running; the pieces that they belong to count.
+    """
+
+    schedules: int
+    failures: int | None = 1
+    over: Callable[[], bool] | None = None
+    cut_short: Callable[[], bool] = bool  # False
+
+
+@frozen
+class Earlier:
+    """An earlier part of a search, which is continued: the number of its pieces, and their sum."""
+
+    pieces: int
+    tally: Tally
+
+
 def explore(
     plan: Plan,
     strategy: str,
-    schedules: int,
+    limits: Limits,
     *,
     jobs: int,
     seed: int = 0,
-    failures: int | None = 1,
     check_every: int = 0,
-    begin: int = 0,
-    tally: Tally | None = None,
+    earlier: Earlier | None = None,
     heard: Callable[[Tally, Seen], None] | None = None,
-    over: Callable[[], bool] | None = None,
-    cut_short: Callable[[], bool] = lambda: False,
     executor: Executor | None = None,
 ) -> Tally:
-    """Run up to `runs` schedules on `jobs` processes, or on the caller's executor (a Dask client's, for example).
+    """Run schedules on `jobs` processes, or on the caller's executor (a Dask client's, for example).
 
-    It ends after this number of different `failures` besides those that `tally` has already (None: with
-    none). An earlier search is continued with its tally and `begin`, how many pieces it had. `heard`
-    is called with the tally after each piece, in their order; `over` is asked whether that is enough.
-    Once it is to be `cut_short`, or over, pieces that were begun abandon the schedule that they are at: the
-    schedules before it count, and `heard` is not called for them.
+    `heard` is called with the sum after each piece, in their order; not for pieces that are cut short.
+    One schedule in `check_every` is run twice, to see that it is deterministic (0: none).
     """
-    pieces = _Pieces(
-        plan,
-        strategy,
-        first_seed(seed),
-        begin,
-        schedules,
-        failures == 1 and tally is None,
-        check_every,
-    )
-    search = _Search(
-        pieces, failures, tally or Tally(), heard or (lambda _tally, _seen: None), over, cut_short
-    )
+    first = earlier is None and limits.failures == 1
+    begin, tally = (0, Tally()) if earlier is None else (earlier.pieces, earlier.tally)
+    pieces = _Pieces(plan, strategy, first_seed(seed), begin, limits.schedules, first, check_every)
+    search = _Search(pieces, limits, tally, heard or (lambda _tally, _seen: None))
     if executor is not None:
         return search.run(executor, jobs)
     if jobs == 1:
@@ -210,9 +220,14 @@ class _Pieces:
             return None
         size = min(BATCH, self.schedules - tried)
         return Piece(
-            self.plan.header(), self.strategy, number, self.seed + number * BATCH, size,
-            self.stop_at_first, self.check_every,
-        )  # fmt: skip
+            self.plan.header(),
+            self.strategy,
+            number,
+            self.seed + number * BATCH,
+            size,
+            self.stop_at_first,
+            self.check_every,
+        )
 
 
 class _Search:
@@ -221,19 +236,17 @@ class _Search:
     def __init__(
         self,
         pieces: _Pieces,
-        failures: int | None,
+        limits: Limits,
         tally: Tally,
         heard: Callable[[Tally, Seen], None],
-        over: Callable[[], bool] | None,
-        cut_short: Callable[[], bool],
     ) -> None:
         self._pieces = pieces
         self._tally = tally
         self._heard = heard
-        self._over = over
-        self._cut_short = cut_short
+        self._over = limits.over
+        self._cut_short = limits.cut_short
         self.told: Any = None
-        self._enough = None if failures is None else tally.failures + failures
+        self._enough = None if limits.failures is None else tally.failures + limits.failures
         self._next = pieces.begin
         self._waiting: dict[int, Seen] = {}
         self._partly: dict[int, Seen] = {}

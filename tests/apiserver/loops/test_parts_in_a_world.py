@@ -1,6 +1,6 @@
 """One API server with the store to itself: parts of requests interleave, and defects are told."""
 
-from actors import EventLog, RandomWalk
+from actors import DebugChecks, EventLog, RandomWalk
 from controlplane.api.request import Request
 from controlplane.apiserver.loops.contention import meets
 from controlplane.apiserver.loops.etcd import ETCD
@@ -134,7 +134,7 @@ def test_servers_share_nothing_with_the_store_but_values():
 
     made = Cluster(
         ClusterConfig(kubelets=False, controllers=False, schedulers=0, apiservers=2),
-        log=EventLog(), check_sharing=True,
+        log=EventLog(), checks=DebugChecks(sharing=True),
     )  # fmt: skip
     made.user("user", user)
     result = made.world.run("bare")

@@ -21,9 +21,9 @@ def broken(**options):
 
 def go_on(folder, plan, schedules, **how):
     corpus = Corpus(folder, plan, WALK, 0)
-    parallel.explore(
-        plan, WALK, schedules, jobs=1, begin=corpus.pieces, tally=corpus.tally, heard=corpus.note, **how
-    )  # fmt: skip
+    limits = parallel.Limits(schedules, **how)
+    earlier = parallel.Earlier(corpus.pieces, corpus.tally)
+    parallel.explore(plan, WALK, limits, jobs=1, earlier=earlier, heard=corpus.note)
     return corpus
 
 

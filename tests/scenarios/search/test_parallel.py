@@ -10,6 +10,7 @@ from controlplane.races import catalogue
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search import parallel
 from controlplane.scenarios.search.exploring import Campaign
+from controlplane.scenarios.search.parallel import Limits
 
 
 def plan(number: str, **options):
@@ -20,7 +21,7 @@ def plan(number: str, **options):
 def test_two_processes_see_what_one_sees() -> None:
     clean = plan("138324")
     alone = Campaign(clean).explore(100)
-    together = parallel.explore(clean, "random-walk", 100, jobs=2)
+    together = parallel.explore(clean, "random-walk", Limits(100), jobs=2)
     assert together.schedules == alone.schedules == 100
     assert together.steps == alone.steps
     assert sorted(together.classes) == sorted(alone.classes)
@@ -31,14 +32,15 @@ def test_two_processes_see_what_one_sees() -> None:
 def test_the_first_finding_is_the_same() -> None:
     broken = plan("138324", without_fix=("138324",))
     alone = Campaign(broken).explore(400)
-    together = parallel.explore(broken, "random-walk", 400, jobs=2)
+    together = parallel.explore(broken, "random-walk", Limits(400), jobs=2)
     (one,), (other,) = alone.findings, together.failing
     assert (one.schedule, one.seed) == (other.schedule, other.seed)
     assert list(one.result.choices) == list(other.choices)
 
 
 def test_a_search_that_is_over_asks_for_nothing_more() -> None:
-    seen = parallel.explore(plan("138324"), "random-walk", 10_000, jobs=2, over=lambda: True)
+    limits = Limits(10_000, over=lambda: True)
+    seen = parallel.explore(plan("138324"), "random-walk", limits, jobs=2)
     assert seen.schedules == 0
 
 
@@ -69,7 +71,8 @@ def test_a_search_on_a_dask_cluster_sees_the_same(monkeypatch) -> None:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        seen = parallel.explore(clean, "random-walk", 60, jobs=1, executor=client.get_executor())
+        executor = client.get_executor()
+        seen = parallel.explore(clean, "random-walk", Limits(60), jobs=1, executor=executor)
     alone = Campaign(clean).explore(60)
     assert sorted(seen.classes) == sorted(alone.classes)
 
