@@ -5,8 +5,8 @@ from __future__ import annotations
 import actors
 
 PUBLIC = """
-ActorsError Cancelled Choice ChoiceList Condition Context DebugChecks Disk Divergence Event EventLog Exploration Explored
-Fifo Finding
+ActorsError Cancelled Choice ChoiceList Condition Context DebugChecks Disk Divergence Event EventLog Exploration
+Explored Fifo Finding
 Killed LinkBroken LogEvent Mailbox Message PrefixThenContinue RandomWalk Recording RecordingError Replay RunResult
 Signal
 Strategy Task Timeout Unheard UsageError World explore record

@@ -221,11 +221,13 @@ class _Replica(_Server):
             elif message.stream is None and payload.verb not in READ_VERBS:
                 self._handle(self._job(message, payload))
             else:
-                self._hand_over(partial(self._read_or_watch, message=message, request=payload))
+                self._workers.hand_over(
+                    partial(self._read_or_watch, message=message, request=payload)
+                )
 
     def _handle(self, job: Job) -> None:
         """The store is elsewhere: every request is handled in parts."""
-        self._hand_over(partial(self._do, job=job))
+        self._workers.hand_over(partial(self._do, job=job))
 
     def _wrote(self) -> None:
         """Nothing to do: the store itself tells of what was written."""
@@ -266,7 +268,7 @@ class _Replica(_Server):
         """A read of a component has its answer."""
         self._metrics.answered(key_of(request), response.code, took)
         if self._ctx.noting:
-            self._note_audit(request, self._ctx.now - took, response.code, response.audit)
+            self._records.note_audit(request, self._ctx.now - took, response.code, response.audit)
         self._respond(message, response)
 
     async def _perform(self, ctx: Context, operation: Operation) -> Outcome:
@@ -387,7 +389,7 @@ class _Replica(_Server):
         watcher = self._open(request, stream, self._now())
         if watcher is not None and not watcher.closed:
             opened = watcher
-            watcher.on_stop = lambda: self._filled.append(opened)
+            watcher.on_stop = lambda: self._streams.filled.append(opened)
             if flag(query.get("allowWatchBookmarks")):
                 self._marked[watcher] = None
 
@@ -490,7 +492,7 @@ class _Replica(_Server):
             if relists:
                 ctx.log("apiserver.relisted", data={"resource": resource, "rv": cache.revision})
             self._take_note()
-            self._flush()
+            self._streams.flush()
             if self._front is not None:
                 self._front.sweep()
             if resource in POLICIES:
@@ -546,7 +548,7 @@ class _Replica(_Server):
                     del self._marked[watcher]
                 else:
                     self._core.send_bookmark(watcher)
-            self._flush()
+            self._streams.flush()
 
     async def compact(self, ctx: Context) -> None:
         """In turns with the other servers, let the store forget what is older than one round."""

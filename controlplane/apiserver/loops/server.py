@@ -26,8 +26,7 @@ kind are looked at and compiled), `apiserver.reply`
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -36,12 +35,9 @@ from attrs import field, frozen
 
 from actors import Context, Mailbox
 from actors.inlet import ExternalMessage
-from actors.log import ERROR, INFO, WARNING
+from actors.log import ERROR, WARNING
 from controlplane.api.request import Request, Response
-from controlplane.api.times import SECOND
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
-from controlplane.apiserver.loops.audit import Audit
-from controlplane.apiserver.loops.changes import Changes
 from controlplane.apiserver.loops.contention import (
     READ_VERBS,
     Crowd,
@@ -50,15 +46,16 @@ from controlplane.apiserver.loops.contention import (
 )
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.etcd import EXPIRY_ROUND_NS
+from controlplane.apiserver.loops.records import Records
 from controlplane.apiserver.loops.supervisor import SUPERVISOR, Killed
+from controlplane.apiserver.loops.watch_streams import WatchStreams
 from controlplane.apiserver.loops.webhooks import review
-from controlplane.apiserver.requests import telling
+from controlplane.apiserver.loops.workers import Workers
 from controlplane.apiserver.requests.admission.policies.source import INTERVAL_NS, Source
 from controlplane.apiserver.requests.caches import CacheMade
 from controlplane.apiserver.requests.metrics import RequestMetrics, families, key_of
 from controlplane.apiserver.requests.routing import parse_path
 from controlplane.apiserver.requests.server import ApiServer, failure
-from controlplane.apiserver.requests.telling import About
 from controlplane.apiserver.requests.unfinished import finish_deletions
 from controlplane.apiserver.schema import status, work
 from controlplane.apiserver.storage.store import Store, StoreFailedError
@@ -88,10 +85,6 @@ if TYPE_CHECKING:
     from controlplane.apiserver.storage.watch_cache import WatchCache, Watcher
     from controlplane.metrics.family import Family
 
-Work = Callable[[Context], Coroutine[Any, Any, None]]
-"""The function that a worker runs."""
-LONGEST_WAIT_NS = 30 * SECOND
-"""Between attempts to convert the events of a watch. Upstream: client-go tools/cache, reflector.go."""
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 MakeCore = Callable[[Context, Store | None, CacheMade | None], ApiServer]
 """Makes a server's memory: over a store of its own (None: the cluster's), or over what it hears of one.
@@ -186,14 +179,11 @@ class _Server:
             core.policies.refresh()
             if core.store.incarnation > 1:
                 finish_deletions(core, epoch_ns + ctx.now)
-        self._changes = Changes(ctx, core)
-        self._audit = Audit(ctx)
+        self._records = Records(ctx, core)
         self._revision = core.store.revision
-        self._filled: list[Watcher] = []
+        self._streams = WatchStreams(ctx, core, self._perform)
         self._front: HttpFront | None = None
-        self._waiting: deque[Work] = deque()
-        self._work = ctx.condition()
-        self._idle_workers = 0
+        self._workers = Workers(ctx)
         self._compiles: dict[str, None] = {}
         """Kinds of admission policies that are being looked at."""
         self._under_way: dict[int, Request | ExternalMessage] = {}
@@ -252,10 +242,10 @@ class _Server:
         self._metrics.answered(key_of(request), response.code, self._ctx.now - arrived)
         if request.verb not in READ_VERBS:
             if self._ctx.heard:
-                self._log(request, response, revision)
+                self._records.note_write(request, response, revision)
             self._activity.note(request, response, self._now())
         if self._ctx.noting:
-            self._note_audit(request, arrived, response.code, response.audit)
+            self._records.note_audit(request, arrived, response.code, response.audit)
         self._wrote()
         self._respond(message, response)
 
@@ -265,7 +255,7 @@ class _Server:
         """Let a worker do a request in parts, for others meet it."""
         self._under_way[id(job)] = job.request
         self._crowd.come(job.request)
-        self._hand_over(partial(self._do, job=job))
+        self._workers.hand_over(partial(self._do, job=job))
 
     def _handle(self, job: Job) -> None:
         """Do a request at once, unless another one meets it."""
@@ -312,22 +302,6 @@ class _Server:
     def _has_quotas(self, namespace: str) -> bool:
         return bool(self._core.lookup.within("", "resourcequotas", namespace))
 
-    def _hand_over(self, work: Work) -> None:
-        """Let a worker do it; there are as many workers as were ever needed at once."""
-        self._waiting.append(work)
-        if self._idle_workers:
-            self._work.notify()
-        else:
-            self._ctx.spawn(self._worker, name="request")
-
-    async def _worker(self, ctx: Context) -> None:
-        while True:
-            while not self._waiting:
-                self._idle_workers += 1
-                await self._work.wait(idle=True, point="apiserver.request")
-                self._idle_workers -= 1
-            await self._waiting.popleft()(ctx)
-
     async def _do(self, ctx: Context, *, job: Job) -> None:
         """Do a request part by part."""
         result, revision = await self._parts(ctx, job)
@@ -350,7 +324,7 @@ class _Server:
                 outcome = await self._perform(ctx, operation)
                 if type(outcome) is Done and outcome.made:
                     revision = outcome.revision
-                    self._changes.made(operation, outcome)
+                    self._records.changes.made(operation, outcome)
                     job.budget.lift()
                 elif type(outcome) is Found and job.writes:
                     await ctx.point("apiserver.admit")
@@ -480,7 +454,12 @@ class _Server:
             from controlplane.apiserver.loops.http_server import HttpFront
 
             self._front = HttpFront(
-                self._ctx, self._core, self._epoch, self._metrics, self._changes, self._audit
+                self._ctx,
+                self._core,
+                self._epoch,
+                self._metrics,
+                self._records.changes,
+                self._records.audit,
             )
         steps = self._front.begin(message)
         if steps is not None:
@@ -514,45 +493,20 @@ class _Server:
         assert self._front is not None
         watch = self._front.finish(message, answered, revision)
         if watch is not None:
-            self._follow(watch.watcher)
+            self._streams.follow(watch.watcher)
 
     def hang_up(self) -> None:
         """The process ends: streams to the outside end with it."""
         if self._front is not None:
             self._front.hang_up()
 
-    def _log(self, request: Request, response: Response, revision: int | None) -> None:
-        tree = response.tree if response.object is None else response.object.tree
-        about = About.of(request)
-        place, uid, data = telling.written(
-            about, self._core.resource, tree, response.code, response.reason
-        )
-        if response.audit:
-            data["audit"] = dict(response.audit)
-        self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid, rv=revision, data=data)
-        self._changes.note(about, place, revision)
-
-    def _note_audit(
-        self,
-        request: Request,
-        arrived: int,
-        code: int,
-        notes: dict[str, str],
-        watcher: Watcher | None = None,
-    ) -> None:
-        """Note what an audit log keeps of a request."""
-        about = About.of(request)
-        uri = request.path or telling.uri_of(about, request.query)
-        data = telling.audited(about, request.user, uri, code, arrived, notes)
-        self._audit.note(telling.place_of(about, self._core.resource, None), data, watcher)
-
     def _open(self, request: Request, stream: Mailbox, now: int) -> Watcher | None:
         watcher = self._core.watch(request, now)
         if self._ctx.noting:
             if isinstance(watcher, Response):
-                self._note_audit(request, self._ctx.now, watcher.code, {})
+                self._records.note_audit(request, self._ctx.now, watcher.code, {})
             else:
-                self._note_audit(request, self._ctx.now, 200, {}, watcher)
+                self._records.note_audit(request, self._ctx.now, 200, {}, watcher)
         if isinstance(watcher, Response):
             self._metrics.watched(key_of(request), None, watcher.code)
             self._ctx.send(stream, WatchBatch((), end=True, error=watcher.tree))
@@ -566,57 +520,11 @@ class _Server:
             if not self._take(account, held):
                 return None
             self._ctx.spawn(self._send, account, held, lasts, None, None, name="stream")
-        self._follow(watcher)
+        self._streams.follow(watcher)
         seconds = request.query.get("timeoutSeconds")
         if seconds and not watcher.closed:
-            self._ctx.spawn(self._end, watcher, int(seconds), name="watch")
+            self._ctx.spawn(self._streams.end_later, watcher, int(seconds), name="watch")
         return watcher
-
-    async def _end(self, ctx: Context, watcher: Watcher, seconds: int) -> None:
-        """End a watch at the time limit that its client asked for."""
-        await ctx.sleep(seconds * SECOND, idle=True, point="apiserver.watch")
-        if not watcher.closed:
-            watcher.stop()
-            if watcher.on_stop is None:
-                self._filled.append(watcher)
-            self._flush()
-
-    def _follow(self, watcher: Watcher) -> None:
-        watcher.on_ready = lambda: self._filled.append(watcher)
-        if watcher.holds:
-            watcher.on_held = lambda: self._begin_release(watcher)
-            if watcher.held:
-                self._begin_release(watcher)
-        if watcher.buffer:
-            self._filled.append(watcher)
-            self._flush()
-
-    def _begin_release(self, watcher: Watcher) -> None:
-        self._ctx.spawn(self._release, watcher, name="conversion")
-
-    async def _release(self, ctx: Context, watcher: Watcher) -> None:
-        """Have the held events of a watch converted and sent, in their order.
-
-        While the webhook fails, they are tried again and the client waits, as behind upstream's watch cache.
-        """
-        wait = SECOND
-        while watcher.held and not watcher.closed:
-            steps = self._core.conversions.release(watcher)
-            outcome: Outcome = None
-            try:
-                while True:
-                    outcome = await self._perform(ctx, steps.send(outcome))
-            except StopIteration:
-                wait = SECOND
-            except status.ApiError as error:
-                data = {"message": error.message}
-                self._ctx.log("apiserver.unconverted", level=WARNING, data=data)
-                self._flush()
-                # A webhook that fails for long must not keep a run from coming to rest.
-                idle = wait == LONGEST_WAIT_NS
-                await ctx.sleep(wait, idle=idle, point="apiserver.conversion")
-                wait = min(2 * wait, LONGEST_WAIT_NS)
-        self._flush()
 
     async def _advance(self, ctx: Context, feed: _Feed) -> None:
         """Move one watch cache to the store's revision whenever its resource was written."""
@@ -626,7 +534,7 @@ class _Server:
                 await feed.news.wait(idle=True, point=point)
             cache.advance()
             self._core.caches.note_progress()
-            self._flush()
+            self._streams.flush()
             if self._front is not None:
                 self._front.sweep()
 
@@ -659,19 +567,3 @@ class _Server:
     def compacts(self) -> bool:
         """The history is compacted at intervals."""
         return self._core.options.compaction_ns > 0
-
-    def _flush(self) -> None:
-        filled, self._filled = self._filled, []
-        for watcher in filled:
-            if not isinstance(watcher.user_data, Mailbox):
-                watcher.user_data.deliver()
-                continue
-            stream: Mailbox = watcher.user_data
-            if stream.broken or not stream.owner.alive:
-                watcher.stop()
-                continue
-            events = watcher.drain()
-            if events:
-                self._ctx.send(stream, WatchBatch(tuple(events)))
-            if watcher.closed:
-                self._ctx.send(stream, WatchBatch((), end=True))

@@ -11,6 +11,7 @@ from controlplane.apiserver.schema.resources import builtin_resources
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import PODS, Client, Resource
 from controlplane.errors import UsageError
+from controlplane.scenarios.engine.user_faults import UserFaults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from actors import Context, Task
     from actors.holding import Hold
     from controlplane.api.object import Object
-    from controlplane.cluster import Cluster
     from controlplane.scenarios.engine.histories import History
     from controlplane.scenarios.engine.run import Run
 
@@ -51,7 +51,7 @@ class AtPoint:
         self._ctx.let_go(self._hold)
 
 
-class User:
+class User(UserFaults):
     """A user of the cluster, in one task.
 
     Objects are named by kind ("Pod", or "batch/v1/Job" where a kind alone would not do) and name;
@@ -60,17 +60,11 @@ class User:
     `client` its clientset, `run` the run: its cluster, its options by key, its notes.
     """
 
-    __slots__ = ("client", "ctx", "run")
+    __slots__ = ("client",)
 
     def __init__(self, ctx: Context, run: Run) -> None:
-        self.ctx = ctx
-        self.run = run
+        super().__init__(ctx, run)
         self.client = Client(ctx) if run.history is None else _recording(ctx, run.history)
-
-    @property
-    def cluster(self) -> Cluster:
-        """The cluster, for reading only; a change through this field would bypass the messages."""
-        return self.run.cluster
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -287,42 +281,6 @@ class User:
     async def join(self, task: Task) -> Any:
         """Wait for a task; its result."""
         return await self.ctx.join(task)
-
-    # ------------------------------------------------------------------ faults; each leaves an event in the log
-
-    def crash(self, actor: str) -> None:
-        """Kill a process as SIGKILL would."""
-        self.ctx.faults.crash(actor)
-
-    def restart(self, actor: str) -> None:
-        """Start a crashed process again."""
-        self.ctx.faults.restart(actor)
-
-    def restart_scheduler(self, **features: bool) -> None:
-        """Kill the scheduler and start it with these feature gates, the others as they were."""
-        self.cluster.scheduler_features.update(features)
-        self.ctx.faults.crash("scheduler")
-        self.ctx.faults.restart("scheduler")
-
-    def cut(self, one: str, other: str) -> None:
-        """Cut two processes off from each other: messages wait until `heal`."""
-        self.ctx.faults.cut(one, other)
-
-    def heal(self, one: str, other: str) -> None:
-        """End a cut or a delay."""
-        self.ctx.faults.heal(one, other)
-
-    def delay(self, one: str, other: str, seconds: float) -> None:
-        """Delay messages between two processes by this number of virtual seconds from now on."""
-        self.ctx.faults.delay(one, other, round(seconds * SECOND))
-
-    def lose(self, one: str, other: str, count: int = 1) -> None:
-        """Lose the next messages and answers from one process to another."""
-        self.ctx.faults.lose(one, other, count)
-
-    def break_link(self, one: str, other: str) -> None:
-        """Reset all connections between two processes."""
-        self.ctx.faults.break_link(one, other)
 
 
 def _recording(ctx: Context, history: History) -> Client:
