@@ -11,7 +11,6 @@ from controlplane.apiserver.http.authorization import acting
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.requests.lookup import StoreLookup
-from controlplane.apiserver.requests.routing import parse_path
 
 if TYPE_CHECKING:
     from controlplane.apiserver.loops.http_host import Door
@@ -29,6 +28,6 @@ def of(cluster: Cluster) -> Door:
     def enter(http: HttpRequest) -> None:
         now = cluster.config.epoch_ns + cluster.world.now
         http.user = acting(access, lookup, http, now)
-        access.check(http.user, rbac.attributes_of(http, parse_path(http.path)))
+        access.check(http.user, rbac.attributes_of(http))
 
     return enter

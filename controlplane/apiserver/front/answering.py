@@ -24,7 +24,7 @@ from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.options import parse_int64
 from controlplane.apiserver.requests.pod_logs import shown
 from controlplane.apiserver.requests.registries import no_such_resource
-from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path, to_request
+from controlplane.apiserver.requests.routing import HttpRequest, Target, to_request
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status, work
 from controlplane.apiserver.schema.protobuf import writing
@@ -185,18 +185,19 @@ def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | Watch
     at_hand = server.at_hand
     work.on(work.Budget())
     try:
-        return at_hand.run(answering(server, http, parse_path(http.path), now, at_hand))
+        return at_hand.run(answering(server, http, now, at_hand))
     finally:
         work.on(work.FREE)
 
 
 def answering(
-    server: ApiServer, http: HttpRequest, target: Target | None, now: int, storage: Storage
+    server: ApiServer, http: HttpRequest, now: int, storage: Storage
 ) -> Steps[HttpAnswer | WatchAnswer]:
-    """The handling of an HTTP request to the path of `target`: access, negotiation, answer."""
+    """The handling of an HTTP request: access, negotiation, answer."""
+    target = http.target
     try:
         if server.access.enabled:
-            server.access.check(http.user, rbac.attributes_of(http, target))
+            server.access.check(http.user, rbac.attributes_of(http))
         if target is None or not target.resource:
             return _nonresource(server, http)
         info = server.table.get(target.group, target.version, target.resource)

@@ -15,28 +15,25 @@ from typing import TYPE_CHECKING, Final
 
 from actors.inlet import ExternalMessage
 from controlplane.api.request import Request
-from controlplane.apiserver.requests.routing import parse_path
+from controlplane.apiserver.requests.looked_up import ALLOCATING, BESIDE, LOOKED_UP
+from controlplane.apiserver.requests.routing import LONGEST_KNOWN, RequestLine, request_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from actors import Message
 
-__all__ = ["READ_VERBS", "UNREAD", "Crowd", "from_outside", "meets", "resource_from_outside"]
+__all__ = [
+    "READ_VERBS",
+    "UNREAD",
+    "Crowd",
+    "from_outside",
+    "line_of",
+    "meets",
+    "resource_from_outside",
+]
 
 READ_VERBS = ("get", "list", "watch")
-LOOKED_UP = frozenset(
-    (
-        "clusterrolebindings", "clusterroles", "customresourcedefinitions", "ingressclasses",
-        "limitranges", "namespaces", "priorityclasses", "resourcequotas", "rolebindings", "roles",
-        "runtimeclasses", "serviceaccounts", "storageclasses",
-    )
-)  # fmt: skip
-"""Resources that admission looks at when it is asked about others."""
-ALLOCATING = ("services",)
-"""Resources whose objects share a range of addresses and ports."""
-BESIDE = {"resize": "nodes", "eviction": "poddisruptionbudgets"}
-"""Subresources of pods that look at one more resource."""
 UNREAD: Final = object()
 """Stands for the body of a request from outside."""
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -44,8 +41,6 @@ FEW: Final = 4
 """The number of latest requests that are not counted."""
 PLANS: Final = 1024
 """The number of sorts of requests whose cells are remembered; the next one clears them all."""
-LONG: Final = 1024
-"""Longer paths are not remembered."""
 
 
 def meets(one: Request, other: Request, has_quotas: Callable[[str], bool]) -> bool:
@@ -86,22 +81,25 @@ def _names(request: Request) -> str | None:
     return name if isinstance(name, str) else ""
 
 
+def line_of(message: ExternalMessage) -> RequestLine:
+    """Return the first line of a request from outside, parsed; one without a path for a notice of a connection."""
+    value = message.value
+    return request_line(value.get("m", ""), value.get("p", ""))
+
+
 def from_outside(message: ExternalMessage) -> Request | None:
     """Return the target of an external request; None if it is unknown. Connection notices count as reads."""
-    method, path = message.value.get("m"), message.value.get("p", "")
-    if method not in _VERBS:
+    line = line_of(message)
+    if line.method not in _VERBS:
         return _READS
-    return _about(method, path) if len(path) <= LONG else _told_by(method, path)
+    return _known(line.method, line.path) if len(line.path) <= LONGEST_KNOWN else _written(line)
 
 
-_READS: Final = Request("get")
-
-
-def _told_by(method: str, path: str) -> Request | None:
-    target = parse_path(path)
+def _written(line: RequestLine) -> Request | None:
+    target = line.target
     if target is None or not target.resource:
         return None
-    verb = _VERBS[method]
+    verb = _VERBS[line.method]
     if verb == "delete" and not target.name:
         verb = "deletecollection"
     return Request(
@@ -116,21 +114,18 @@ def _told_by(method: str, path: str) -> Request | None:
     )
 
 
-_about = lru_cache(maxsize=1024)(_told_by)
+@lru_cache(maxsize=1024)
+def _known(method: str, path: str) -> Request | None:
+    return _written(request_line(method, path))
+
+
+_READS: Final = Request("get")
 
 
 def resource_from_outside(message: ExternalMessage) -> tuple[str, str, str]:
     """Group, version and resource that a request from outside is about, reads included; empty for other paths."""
-    path = message.value.get("p", "")
-    return _resource_of(path) if len(path) <= LONG else _parsed(path)
-
-
-def _parsed(path: str) -> tuple[str, str, str]:
-    target = parse_path(path)
+    target = line_of(message).target
     return ("", "", "") if target is None else (target.group, target.version, target.resource)
-
-
-_resource_of = lru_cache(maxsize=1024)(_parsed)
 
 
 class _Cell:

@@ -26,7 +26,7 @@ from controlplane.apiserver.http.shell import Shell
 from controlplane.apiserver.loops import time_control as control
 from controlplane.apiserver.loops.http_sink import COPIED, Sink, at_once, encoded
 from controlplane.apiserver.requests.authorization.rbac import MASTERS
-from controlplane.apiserver.requests.routing import no_such_method, parse_path
+from controlplane.apiserver.requests.routing import no_such_method, request_line
 from controlplane.apiserver.schema.status import ApiError, internal_error, timeout, too_large
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from controlplane.apiserver.http.websocket import Socket
     from controlplane.apiserver.loops.http_guest import Guest
     from controlplane.apiserver.loops.http_host import Host
-    from controlplane.apiserver.requests.routing import HttpRequest
+    from controlplane.apiserver.requests.routing import HttpRequest, RequestLine
 
     Wire = Socket | Streams
 
@@ -49,7 +49,6 @@ JSON = "application/json"
 READ_SIZE: Final = 65_536
 NO_LIMIT: Final = 1 << 62
 _NO_BODY = (204, 304)
-_READING = ("GET", "HEAD", "OPTIONS")
 _LONG = ("attach", "exec", "log", "portforward", "proxy")
 _CLOSED = (trio.BrokenResourceError, trio.ClosedResourceError)
 
@@ -58,14 +57,23 @@ _CLOSED = (trio.BrokenResourceError, trio.ClosedResourceError)
 class Asked:
     """A request as far as the rim looks at it."""
 
-    method: str
-    path: str
+    line: RequestLine
     query: dict[str, list[str]]
     headers: list[tuple[str, str]]
     streamed: bool
     """The client accepts chunked bodies: HTTP/1.1."""
     has_body: bool
     _first: dict[str, str]
+
+    @property
+    def method(self) -> str:
+        """The method, as it was written."""
+        return self.line.method
+
+    @property
+    def path(self) -> str:
+        """The path without percent signs, and without the query."""
+        return self.line.path
 
     def header(self, name: str) -> str:
         """The first value of a header, by its lower-case name."""
@@ -224,7 +232,7 @@ class Connection:
         streamed = event.http_version == b"1.1"
         length = first.get("content-length", "0").strip()
         has_body = "transfer-encoding" in first or length.strip("0") != ""
-        return Asked(method, path, query, headers, streamed, has_body, first)
+        return Asked(request_line(method, path), query, headers, streamed, has_body, first)
 
     async def _body_until(self, until: float) -> bytes | None:
         """The body, which must be there by a time; None when it is too long."""
@@ -683,9 +691,9 @@ def _lane(asked: Asked, user: User) -> str:
     """
     if MASTERS in user.groups:
         return ""
-    if asked.method not in _READING:
+    if asked.line.writes:
         return "writes"
-    target = parse_path(asked.path)
+    target = asked.line.target
     watch = _is_set(asked, "watch")
     if target is not None and (watch or target.watch or target.subresource in _LONG):
         return ""

@@ -26,7 +26,7 @@ from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.requests import telling
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.metrics import key_of_http
-from controlplane.apiserver.requests.routing import HttpRequest, Target, parse_path
+from controlplane.apiserver.requests.routing import HttpRequest, Target
 from controlplane.apiserver.requests.server import failure
 from controlplane.apiserver.requests.telling import About
 from controlplane.apiserver.schema import status
@@ -79,7 +79,7 @@ class HttpFront:
         self._audit = audit
         self._open: dict[int, HttpWatch] = {}
         self._logs: dict[int, tuple[Task, ExternalMessage]] = {}
-        self._asked: dict[int, tuple[HttpRequest, Target | None, int]] = {}
+        self._asked: dict[int, tuple[HttpRequest, int]] = {}
 
     def begin(
         self, message: ExternalMessage
@@ -98,17 +98,14 @@ class HttpFront:
                 self._ctx.cancel(log[0])
             return None
         http = to_request(value)
-        target = parse_path(http.path)
-        self._asked[value["n"]] = http, target, self._ctx.now
-        return partial(self._answering, http, target)
+        self._asked[value["n"]] = http, self._ctx.now
+        return partial(self._answering, http)
 
-    def _answering(
-        self, http: HttpRequest, target: Target | None, storage: Storage
-    ) -> Steps[HttpAnswer | WatchAnswer]:
+    def _answering(self, http: HttpRequest, storage: Storage) -> Steps[HttpAnswer | WatchAnswer]:
         now = self._epoch + self._ctx.now
         try:
             http.user = acting(self._core.access, self._core.lookup, http, now)
-            return (yield from answering(self._core, json_request(http), target, now, storage))
+            return (yield from answering(self._core, json_request(http), now, storage))
         except status.ApiError as error:
             return failed(failure(error), http.headers.get("accept", ""))
 
@@ -117,13 +114,14 @@ class HttpFront:
     ) -> HttpWatch | None:
         """Let the answer leave; the stream, if it opened one. `revision` is what the request wrote last."""
         number = message.value["n"]
-        http, target, arrived = self._asked.pop(number)
+        http, arrived = self._asked.pop(number)
+        target = http.target
         if self._ctx.noting and target is not None and target.resource:
             watcher = None if isinstance(answered, HttpAnswer) else answered.watcher
             code = answered.code if isinstance(answered, HttpAnswer) else 200
             self._note_audit(http, target, arrived, code, watcher)
         if isinstance(answered, HttpAnswer):
-            key = key_of_http(http, target, answered.code, self._core.table)
+            key = key_of_http(http, answered.code, self._core.table)
             self._metrics.answered(key, answered.code, self._ctx.now - arrived)
             if http.method in _WRITES and target is not None:
                 self._log(http, target, answered, revision)
@@ -132,7 +130,7 @@ class HttpFront:
             else:
                 message.reply(answered)
             return None
-        self._metrics.watched(key_of_http(http, target, 200, self._core.table), answered.watcher)
+        self._metrics.watched(key_of_http(http, 200, self._core.table), answered.watcher)
         return self._stream(number, answered, message)
 
     def sweep(self) -> None:
@@ -351,7 +349,7 @@ def _sent(http: HttpRequest) -> Any:
 
 def _about(http: HttpRequest, target: Target) -> About:
     """Return the target of an external request."""
-    asked = rbac.attributes_of(http, target)
+    asked = rbac.attributes_of(http)
     agent = http.headers.get("user-agent") or "http"
     return About(
         asked.verb,

@@ -42,6 +42,7 @@ from controlplane.apiserver.loops.contention import (
     READ_VERBS,
     Crowd,
     from_outside,
+    line_of,
     resource_from_outside,
 )
 from controlplane.apiserver.loops.defects import panic
@@ -54,7 +55,6 @@ from controlplane.apiserver.loops.workers import Workers
 from controlplane.apiserver.requests.admission.policies.source import INTERVAL_NS, Source
 from controlplane.apiserver.requests.caches import CacheMade
 from controlplane.apiserver.requests.metrics import RequestMetrics, families, key_of
-from controlplane.apiserver.requests.routing import parse_path
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.requests.unfinished import finish_deletions
 from controlplane.apiserver.schema import status, work
@@ -85,7 +85,6 @@ if TYPE_CHECKING:
     from controlplane.apiserver.storage.watch_cache import WatchCache, Watcher
     from controlplane.metrics.family import Family
 
-READ_METHODS = ("GET", "HEAD", "OPTIONS")
 MakeCore = Callable[[Context, Store | None, CacheMade | None], ApiServer]
 """Makes a server's memory: over a store of its own (None: the cluster's), or over what it hears of one.
 
@@ -129,17 +128,14 @@ async def run(ctx: Context, make_core: MakeCore, epoch_ns: int, activity: Activi
 def _is_write(request: Request | ExternalMessage) -> bool:
     if isinstance(request, Request):
         return request.verb not in READ_VERBS
-    return request.value["m"] not in READ_METHODS
+    return line_of(request).writes
 
 
 def _is_long(request: Request | ExternalMessage) -> bool:
     """Return whether a request may write very many objects."""
     if isinstance(request, Request):
         return request.verb == "deletecollection"
-    if request.value["m"] != "DELETE":
-        return False
-    target = parse_path(request.value["p"])
-    return target is not None and not target.name
+    return line_of(request).may_write_many
 
 
 class _Feed:
@@ -193,12 +189,7 @@ class _Server:
 
     def _families(self) -> Iterator[Family]:
         """Return a snapshot of the server's metrics, for observers outside of the run."""
-        under_way = [
-            request.verb not in READ_VERBS
-            if isinstance(request, Request)
-            else request.value["m"] not in READ_METHODS
-            for request in self._under_way.values()
-        ]
+        under_way = [_is_write(request) for request in self._under_way.values()]
         return families(self._core, self._metrics, under_way)
 
     def serve(self, message: Message) -> None:
@@ -463,7 +454,7 @@ class _Server:
             )
         steps = self._front.begin(message)
         if steps is not None:
-            writes = message.value["m"] not in READ_METHODS
+            writes = line_of(message).writes
             self._handle(Job(message, steps, writes, partial(self._answered_outside, message)))
 
     def _answered_outside(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from controlplane.api.request import Request
-    from controlplane.apiserver.requests.routing import HttpRequest, Target
+    from controlplane.apiserver.requests.routing import HttpRequest
     from controlplane.apiserver.requests.server import ApiServer
     from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
     from controlplane.apiserver.storage.watch_cache import Watcher
@@ -107,12 +107,13 @@ def key_of(request: Request) -> Key:
     )
 
 
-def key_of_http(http: HttpRequest, target: Target | None, code: int, table: ResourceTable) -> Key:
+def key_of_http(http: HttpRequest, code: int, table: ResourceTable) -> Key:
     """Return the labels of a request from outside.
 
     Only words that the server itself knows become labels, so that no client can make series without end: served
     resources and their subresources, the first part of a path that was answered, and the methods of HTTP.
     """
+    target = http.target
     method = http.method if http.method in _METHODS else _OTHER
     if target is None or not target.resource:
         path = "/" + http.path.split("/", 2)[1] if code < 400 and "/" in http.path else ""
@@ -121,7 +122,7 @@ def key_of_http(http: HttpRequest, target: Target | None, code: int, table: Reso
     sub = target.subresource
     if info is None or method == _OTHER or (sub and sub not in info.subresources):
         return (method, "", "", "", "", "", "")
-    asked = rbac.attributes_of(http, target)
+    asked = rbac.attributes_of(http)
     return (
         _verb(asked.verb, http.headers.get("content-type", "")),
         "All" if http.query.get("dryRun") else "",

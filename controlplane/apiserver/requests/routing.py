@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from attrs import define, field, frozen
@@ -21,8 +22,19 @@ from controlplane.apiserver.schema.codec import META_STRUCT, json_type, kind_err
 from controlplane.apiserver.schema.raw_extension import keep_texts
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 
-__all__ = ["HttpRequest", "Target", "parse_path", "to_request"]
+__all__ = [
+    "READ_METHODS",
+    "HttpRequest",
+    "RequestLine",
+    "Target",
+    "parse_path",
+    "request_line",
+    "to_request",
+]
 
+LONGEST_KNOWN = 1024
+"""Longer paths are parsed each time, as memory for them would be the client's to fill."""
+READ_METHODS = ("GET", "HEAD", "OPTIONS")
 BODY_LIMIT = 3 * 1024 * 1024
 MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json",
@@ -42,6 +54,16 @@ class HttpRequest:
     body: bytes = b""
     user: User = ADMIN
 
+    @property
+    def line(self) -> RequestLine:
+        """Its first line, with the path parsed."""
+        return request_line(self.method, self.path)
+
+    @property
+    def target(self) -> Target | None:
+        """The target of its path; None for paths that lead to no API."""
+        return self.line.target
+
 
 @frozen
 class Target:
@@ -55,6 +77,38 @@ class Target:
     subresource: str = ""
     rest: str = ""
     watch: bool = False
+
+
+@frozen
+class RequestLine:
+    """The first line of a request: all that is known before its headers and its body are looked at."""
+
+    method: str
+    path: str
+    target: Target | None
+
+    @property
+    def writes(self) -> bool:
+        """Return whether it may change something."""
+        return self.method not in READ_METHODS
+
+    @property
+    def may_write_many(self) -> bool:
+        """Return whether it may write very many objects: the deletion of a collection."""
+        target = self.target
+        return self.method == "DELETE" and target is not None and not target.name
+
+
+def request_line(method: str, path: str) -> RequestLine:
+    """The first line of a request with its path parsed: once for all stations that ask for it."""
+    return _known_line(method, path) if len(path) <= LONGEST_KNOWN else _line(method, path)
+
+
+def _line(method: str, path: str) -> RequestLine:
+    return RequestLine(method, path, parse_path(path))
+
+
+_known_line = lru_cache(maxsize=1024)(_line)
 
 
 def parse_path(path: str) -> Target | None:

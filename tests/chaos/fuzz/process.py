@@ -23,7 +23,6 @@ from controlplane.apiserver.http.message import packed, to_request
 from controlplane.apiserver.loops.http_connection import Refused, _unquoted
 from controlplane.apiserver.loops.http_server import json_request
 from controlplane.apiserver.options import ServerOptions
-from controlplane.apiserver.requests.routing import parse_path
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema.protobuf.writing import Unwritable
 from controlplane.apiserver.schema.status import ApiError
@@ -157,11 +156,10 @@ class Process:
         asked = packed(0, message.method, path, query, message.headers, message.body, ADMIN)
         http = to_request(asked)
         server, at_hand = self.server, self.server.at_hand
-        target = parse_path(path)
         found: HttpAnswer | WatchAnswer
         try:
             http.user = acting(server.access, server.lookup, http, self.now)
-            steps = answering(server, json_request(http), target, self.now, at_hand)
+            steps = answering(server, json_request(http), self.now, at_hand)
             found = at_hand.run(steps)
         except ApiError as error:
             found = failed(failure(error), http.headers.get("accept", ""))

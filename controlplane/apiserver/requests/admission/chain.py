@@ -1,4 +1,4 @@
-"""The admission plugins in upstream's order, each with the resources it looks at.
+"""The admission plugins in upstream's order, each with the resources it is asked about and those that it looks up.
 
 A plugin is a function. Mutating ones answer the tree; validating ones raise `ApiError`. The chain
 of each resource is computed once.
@@ -6,8 +6,11 @@ of each resource is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Any
+
+from attrs import field, frozen
 
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
@@ -22,43 +25,89 @@ from controlplane.apiserver.requests.admission.policies.validating import Valida
 from controlplane.apiserver.requests.admission.webhooks import Webhooks
 from controlplane.apiserver.storage.transactions import Get, Steps
 
-__all__ = ["DEFAULT_PLUGINS", "Admission", "Wanted"]
+__all__ = ["DEFAULT_PLUGINS", "PLUGINS", "Admission", "Plugin", "Wanted"]
 
 Wanted = tuple[str, str, str, str]
 """Group, resource, namespace and name of an object."""
 Mutation = Callable[[Context, Tree, "Tree | None"], Tree]
 Validation = Callable[[Context, Tree, "Tree | None"], None]
 
-# (plugin, resources it looks at, or None for all)
-_MUTATING: tuple[tuple[str, frozenset[str] | None, Mutation], ...] = (
-    ("NamespaceLifecycle", None, namespaces.lifecycle),
-    ("LimitRanger", frozenset(("pods",)), quota.limit_defaults),
-    ("ServiceAccount", frozenset(("pods",)), pods.service_account),
-    ("TaintNodesByCondition", frozenset(("nodes",)), nodes.taint_by_condition),
-    ("Priority", frozenset(("pods",)), pods.priority),
-    ("DefaultTolerationSeconds", frozenset(("pods",)), pods.default_tolerations),
-    ("DefaultStorageClass", frozenset(("persistentvolumeclaims",)), storage.default_class),
-    ("StorageObjectInUseProtection",
-     frozenset(("persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses")),
-     storage.protection),
-    ("RuntimeClass", frozenset(("pods",)), pods.runtime_class),
-    ("DefaultIngressClass", frozenset(("ingresses",)), storage.default_ingress_class),
-)  # fmt: skip
-_VALIDATING: tuple[tuple[str, frozenset[str] | None, Callable[..., None]], ...] = (
-    ("LimitRanger", frozenset(("pods", "persistentvolumeclaims")), quota.limit_check),
-    ("PodSecurity", pod_security.RESOURCES, pod_security.check),
-    ("Priority", frozenset(("priorityclasses",)), pods.priority_class_check),
-    ("RuntimeClass", frozenset(("pods",)), pods.overhead_check),
-    ("PersistentVolumeClaimResize", frozenset(("persistentvolumeclaims",)), storage.resize_check),
+
+def _of_resources(names: Iterable[str] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(names)
+
+
+@frozen
+class Plugin:
+    """An admission plugin.
+
+    Args:
+        name: upstream's.
+        call: the function.
+        resources: of whose requests it is asked; None for all.
+        looks_up: the resources of other objects on which its answer depends. A request to write one of these
+            meets every other write (`requests.looked_up`): whatever is missing here is an interleaving that no
+            search sees.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    resources: frozenset[str] | None = field(default=None, converter=_of_resources)
+    looks_up: tuple[str, ...] = ()
+
+
+_MUTATING = (
+    Plugin("NamespaceLifecycle", namespaces.lifecycle, None, ("namespaces",)),
+    Plugin("LimitRanger", quota.limit_defaults, ("pods",), ("limitranges",)),
+    Plugin("ServiceAccount", pods.service_account, ("pods",), ("serviceaccounts",)),
+    Plugin("TaintNodesByCondition", nodes.taint_by_condition, ("nodes",)),
+    Plugin("Priority", pods.priority, ("pods",), ("priorityclasses",)),
+    Plugin("DefaultTolerationSeconds", pods.default_tolerations, ("pods",)),
+    Plugin(
+        "DefaultStorageClass",
+        storage.default_class,
+        ("persistentvolumeclaims",),
+        ("storageclasses",),
+    ),
+    Plugin(
+        "StorageObjectInUseProtection",
+        storage.protection,
+        ("persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses"),
+    ),
+    Plugin("RuntimeClass", pods.runtime_class, ("pods",), ("runtimeclasses",)),
+    Plugin(
+        "DefaultIngressClass", storage.default_ingress_class, ("ingresses",), ("ingressclasses",)
+    ),
 )
+# Pod Security looks at a namespace's pods, too, but only when the namespace is written; that meets every write anyway.
+_VALIDATING = (
+    Plugin("LimitRanger", quota.limit_check, ("pods", "persistentvolumeclaims"), ("limitranges",)),
+    Plugin("PodSecurity", pod_security.check, pod_security.RESOURCES, ("namespaces",)),
+    Plugin("Priority", pods.priority_class_check, ("priorityclasses",), ("priorityclasses",)),
+    Plugin("RuntimeClass", pods.overhead_check, ("pods",), ("runtimeclasses",)),
+    Plugin(
+        "PersistentVolumeClaimResize",
+        storage.resize_check,
+        ("persistentvolumeclaims",),
+        ("storageclasses",),
+    ),
+)
+_QUOTA = Plugin("ResourceQuota", quota.concerned, None, ("resourcequotas",))
+PLUGINS = (*_MUTATING, *_VALIDATING, _QUOTA)
 MUTATING, VALIDATING = "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"
 CHANGING, JUDGING = "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"
 DEFAULT_PLUGINS = (
-    *dict.fromkeys(name for name, _, _ in (*_MUTATING, *_VALIDATING)), MUTATING, CHANGING, VALIDATING,
-    JUDGING, "ResourceQuota",
-)  # fmt: skip
-OWN_ENDPOINTS = {"binding": "CREATE", "eviction": "CREATE", "token": "CREATE", "exec": "CONNECT",
-                 "attach": "CONNECT", "portforward": "CONNECT", "proxy": "CONNECT"}  # fmt: skip
+    *dict.fromkeys(plugin.name for plugin in (*_MUTATING, *_VALIDATING)),
+    MUTATING,
+    CHANGING,
+    VALIDATING,
+    JUDGING,
+    _QUOTA.name,
+)
+OWN_ENDPOINTS = {
+    **dict.fromkeys(("binding", "eviction", "token"), "CREATE"),
+    **dict.fromkeys(("exec", "attach", "portforward", "proxy"), "CONNECT"),
+}
 """Subresources of which policies see the request's own body, before anything is done."""
 
 
@@ -100,7 +149,7 @@ class Admission:
         self._validating: dict[str, tuple[Validation, ...]] = {}
         self._lifecycle = "NamespaceLifecycle" not in self.disabled
         self._fetches = lookup_lags and self._lifecycle
-        self._charges = "ResourceQuota" not in self.disabled
+        self._charges = _QUOTA.name not in self.disabled
 
     def missing(self, ctx: Context) -> Wanted | None:
         """Return the object that a creation needs and the lookup lacks: to be fetched from the store."""
@@ -146,12 +195,17 @@ class Admission:
         chain = self._mutating.get(resource)
         if chain is None:
             chain = self._mutating[resource] = tuple(
-                self._bound(plugin) for name, resources, plugin in _MUTATING
-                if name not in self.disabled and (resources is None or resource in resources)
-            )  # fmt: skip
+                self._bound(plugin.call) for plugin in self._running(_MUTATING, resource)
+            )
         for plugin in chain:
             tree = plugin(ctx, tree, old)
         return tree
+
+    def _running(self, plugins: Iterable[Plugin], resource: str) -> Iterator[Plugin]:
+        for plugin in plugins:
+            asked = plugin.resources is None or resource in plugin.resources
+            if asked and plugin.name not in self.disabled:
+                yield plugin
 
     def _bound(self, plugin: Mutation) -> Mutation:
         if plugin is namespaces.lifecycle:
@@ -171,9 +225,8 @@ class Admission:
         chain = self._validating.get(resource)
         if chain is None:
             chain = self._validating[resource] = tuple(
-                self._checking(plugin) for name, resources, plugin in _VALIDATING
-                if name not in self.disabled and (resources is None or resource in resources)
-            )  # fmt: skip
+                self._checking(plugin.call) for plugin in self._running(_VALIDATING, resource)
+            )
         for plugin in chain:
             plugin(ctx, tree, old)
         if self._policies is not None and ctx.request.subresource not in OWN_ENDPOINTS:

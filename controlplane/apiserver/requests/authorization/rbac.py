@@ -18,7 +18,7 @@ from controlplane.api.request import Request, User
 from controlplane.api.tree import Tree
 from controlplane.api.validation import aggregate, quote
 from controlplane.apiserver.kinds.strategy import Lookup
-from controlplane.apiserver.requests.routing import HttpRequest, Target
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema import status
 
 __all__ = [
@@ -28,6 +28,8 @@ __all__ = [
 ]  # fmt: skip
 
 GROUP: Final = "rbac.authorization.k8s.io"
+LOOKED_UP = ("clusterrolebindings", "clusterroles", "rolebindings", "roles")
+"""The resources on which every decision depends."""
 MASTERS: Final = "system:masters"
 """The group whose members may do everything; no rule is checked."""
 SERVICE_ACCOUNT: Final = "system:serviceaccount:"
@@ -80,8 +82,9 @@ class Verdict:
 # -- what is asked -------------------------------------------------------------------------------
 
 
-def attributes_of(http: HttpRequest, target: Target | None) -> Attributes:
-    """Return the attributes of an HTTP request to a path, served or not."""
+def attributes_of(http: HttpRequest) -> Attributes:
+    """Return the attributes of an HTTP request, whether its path is served or not."""
+    target = http.target
     if target is None or not target.resource:
         return Attributes(http.method.lower(), path=http.path)
     verb = "watch" if target.watch else _VERBS.get(http.method, "")

@@ -20,7 +20,7 @@ from controlplane.apiserver.requests.authorization.rbac import (
     requested,
     rule_covers,
 )
-from controlplane.apiserver.requests.routing import HttpRequest, parse_path
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema.status import ApiError
 from tests.apiserver.world import World, config_map
 
@@ -85,7 +85,7 @@ def policy(cluster_roles=None, roles=None, cluster_bindings=(), bindings=None):
     ],
 )  # fmt: skip
 def test_what_an_http_request_asks_for(method, path, query, expected):
-    assert attributes_of(HttpRequest(method, path, query), parse_path(path)) == expected
+    assert attributes_of(HttpRequest(method, path, query)) == expected
 
 
 def test_what_a_component_asks_for():
