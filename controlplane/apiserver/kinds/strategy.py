@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from attrs import define
+from attrs import define, field, frozen
 
 from controlplane.api.object import Object
 from controlplane.api.request import Request
@@ -137,36 +137,46 @@ _KEPT_META = ("deletionTimestamp", "generation", "selfLink", "labels", "annotati
 """The fields that ResetObjectMetaForStatus of apimachinery takes from the stored object."""
 
 
+@frozen(kw_only=True, eq=False)
 class Strategy:
-    """Rules of one kind.
+    """Rules of one kind: a value made of settings and functions; a kind with more to say overrides a hook.
+
+    `default` fills in what upstream's defaulting functions fill in. `rule`, `update_rule` and `status_rule`
+    return the errors of a new object, of an update (by default those of a new object) and of a status
+    update, metadata apart. `warn` returns the warnings for a created or updated object.
 
     `create_on_update`: PUT creates what is missing. `unconditional_update`: PUT without a version
     is allowed. `returns_deleted`: DELETE answers the object rather than a Status.
     `orphan_by_default`: dependents of a deleted object stay unless asked otherwise.
-    `generation`: the object counts changes of its spec.
+    `generation`: the object counts changes of its spec. `status_keeps_meta`: a status update leaves the
+    metadata as it is, except the managed fields. `meta_steps`: the checks of metadata in the kind's own
+    update rules, see `metadata.validate_meta_update`. `standard_finalizers`: finalizers must be standard
+    ones or qualified. `allocates`: the hooks begin_create and begin_update allocate values that are unique
+    among the kind's objects.
     """
 
-    create_on_update = False
-    unconditional_update = True
-    returns_deleted = False
-    orphan_by_default = False
-    generation = False
-    has_status = True
-    empty_status: Tree = {}  # noqa: RUF012 - never written to
-    graceful = False
-    ttl_seconds = 0
-    name_rule: Callable[[str], names.Problems] = staticmethod(names.dns_subdomain)
-    unsupported_gc = False
-    status_keeps_labels = False
-    status_keeps_meta = False
-    """A status update leaves the metadata as it is, except the managed fields."""
-    meta_steps = "U"
-    """The checks of metadata in the kind's own update rules, see `metadata.validate_meta_update`."""
-    standard_finalizers = True
-    """Finalizers must be standard ones or qualified."""
-    deletes_in_steps = False
-    allocates = False
-    """The hooks begin_create and begin_update allocate values that are unique among the kind's objects."""
+    default: Callable[[Tree], Tree] | None = None
+    rule: Callable[[Tree], list[FieldError]] | None = None
+    update_rule: Callable[[Tree, Tree], list[FieldError]] | None = None
+    status_rule: Callable[[Tree, Tree], list[FieldError]] | None = None
+    warn: Callable[[Tree], list[str]] | None = None
+    create_on_update: bool = False
+    unconditional_update: bool = True
+    returns_deleted: bool = False
+    orphan_by_default: bool = False
+    generation: bool = False
+    has_status: bool = True
+    empty_status: Tree = field(factory=dict)
+    graceful: bool = False
+    ttl_seconds: int = 0
+    name_rule: Callable[[str], names.Problems] = names.dns_subdomain
+    unsupported_gc: bool = False
+    status_keeps_labels: bool = False
+    status_keeps_meta: bool = False
+    meta_steps: str = "U"
+    standard_finalizers: bool = True
+    deletes_in_steps: bool = False
+    allocates: bool = False
 
     def converted(self, tree: Tree) -> Tree:
         """The object as field managers see it: with what only upstream's conversion writes."""
@@ -181,7 +191,7 @@ class Strategy:
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """Fill in what upstream's defaulting functions fill in; `old` parts need no second look."""
-        return tree
+        return tree if self.default is None else self.default(tree)
 
     def name_rule_of(self, tree: Tree) -> Callable[[str], names.Problems]:
         """Return the rule for the name of a new object."""
@@ -203,7 +213,7 @@ class Strategy:
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """Return the errors of a new object, metadata apart."""
-        return []
+        return [] if self.rule is None else self.rule(tree)
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """The same for an update of the main resource."""
@@ -221,6 +231,8 @@ class Strategy:
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of an update, metadata apart."""
+        if self.update_rule is not None:
+            return self.update_rule(new, old)
         return self.validate(ctx, new)
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
@@ -240,7 +252,7 @@ class Strategy:
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of a status update, metadata apart."""
-        return []
+        return [] if self.status_rule is None else self.status_rule(new, old)
 
     def prepare_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> Tree:
         """The same for an update of another subresource."""
@@ -252,7 +264,7 @@ class Strategy:
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """Warnings for a create or update."""
-        return []
+        return [] if self.warn is None else self.warn(tree)
 
     def finish(self, tree: Tree) -> Tree:
         """Return the object as it is stored, without the parts that are left out."""

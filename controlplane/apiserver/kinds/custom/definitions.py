@@ -60,10 +60,6 @@ def with_condition(state: Tree, new: Tree) -> Tree:
 class DefinitionStrategy(Strategy):
     """The rules of CustomResourceDefinitions."""
 
-    generation = True
-    standard_finalizers = False
-    unconditional_update = False
-
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """Names derived from the kind, and no conversion."""
         spec = tree.get("spec") or {}

@@ -178,13 +178,6 @@ def _with_value(tree: Any, names: list[str], value: Any) -> Tree:
 class CustomStrategy(Strategy):
     """The rules that all custom resources share."""
 
-    unconditional_update = False
-    generation = True
-    standard_finalizers = False
-
-    def __init__(self, has_status: bool) -> None:
-        self.has_status = has_status
-
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Status belongs to its subresource; generations count from one."""
         if _custom(ctx).has_status:
@@ -655,7 +648,12 @@ def _resource_of(crd: Tree, version: Tree) -> ResourceInfo:
             )
             for item in version.get("selectableFields", ())
         },
-        strategy=CustomStrategy(subresources.get("status") is not None),
+        strategy=CustomStrategy(
+            has_status=subresources.get("status") is not None,
+            unconditional_update=False,
+            generation=True,
+            standard_finalizers=False,
+        ),
         has_status=subresources.get("status") is not None,
         deprecation=_deprecation(spec, kind, version),
         struct=StructType(kind, {**struct.fields, **_META_FIELDS}, open=struct.open),

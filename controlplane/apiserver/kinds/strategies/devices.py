@@ -5,8 +5,7 @@ from __future__ import annotations
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.defaulting.pods import each, filled, inside
-from controlplane.apiserver.kinds.strategies.plain import PlainStrategy
-from controlplane.apiserver.kinds.strategy import Context, without, without_labels
+from controlplane.apiserver.kinds.strategy import Context, Strategy, without, without_labels
 from controlplane.apiserver.kinds.validation import common as rules
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden
 
@@ -45,7 +44,7 @@ def _requests(spec: Tree) -> list[Tree]:
     return found
 
 
-class DeviceClaimStrategy(PlainStrategy):
+class DeviceClaimStrategy(Strategy):
     """Claims of devices. Upstream: pkg/registry/resource/resourceclaim/strategy.go."""
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
@@ -79,7 +78,7 @@ class DeviceClaimStrategy(PlainStrategy):
         return {**new, "status": status}
 
 
-class ClaimTemplateStrategy(PlainStrategy):
+class ClaimTemplateStrategy(Strategy):
     """Templates of resource claims."""
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
@@ -98,7 +97,7 @@ class ClaimTemplateStrategy(PlainStrategy):
         return inside(tree, "spec", lambda spec: inside(spec, "metadata", without_labels))
 
 
-class SliceStrategy(PlainStrategy):
+class SliceStrategy(Strategy):
     """Resource slices: taints of devices say since when; what alpha gates bring is dropped."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:

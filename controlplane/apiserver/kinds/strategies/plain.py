@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
 
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.defaulting import others
 from controlplane.apiserver.kinds.defaulting.pods import each, inside
 from controlplane.apiserver.kinds.disabled_fields import without_disabled_in_template
@@ -21,55 +21,14 @@ from controlplane.apiserver.kinds.strategy import (
     without_labels,
 )
 from controlplane.apiserver.kinds.validation import common as rules
-from controlplane.apiserver.kinds.warnings import claim_warnings, node_warnings, volume_warnings
+from controlplane.apiserver.kinds.warnings import claim_warnings
 from controlplane.apiserver.schema.field_errors import FieldError, invalid
 
 if TYPE_CHECKING:
     from controlplane.apiserver.kinds.deletion import DeleteOptions
 
-Default = Callable[[Tree], Tree]
-Rule = Callable[[Tree], list[FieldError]]
-UpdateRule = Callable[[Tree, Tree], list[FieldError]]
 
-
-class PlainStrategy(Strategy):
-    """A kind described by functions: defaults, rules for new and for changed objects."""
-
-    def __init__(
-        self,
-        default: Default | None = None,
-        rule: Rule | None = None,
-        update_rule: UpdateRule | None = None,
-        status_rule: UpdateRule | None = None,
-        **settings: Any,
-    ) -> None:
-        self._default = default
-        self._rule = rule
-        self._update_rule = update_rule
-        self._status_rule = status_rule
-        for key, value in settings.items():
-            setattr(self, key, value)
-
-    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
-        """The defaults of this kind."""
-        return tree if self._default is None else self._default(tree)
-
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return [] if self._rule is None else self._rule(tree)
-
-    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of an update of this kind."""
-        if self._update_rule is not None:
-            return self._update_rule(new, old)
-        return self.validate(ctx, new)
-
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return [] if self._status_rule is None else self._status_rule(new, old)
-
-
-class SecretStrategy(PlainStrategy):
+class SecretStrategy(Strategy):
     """Secrets; a certificate that cannot be one is remarked on."""
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
@@ -83,7 +42,7 @@ class SecretStrategy(PlainStrategy):
         return []
 
 
-class CSIDriverStrategy(PlainStrategy):
+class CSIDriverStrategy(Strategy):
     """CSI drivers: what alpha gates bring is dropped, changes are counted, new ones are not."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
@@ -126,7 +85,7 @@ def local_available(at: str) -> Tree:
     }  # fmt: skip
 
 
-class APIServiceStrategy(PlainStrategy):
+class APIServiceStrategy(Strategy):
     """APIServices; those without a service are available at once."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
@@ -136,14 +95,12 @@ class APIServiceStrategy(PlainStrategy):
         return {**tree, "status": {"conditions": [local_available(format_time(ctx.now))]}}
 
 
-class ServiceCIDRStrategy(PlainStrategy):
+class ServiceCIDRStrategy(Strategy):
     """Ranges of services; their status may be written everywhere: upstream prepares nothing.
 
     The fields that upstream resets stand under a group's name that is not theirs, so every writer
     manages what it wrote. Upstream: pkg/registry/networking/servicecidr/strategy.go.
     """
-
-    status_keeps_meta = True
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
@@ -161,7 +118,7 @@ class ServiceCIDRStrategy(PlainStrategy):
 _INGRESS_CLASS = "kubernetes.io/ingress.class"
 
 
-class IngressStrategy(PlainStrategy):
+class IngressStrategy(Strategy):
     """Ingresses; messages about invalid rules show them as they were written."""
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
@@ -196,7 +153,8 @@ def _ingress_class(tree: Tree) -> str | None:
     return (tree["metadata"].get("annotations") or {}).get(_INGRESS_CLASS)
 
 
-class CountedAsWritten(PlainStrategy):
+@frozen(kw_only=True, eq=False)
+class CountedAsWritten(Strategy):
     """Kinds whose generation counts each write of a list without items, which is not the same as none.
 
     What is stored never has such lists, so a write that has one is a change each time. `counted` is
@@ -204,8 +162,7 @@ class CountedAsWritten(PlainStrategy):
     pkg/registry/networking/networkpolicy and pkg/registry/admissionregistration/*webhookconfiguration.
     """
 
-    generation = True
-    counted = "spec"
+    counted: str = "spec"
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """Return an update of this kind with the fields and generation that the server sets."""
@@ -236,7 +193,7 @@ def _without_items(written: Any, read: Any) -> bool:
     return False
 
 
-class QuotaStrategy(PlainStrategy):
+class QuotaStrategy(Strategy):
     """Quotas; a refusal shows scopes that were written without items as such."""
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
@@ -246,7 +203,7 @@ class QuotaStrategy(PlainStrategy):
         return super().validate_update(ctx, new, old)
 
 
-class PodTemplateStrategy(PlainStrategy):
+class PodTemplateStrategy(Strategy):
     """Pod templates count the changes of the template: they have no spec."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
@@ -271,7 +228,7 @@ def _template_without_disabled(tree: Tree, old: Tree | None) -> Tree:
         template, (old or {}).get("template")))  # fmt: skip
 
 
-class AccountStrategy(PlainStrategy):
+class AccountStrategy(Strategy):
     """Service accounts: of their secrets only the names are kept."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
@@ -291,7 +248,7 @@ def _secrets_named(tree: Tree) -> Tree:
     return {**tree, "secrets": named}
 
 
-class EndpointsStrategy(PlainStrategy):
+class EndpointsStrategy(Strategy):
     """Endpoints, which their slices have replaced."""
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
@@ -311,14 +268,6 @@ class EndpointsStrategy(PlainStrategy):
 class NamespaceStrategy(Strategy):
     """Namespaces: finalizers in the spec, a phase, and a label with the name."""
 
-    returns_deleted = True
-    deletes_in_steps = True
-    name_rule = staticmethod(names.dns_label)
-
-    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
-        """The defaults of this kind."""
-        return others.default_namespace(tree)
-
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
         spec = tree.get("spec") or {}
@@ -334,29 +283,13 @@ class NamespaceStrategy(Strategy):
         spec = with_status(new.get("spec") or {}, old.get("spec") or {}, "finalizers")
         return {**new, "spec": spec}
 
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return rules.validate_namespace(tree)
-
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """Return a status update of this kind with the fields that it cannot change."""
         return with_status(new, old, "spec")
 
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return rules.validate_namespace_status(new, old)
-
 
 class NodeStrategy(Strategy):
     """Nodes keep the status they are created with."""
-
-    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
-        """The defaults of this kind."""
-        return others.default_node(tree)
-
-    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
-        """The warnings of this kind."""
-        return node_warnings(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
@@ -370,31 +303,13 @@ class NodeStrategy(Strategy):
             new = inside(new, "spec", lambda spec: without(spec, "configSource"))
         return super().prepare_update(ctx, new, old)
 
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return rules.validate_node(tree)
-
-    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of an update of this kind."""
-        return rules.validate_node_update(new, old)
-
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return rules.validate_node_update(new, old)
-
 
 class ClaimStrategy(Strategy):
     """Persistent volume claims."""
 
-    returns_deleted = True
-
     def settles_on_update(self, sub: str, old: Tree) -> bool:
         """Return whether the first update is a write though it changes nothing."""
         return sub in ("", "status")
-
-    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
-        """The defaults of this kind."""
-        return others.default_claim(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
@@ -429,17 +344,9 @@ class ClaimStrategy(Strategy):
         """The warnings of this kind."""
         return claim_warnings(tree.get("spec") or {}, "spec")
 
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return rules.validate_claim(tree)
-
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of an update of this kind."""
         return rules.validate_claim_update(new, old, ctx.written("spec"))
-
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return rules.validate_claim_status(new, old)
 
 
 def _known_source(source: Tree) -> bool:
@@ -451,17 +358,6 @@ def _known_source(source: Tree) -> bool:
 
 class VolumeStrategy(Strategy):
     """Persistent volumes note when their phase changed."""
-
-    returns_deleted = True
-    meta_steps = "AA"
-
-    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
-        """The defaults of this kind."""
-        return others.default_volume(tree)
-
-    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
-        """The warnings of this kind."""
-        return volume_warnings(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
@@ -492,11 +388,6 @@ class VolumeStrategy(Strategy):
 class EventStrategy(Strategy):
     """Events are kept for an hour and belong to no owner."""
 
-    has_status = False
-    create_on_update = True
-    unsupported_gc = True
-    ttl_seconds = 3600
-
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """Return the errors of a new object of this kind."""
         return rules.validate_event(tree, ctx)
@@ -506,37 +397,8 @@ class EventStrategy(Strategy):
         return rules.validate_event_update(new, old, ctx)
 
 
-class PolicyStrategy(Strategy):
-    """Pod disruption budgets."""
-
-    name_rule = staticmethod(names.path_segment)
-
-    meta_steps = "A"
-    generation = True
-    unconditional_update = False
-
-    def reset_status(self, tree: Tree) -> Tree:
-        """The status of a new object of this kind."""
-        names_of = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
-        return {**tree, "status": dict.fromkeys(names_of, 0)}
-
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return rules.validate_budget(tree)
-
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return rules.validate_budget_status(new, old)
-
-
 class EndpointSliceStrategy(Strategy):
     """Endpoint slices count every change outside metadata, and label changes."""
-
-    has_status = False
-
-    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
-        """The defaults of this kind."""
-        return others.default_endpoint_slice(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
@@ -563,24 +425,9 @@ class EndpointSliceStrategy(Strategy):
             return new
         return {**new, "metadata": {**meta, "generation": was.get("generation", 0) + 1}}
 
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return rules.validate_endpoint_slice(tree)
-
-    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of an update of this kind."""
-        return rules.validate_endpoint_slice_update(new, old)
-
 
 class AttachmentStrategy(Strategy):
     """Volume attachments; a status update leaves the metadata alone."""
-
-    returns_deleted = True
-    unconditional_update = False
-
-    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
-        """The defaults of this kind."""
-        return others.default_attachment(tree)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
@@ -595,14 +442,6 @@ class AttachmentStrategy(Strategy):
         meta["resourceVersion"] = new["metadata"].get("resourceVersion", "")
         return {**new, "metadata": meta}
 
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return rules.validate_attachment(tree)
-
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of an update of this kind."""
         return rules.validate_attachment_update(new, old, ctx.written("spec"))
-
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return rules.validate_attachment_update(new, old)

@@ -10,10 +10,14 @@ from controlplane.api.quantity import parse
 from controlplane.api.recent import IdentityCache
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.defaulting.pods import default_pod
 from controlplane.apiserver.kinds.disabled_fields import without_disabled
 from controlplane.apiserver.kinds.quality_of_service import qos_class
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status
+from controlplane.apiserver.kinds.validation.pod_resize import prepare_resize, validate_resize
+from controlplane.apiserver.kinds.validation.pod_updates import (
+    validate_ephemeral_update,
+    validate_pod_update,
+)
 from controlplane.apiserver.kinds.warnings import pod_warnings
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
@@ -45,15 +49,12 @@ def _with_ips(tree: Tree) -> Tree:
 class PodStrategy(Strategy):
     """The strategy of pods."""
 
-    returns_deleted = True
-    graceful = True
-
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """The defaults of this kind."""
         tree = _with_ips(tree)
         if old is not None and tree.get("spec") is old.get("spec"):
             return tree
-        return default_pod(tree)
+        return super().defaults(tree, old)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
@@ -77,12 +78,6 @@ class PodStrategy(Strategy):
         meta = {**tree["metadata"], "generation": 1}
         return {**tree, "metadata": meta, "status": status}
 
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        from controlplane.apiserver.kinds.validation.pods import validate_pod
-
-        return validate_pod(tree)
-
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
         return pod_warnings(tree, old)
@@ -102,8 +97,6 @@ class PodStrategy(Strategy):
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of an update of this kind."""
-        from controlplane.apiserver.kinds.validation.pod_updates import validate_pod_update
-
         return validate_pod_update(new, old, ctx.written("spec"))
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
@@ -119,17 +112,9 @@ class PodStrategy(Strategy):
                 new = {**new, "status": {**state, "qosClass": qos}}
         return new
 
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        from controlplane.apiserver.kinds.validation.pod_updates import validate_pod_status_update
-
-        return validate_pod_status_update(new, old)
-
     def prepare_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> Tree:
         """Return an update of a subresource with the fields that it cannot change."""
         if sub == "resize":
-            from controlplane.apiserver.kinds.validation.pod_resize import prepare_resize
-
             return prepare_resize(new, old)
         spec = with_status(old["spec"], new["spec"], "ephemeralContainers")
         meta = old["metadata"]
@@ -144,15 +129,11 @@ class PodStrategy(Strategy):
     def validate_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> list[FieldError]:
         """Return the errors of an update of a subresource."""
         if sub == "resize":
-            from controlplane.apiserver.kinds.validation.pod_resize import validate_resize
-
             errors = validate_resize(new, old)
             if not errors:
                 _check_node(ctx, new, old)
             return errors
-        from controlplane.apiserver.kinds.validation import pod_updates
-
-        return pod_updates.validate_ephemeral_update(new, old)
+        return validate_ephemeral_update(new, old)
 
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
         """Field paths that a write cannot set."""

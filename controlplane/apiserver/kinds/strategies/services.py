@@ -10,14 +10,7 @@ import ipaddress
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.defaulting.others import default_service
 from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status, without
-from controlplane.apiserver.kinds.validation.services import (
-    validate_service,
-    validate_service_status,
-    validate_service_update,
-)
-from controlplane.apiserver.kinds.warnings import service_warnings
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -45,16 +38,11 @@ def _headless(spec: Tree) -> bool:
 class ServiceStrategy(Strategy):
     """The strategy of services."""
 
-    allocates = True
-    returns_deleted = True
-    create_on_update = True
-    name_rule = staticmethod(names.dns_label)
-
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """The defaults of this kind."""
         if old is not None and tree.get("spec") is old.get("spec"):
             return tree
-        return default_service(tree)
+        return super().defaults(tree, old)
 
     def begin_create(self, ctx: Context, tree: Tree) -> Tree:
         """Allocate what a new object needs."""
@@ -70,18 +58,6 @@ class ServiceStrategy(Strategy):
         """Return a new object of this kind with the fields that the server sets."""
         tree = {**tree, "status": {"loadBalancer": {}}}
         return {**tree, "spec": _dropped(tree["spec"], None)}
-
-    def reset_status(self, tree: Tree) -> Tree:
-        """The status of a new object of this kind."""
-        return {**tree, "status": {"loadBalancer": {}}}
-
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return validate_service(tree)
-
-    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
-        """The warnings of this kind."""
-        return service_warnings(tree)
 
     def begin_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """Allocate what a changed object needs."""
@@ -106,14 +82,6 @@ class ServiceStrategy(Strategy):
         ):
             new = {**new, "status": {**new["status"], "loadBalancer": {}}}
         return new
-
-    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of an update of this kind."""
-        return validate_service_update(new, old)
-
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return validate_service_status(new, old)
 
 
 def _normal_ips(spec: Tree, was: Tree | None) -> Tree:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.strategies.plain import PlainStrategy
-from controlplane.apiserver.kinds.strategy import Context, with_status
+from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status
 from controlplane.apiserver.kinds.validation.registration import validate_signing_request_status
 from controlplane.apiserver.schema.field_errors import FieldError
 
@@ -18,7 +17,7 @@ _ASKING = ("username", "uid", "groups", "extra")
 _DECISIONS = ("Approved", "Denied")
 
 
-class SigningRequestStrategy(PlainStrategy):
+class SigningRequestStrategy(Strategy):
     """The rules of CertificateSigningRequests."""
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:

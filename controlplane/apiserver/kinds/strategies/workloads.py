@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from attrs import frozen
 
 from controlplane.api.tree import Tree
 from controlplane.api.validation import parse_int64
@@ -18,8 +20,7 @@ from controlplane.apiserver.kinds.strategy import (
     without,
     without_labels,
 )
-from controlplane.apiserver.kinds.validation import autoscaling, job_status, jobs
-from controlplane.apiserver.kinds.validation import workloads as rules
+from controlplane.apiserver.kinds.validation import autoscaling, jobs
 from controlplane.apiserver.kinds.warnings import claim_warnings, template_warnings
 from controlplane.apiserver.schema.field_errors import FieldError, required
 
@@ -27,27 +28,31 @@ if TYPE_CHECKING:
     from controlplane.apiserver.kinds.deletion import DeleteOptions
 
 
-class _Workload(Strategy):
-    """A kind with a spec that counts generations, defaulted by `_default`."""
+@frozen(kw_only=True, eq=False)
+class Workload(Strategy):
+    """A kind that makes pods from a template; what its spec lacks was filled in when it was stored.
 
-    generation = True
-    named_pods = False
-    """The name becomes part of the names of pods, and so should be a label."""
-    _default: Any = None
+    `named_pods`: the name becomes part of the names of pods, and so should be a label.
+    """
+
+    named_pods: bool = False
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """Fill in the defaults of a spec that is not the stored one."""
         if old is not None and tree.get("spec") is old.get("spec"):
             return tree
-        result: Tree = type(self)._default(tree)
-        return result
+        return super().defaults(tree, old)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """Drop the fields of pods whose gates are off."""
         return super().prepare_create(ctx, _without_disabled(tree, None))
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """Drop the fields of pods whose gates are off, unless the stored object has them."""
         return super().prepare_update(ctx, _without_disabled(new, old), old)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings for the name and the template."""
         if old is not None and tree.get("spec") == old.get("spec"):
             return []
         spec, path = tree.get("spec") or {}, "spec.template"
@@ -64,6 +69,7 @@ class _Workload(Strategy):
         return found + template_warnings(spec.get("template") or {}, path)
 
     def finish(self, tree: Tree) -> Tree:
+        """Return the stored form: without empty labels of the template."""
         return inside(tree, "spec", lambda spec: inside(
             spec, "template", lambda made: inside(made, "metadata", without_labels)))  # fmt: skip
 
@@ -100,13 +106,8 @@ def _without_disabled(tree: Tree, old: Tree | None) -> Tree:
     return tree if new is spec else {**tree, "spec": new}
 
 
-class DeploymentStrategy(_Workload):
+class DeploymentStrategy(Workload):
     """Deployments; their annotations count for the generation too."""
-
-    named_pods = True
-
-    _default = staticmethod(defaults.default_deployment)
-    status_keeps_labels = True
 
     def spec_changed(self, new: Tree, old: Tree) -> bool:
         """Return whether an update of this kind increments the generation."""
@@ -114,68 +115,9 @@ class DeploymentStrategy(_Workload):
             new["metadata"], old["metadata"], "annotations"
         )
 
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return rules.validate_deployment(tree)
 
-    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of an update of this kind."""
-        return rules.validate_deployment_update(new, old)
-
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return rules.validate_deployment_status(new, old)
-
-
-class ReplicaSetStrategy(_Workload):
-    """Replica sets."""
-
-    named_pods = True
-
-    _default = staticmethod(defaults.default_replica_set)
-
-    def reset_status(self, tree: Tree) -> Tree:
-        """The status of a new object of this kind."""
-        return {**tree, "status": {"replicas": 0}}
-
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return rules.validate_replica_set(tree)
-
-    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of an update of this kind."""
-        return rules.validate_replica_set_update(new, old)
-
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return rules.validate_replica_status(new, old)
-
-
-class ReplicationControllerStrategy(_Workload):
-    """Replication controllers; their dependents are orphaned unless asked otherwise."""
-
-    named_pods = True
-
-    _default = staticmethod(defaults.default_replication_controller)
-    orphan_by_default = True
-
-    def reset_status(self, tree: Tree) -> Tree:
-        """The status of a new object of this kind."""
-        return {**tree, "status": {"replicas": 0}}
-
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return rules.validate_replication_controller(tree)
-
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return rules.validate_replica_status(new, old)
-
-
-class StatefulSetStrategy(_Workload):
+class StatefulSetStrategy(Workload):
     """Stateful sets."""
-
-    _default = staticmethod(defaults.default_stateful_set)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
@@ -184,14 +126,6 @@ class StatefulSetStrategy(_Workload):
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """Return an update of this kind with the fields and generation that the server sets."""
         return super().prepare_update(ctx, _without_max_unavailable(new), old)
-
-    def reset_status(self, tree: Tree) -> Tree:
-        """The status of a new object of this kind."""
-        return {**tree, "status": {"availableReplicas": 0, "replicas": 0}}
-
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return rules.validate_stateful_set(tree)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
@@ -203,14 +137,6 @@ class StatefulSetStrategy(_Workload):
             place = f"spec.volumeClaimTemplates[{index}]"  # as upstream: without its spec
             found += claim_warnings(claim.get("spec") or {}, place)
         return found
-
-    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of an update of this kind."""
-        return rules.validate_stateful_set_update(new, old)
-
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return rules.validate_stateful_set_status(new, old)
 
 
 def _without_max_unavailable(tree: Tree) -> Tree:
@@ -224,20 +150,12 @@ def _without_max_unavailable(tree: Tree) -> Tree:
     return {**tree, "spec": {**spec, "updateStrategy": strategy}}
 
 
-class DaemonSetStrategy(_Workload):
+class DaemonSetStrategy(Workload):
     """Daemon sets."""
-
-    _default = staticmethod(defaults.default_daemon_set)
 
     def converted(self, tree: Tree) -> Tree:
         """The object with the annotation that stands for a field of upstream's internal form."""
         return _with_generation(tree, _template_generation(tree))
-
-    def reset_status(self, tree: Tree) -> Tree:
-        """The status of a new object of this kind."""
-        counts = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled",
-                  "numberReady")  # fmt: skip
-        return {**tree, "status": dict.fromkeys(counts, 0)}
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
@@ -257,18 +175,6 @@ class DaemonSetStrategy(_Workload):
         return _with_generation(
             super().prepare_status_update(ctx, new, old), _template_generation(old)
         )
-
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return rules.validate_daemon_set(tree)
-
-    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of an update of this kind."""
-        return rules.validate_daemon_set_update(new, old)
-
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return rules.validate_daemon_set_status(new, old)
 
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
@@ -294,13 +200,8 @@ def _template_labels(job: Tree) -> Tree | None:
     return labels
 
 
-class JobStrategy(_Workload):
+class JobStrategy(Workload):
     """Jobs; selector and template labels are generated from the uid."""
-
-    named_pods = True
-
-    _default = staticmethod(defaults.default_job)
-    orphan_by_default = True
 
     def settles_on_update(self, sub: str, old: Tree) -> bool:
         """A job that came without labels shares those of its template until it is written again."""
@@ -330,10 +231,6 @@ class JobStrategy(_Workload):
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of an update of this kind."""
         return jobs.validate_job_update(_as_written(ctx, new), old)
-
-    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of a status update of this kind."""
-        return job_status.validate_job_status(new, old)
 
 
 def _as_written(ctx: Context, tree: Tree) -> Tree:
@@ -366,22 +263,6 @@ def generated_selector(tree: Tree) -> Tree:
     return {**tree, "spec": spec}
 
 
-class CronJobStrategy(_Workload):
-    """Cron jobs."""
-
-    named_pods = True
-
-    _default = staticmethod(defaults.default_cron_job)
-
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
-        return jobs.validate_cron_job(tree)
-
-    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of an update of this kind."""
-        return jobs.validate_cron_job(new, old)
-
-
 class AutoscalerStrategy(Strategy):
     """Horizontal pod autoscalers."""
 
@@ -389,15 +270,11 @@ class AutoscalerStrategy(Strategy):
         """The defaults of this kind."""
         if old is not None and tree.get("spec") is old.get("spec"):
             return tree
-        return defaults.default_autoscaler(tree)
-
-    def reset_status(self, tree: Tree) -> Tree:
-        """The status of a new object of this kind."""
-        return {**tree, "status": {"currentMetrics": None, "desiredReplicas": 0}}
+        return super().defaults(tree, old)
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """Return the errors of a new object of this kind."""
-        errors = autoscaling.validate_autoscaler(tree)
+        errors = super().validate(ctx, tree)
         for key in ("scaleUp", "scaleDown"):
             if ctx.written("spec", "behavior", key, "policies") == []:
                 path = f"spec.behavior.{key}.policies"
