@@ -65,7 +65,7 @@ SHOWN_BY_TRYING: dict[str, str] = {
     "controlplane.apiserver.kinds.custom.cel.syntax _SPACE": "gives up nothing that it took",
     "controlplane.apiserver.kinds.custom.cel.syntax _TOKEN": "gives up no blanks that it took",
     "controlplane.apiserver.kinds.custom.formats _SPAN": "begins where a number begins only",
-    "controlplane.apiserver.kinds.validation.registration _PEM": "what is named again is short and fixed",
+    "controlplane.apiserver.kinds.certificates.signing_requests _PEM": "what is named again is short and fixed",
     "controlplane.apiserver.schema.descriptions _WORD": "what looks ahead in vain is taken by the last way",
     "controlplane.page.report _IMPORT": "begins where a line does, and stays within it",
     "controlplane.page.report _LEFT": "begins where a line does, and stays within it",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.apiserver.kinds.defaulting.workloads import default_deployment
+from controlplane.apiserver.kinds.apps.deployments import default_deployment
 from controlplane.controllers.common.go_types import structs
 from controlplane.controllers.common.template_hash import (
     dump,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.apiserver.kinds.validation.pod_resize import (
+from controlplane.apiserver.kinds.core.pods.resize import (
     ResizeGates,
     prepare_resize,
     validate_resize,

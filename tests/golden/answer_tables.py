@@ -8,7 +8,7 @@ from typing import Any
 from controlplane.api.object import Object
 from controlplane.api.times import SECOND, parse_time
 from controlplane.apiserver.kinds.custom.resources import resource_of
-from controlplane.apiserver.kinds.tables.builder import table_of
+from controlplane.apiserver.kinds.tables import table_of
 from tests.golden.runner import difference
 
 Json = Any

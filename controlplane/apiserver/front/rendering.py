@@ -8,8 +8,7 @@ from controlplane.api.object import Object
 from controlplane.api.request import Request, Response
 from controlplane.api.tree import Tree
 from controlplane.apiserver.front.negotiation import Format
-from controlplane.apiserver.kinds.tables import table_of
-from controlplane.apiserver.kinds.tables.builder import plain_metadata
+from controlplane.apiserver.kinds.tables import plain_metadata, table_of
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 

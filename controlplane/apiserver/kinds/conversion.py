@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds import autoscalers
+from controlplane.apiserver.kinds.autoscaling.versions import to_v1, to_v2
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import (
     META_STRUCT,
@@ -151,11 +151,11 @@ def _event_to_core(tree: Tree) -> Tree:
 
 _FROM: dict[tuple[str, str, str], Converter] = {
     ("events.k8s.io", "v1", "events"): _event_to_v1,
-    ("autoscaling", "v1", "horizontalpodautoscalers"): autoscalers.to_v1,
+    ("autoscaling", "v1", "horizontalpodautoscalers"): to_v1,
 }
 _TO: dict[tuple[str, str, str], Converter] = {
     ("events.k8s.io", "v1", "events"): _event_to_core,
-    ("autoscaling", "v1", "horizontalpodautoscalers"): autoscalers.to_v2,
+    ("autoscaling", "v1", "horizontalpodautoscalers"): to_v2,
 }
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from controlplane.api import fields, labels
 from controlplane.api.go_values import go_value
 from controlplane.api.jsonpath import JSONPath, JSONPathError
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.kind import META, Kind, value_at
+from controlplane.apiserver.kinds.registry import kind_of
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.schema.work import spend
@@ -25,74 +26,12 @@ __all__ = [
     "interest_of",
     "label_selector",
     "matcher",
-    "value_at",
 ]
 
-_META = ("metadata.name", "metadata.namespace")
-_POD = (*_META, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
-        "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP",
-        "status.podIPs", "status.nominatedNodeName")  # fmt: skip
-_EVENT_OBJECT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-_EVENT = (*_META, *(f"involvedObject.{part}" for part in _EVENT_OBJECT), "reason",
-          "reportingComponent", "source", "type")  # fmt: skip
-_EVENT_V1 = (*_META, *(f"regarding.{part}" for part in _EVENT_OBJECT), "reason",
-             "reportingController", "type")  # fmt: skip
-_SUPPORTED: dict[tuple[str, str], tuple[str, ...]] = {
-    ("", "pods"): _POD,
-    ("", "nodes"): ("metadata.name", "spec.unschedulable"),
-    ("", "namespaces"): ("metadata.name", "status.phase"),
-    ("", "secrets"): (*_META, "type"),
-    ("", "services"): (*_META, "spec.clusterIP", "spec.type"),
-    ("", "events"): _EVENT,
-    ("events.k8s.io", "events"): _EVENT_V1,
-    ("", "replicationcontrollers"): (*_META, "status.replicas"),
-    ("batch", "jobs"): (*_META, "status.successful"),
-    ("certificates.k8s.io", "certificatesigningrequests"): ("metadata.name", "spec.signerName"),
-    ("resource.k8s.io", "resourceslices"): ("metadata.name", "spec.nodeName", "spec.driver"),
-}
-# Other names of selectable fields, and where in the stored object they are found.
-_ALIASES: dict[tuple[str, str], dict[str, str]] = {
-    ("", "pods"): {"spec.host": "spec.nodeName"},
-    ("events.k8s.io", "events"): {
-        **{f"regarding.{part}": f"involvedObject.{part}" for part in _EVENT_OBJECT},
-        "reportingController": "reportingComponent",
-    },
-}
-_NUMBERS = {"status.replicas", "status.successful"}
-_FLAGS = {"spec.unschedulable", "spec.hostNetwork"}
 
-
-def value_at(tree: Tree, path: str) -> str:
-    """The text of the field at a dotted path, "" when absent."""
-    current: Any = tree
-    for part in path.split("."):
-        if not isinstance(current, dict):
-            return ""
-        current = current.get(part)
-    if current is None:
-        return ""
-    if isinstance(current, bool):
-        return "true" if current else "false"
-    return str(current)
-
-
-def _value(tree: Tree, path: str, kind: str) -> str:
-    if path == "status.podIPs":
-        return ""
-    if kind == "Event":
-        if path == "source":
-            return value_at(tree, "source.component") or value_at(tree, "reportingComponent")
-        if path == "reportingComponent":
-            return value_at(tree, path)
-    if path == "status.successful":
-        return value_at(tree, "status.succeeded") or "0"
-    found = value_at(tree, path)
-    if not found:
-        if path in _NUMBERS:
-            return "0"
-        if path in _FLAGS:
-            return "false"
-    return found
+def _value(tree: Tree, path: str, kind: Kind) -> str:
+    found = kind.value(tree, path)
+    return found or (kind.selectable or META).get(path, "")
 
 
 def _custom_value(tree: Tree, name: str, paths: Mapping[str, JSONPath]) -> str:
@@ -143,10 +82,11 @@ def field_selector(info: ResourceInfo, text: str) -> fields.FieldSelector | None
     if not text:
         return None
     selector = _parsed_fields(text)
-    supported = _SUPPORTED.get((info.group, info.resource), _META)
+    kind = kind_of(info.group, info.resource)
+    supported = kind.selectable or META
     if info.custom is not None:
-        supported = (*_META, *info.custom.selectable_fields)
-    aliases = _ALIASES.get((info.group, info.resource), {})
+        supported = {**META, **dict.fromkeys(info.custom.selectable_fields, "")}
+    aliases = kind.aliases
     found = []
     for operator, name, value in selector:
         if not name and not value:  # selects everything
@@ -160,7 +100,7 @@ def field_selector(info: ResourceInfo, text: str) -> fields.FieldSelector | None
 def _unsupported(info: ResourceInfo, name: str) -> str:
     if (info.group, info.resource) == ("batch", "jobs"):
         return f'field label "{name}" not supported for Job'
-    if (info.group, info.resource) in _SUPPORTED or info.custom is not None:
+    if kind_of(info.group, info.resource).selectable is not None or info.custom is not None:
         return f"field label not supported: {name}"
     return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
@@ -224,7 +164,7 @@ def matcher(
     if info.custom is not None:
         value = partial(_custom_value, paths=info.custom.selectable_fields)
     else:
-        value = partial(_value, kind=info.kind)
+        value = partial(_value, kind=kind_of(info.group, info.resource))
     return _Matcher(selector, rest, value)
 
 

@@ -13,9 +13,9 @@ from controlplane.api.request import FollowedLog, Request, Response
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import read_typed
-from controlplane.apiserver.kinds.strategies.pods import bound
+from controlplane.apiserver.kinds.core.pods.kind import bound
+from controlplane.apiserver.kinds.selectors import selector_of
 from controlplane.apiserver.kinds.strategy import Context
-from controlplane.apiserver.kinds.validation.selectors import selector_of
 from controlplane.apiserver.requests.options import (
     check_write_options,
     delete_options,

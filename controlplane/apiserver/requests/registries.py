@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controlplane.apiserver.kinds.strategies import strategy_for
+from controlplane.apiserver.kinds.registry import strategy_for
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.requests.lookup import resource_named
 from controlplane.apiserver.requests.registry import Registry, Services

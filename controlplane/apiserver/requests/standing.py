@@ -17,8 +17,8 @@ from attrs import frozen
 from controlplane.api.request import Request
 from controlplane.api.times import format_micro_time, format_time
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.strategies.plain import local_available
-from controlplane.apiserver.kinds.strategies.services import SERVICE_RANGE
+from controlplane.apiserver.kinds.apiregistration.api_services import local_available
+from controlplane.apiserver.kinds.core.service_addresses import SERVICE_RANGE
 from controlplane.apiserver.kinds.strategy import Lookup
 
 __all__ = ["HOST", "missing", "registrations", "withdrawals"]

@@ -17,8 +17,8 @@ from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import read_typed
+from controlplane.apiserver.kinds.selectors import selector_of
 from controlplane.apiserver.kinds.strategy import Context, with_status, without
-from controlplane.apiserver.kinds.validation.selectors import selector_of
 from controlplane.apiserver.requests import pod_subresources, tokens, usage
 from controlplane.apiserver.requests.authorization import reviews
 from controlplane.apiserver.requests.managed.ordinary import claimed, track

@@ -14,7 +14,7 @@ from controlplane.api.jsonpath import JSONPath, JSONPathError, parse, printed
 from controlplane.api.jsonpath.nodes import NOTHING
 from controlplane.api.times import Time, parse_go_time, parse_time
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.tables.ages import human_duration
+from controlplane.apiserver.kinds.cells import human_duration
 from controlplane.apiserver.schema.work import spend
 
 __all__ = ["Columns", "reading_cost"]

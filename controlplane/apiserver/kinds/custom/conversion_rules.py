@@ -11,7 +11,7 @@ import base64
 from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.validation.webhook_clients import validate_client
+from controlplane.apiserver.kinds.admissionregistration.webhook_clients import validate_client
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,

@@ -15,14 +15,15 @@ from controlplane.api.equality import first_by_value
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import immutable
 from controlplane.apiserver.kinds.custom.columns import reading_cost
 from controlplane.apiserver.kinds.custom.conversion_rules import conversion_errors
 from controlplane.apiserver.kinds.custom.formats import is_recognized
 from controlplane.apiserver.kinds.custom.internal_versions import internal_part
 from controlplane.apiserver.kinds.custom.schema_rules import schema_errors
 from controlplane.apiserver.kinds.custom.version_parts import deprecation_errors, selectable_errors
+from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same
-from controlplane.apiserver.kinds.validation.shared import immutable
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     Raw,
@@ -32,7 +33,7 @@ from controlplane.apiserver.schema.field_errors import (
 )
 from controlplane.apiserver.schema.work import spend
 
-__all__ = ["DefinitionStrategy", "FINALIZER", "condition", "with_condition"]
+__all__ = ["FINALIZER", "KIND", "DefinitionStrategy", "condition", "with_condition"]
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -475,3 +476,10 @@ def _schema_errors(version: Tree, path: str) -> list[FieldError]:
 _CHECKS = (("schema", _schema_errors), ("subresources", _subresource_errors),
            ("additionalPrinterColumns", _column_errors),
            ("selectableFields", selectable_errors))  # fmt: skip
+
+
+KIND = Kind(
+    strategy=DefinitionStrategy(
+        generation=True, standard_finalizers=False, unconditional_update=False
+    )
+)

@@ -11,10 +11,7 @@ from controlplane.api import fields, labels
 from controlplane.api.request import User
 from controlplane.api.tree import Tree
 from controlplane.api.validation import aggregate
-from controlplane.apiserver.kinds.validation.selectors import (
-    requirement_values,
-    validate_requirement,
-)
+from controlplane.apiserver.kinds.selectors import requirement_values, validate_requirement
 from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.requests.authorization.rbac import Attributes, rules_of_user
 from controlplane.apiserver.schema import status

@@ -1,0 +1,69 @@
+"""Validation of the addresses of webhooks. Upstream: apiserver pkg/util/webhook/validation.go."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import present
+from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
+
+__all__ = ["validate_client"]
+
+
+def validate_client(config: Tree, path: str) -> list[FieldError]:
+    """Return the errors of a webhook's address: a URL or a service of the cluster."""
+    url, service = config.get("url"), config.get("service")
+    if (url is None) == (service is None):
+        return [required(path, "exactly one of url or service is required")]
+    if url is not None:
+        return _url(url, f"{path}.url")
+    return _service(service or {}, f"{path}.service")
+
+
+def _url(url: str, path: str) -> list[FieldError]:
+    """Upstream: apiserver pkg/util/webhook/validation.go."""
+    form = "; desired format: https://host[/path]"
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        return [required(path, f"url must be a valid URL: {error}{form}")]
+    errors = []
+    if parts.scheme != "https":
+        text = f"'https' is the only allowed URL scheme{form}"
+        errors.append(invalid(path, parts.scheme, text))
+    if not parts.netloc:
+        errors.append(invalid(path, parts.netloc, f"host must be specified{form}"))
+    if parts.username is not None:
+        errors.append(invalid(path, "User", "user information is not permitted in the URL"))
+    if parts.fragment:
+        errors.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
+    if parts.query:
+        errors.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
+    return errors
+
+
+def _service(service: Tree, path: str) -> list[FieldError]:
+    errors = present(service, "name", path) + present(service, "namespace", path)
+    port = service.get("port", 443)
+    texts = names.port_number(port)
+    errors += [invalid(f"{path}.port", port, f"port is not valid: {text}") for text in texts]
+    route = service.get("path")
+    if route is None:
+        return errors
+    place = f"{path}.path"
+    if not route.startswith("/"):
+        errors.append(invalid(place, route, "must start with a '/'"))
+    inner = route[1:] if route else route
+    inner = inner.removesuffix("/")
+    if route != "/" and (inner or "/" in route[1:] or not route.startswith("/")):
+        for index, step in enumerate(inner.split("/")):
+            if not step:
+                errors.append(invalid(place, route, f"segment[{index}] may not be empty"))
+                continue
+            errors += [
+                invalid(place, route, f"segment[{index}]: {text}")
+                for text in names.dns_subdomain(step)
+            ]
+    return errors

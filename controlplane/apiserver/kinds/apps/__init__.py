@@ -1,0 +1,1 @@
+"""apps: the kinds that keep pods running."""

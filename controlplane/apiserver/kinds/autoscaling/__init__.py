@@ -1,0 +1,1 @@
+"""autoscaling: horizontal autoscalers and their versions."""

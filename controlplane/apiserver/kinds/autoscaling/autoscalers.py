@@ -1,0 +1,336 @@
+"""HorizontalPodAutoscalers. Upstream: pkg/registry/autoscaling, pkg/apis/autoscaling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api import quantity
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
+from controlplane.apiserver.kinds.checks import non_negative_field
+from controlplane.apiserver.kinds.kind import Kind
+from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status
+from controlplane.apiserver.kinds.trees import filled, inside, with_spec
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+__all__ = ["KIND"]
+
+_SCALE_UP = {
+    "stabilizationWindowSeconds": 0,
+    "selectPolicy": "Max",
+    "policies": [
+        {"type": "Pods", "value": 4, "periodSeconds": 15},
+        {"type": "Percent", "value": 100, "periodSeconds": 15},
+    ],
+}
+
+
+_SCALE_DOWN = {
+    "selectPolicy": "Max",
+    "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
+}
+
+
+_CPU = {"type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization",
+                                               "averageUtilization": 80}}}  # fmt: skip
+
+
+def default_autoscaler(tree: Tree) -> Tree:
+    """Minimum, metrics and behaviour of a horizontal pod autoscaler."""
+
+    def rules(given: Tree | None, defaults: Tree) -> Tree:
+        given = given or {}
+        merged = filled(given, defaults)
+        return {**merged, "policies": defaults["policies"]} if not given.get("policies") else merged
+
+    def behavior(given: Tree) -> Tree:
+        return {**given, "scaleUp": rules(given.get("scaleUp"), _SCALE_UP),
+                "scaleDown": rules(given.get("scaleDown"), _SCALE_DOWN)}  # fmt: skip
+
+    def spec(spec: Tree) -> Tree:
+        spec = filled(spec, {"minReplicas": 1})
+        if not spec.get("metrics"):
+            spec = {**spec, "metrics": [_CPU]}
+        return inside(spec, "behavior", behavior)
+
+    return with_spec(tree, spec)
+
+
+_SOURCES = {"Object": "object", "External": "external", "Pods": "pods", "Resource": "resource",
+            "ContainerResource": "containerResource"}  # fmt: skip
+
+
+_TARGETS = ("Utilization", "Value", "AverageValue")
+
+
+def validate_autoscaler_status(tree: Tree) -> list[FieldError]:
+    """The status of a horizontal pod autoscaler."""
+    errors: list[FieldError] = []
+    for key in ("currentReplicas", "desiredReplicas"):
+        errors += non_negative_field(tree.get("status") or {}, key, "status")
+    return errors
+
+
+def validate_autoscaler(tree: Tree) -> list[FieldError]:
+    """A horizontal pod autoscaler."""
+    spec = tree.get("spec") or {}
+    errors: list[FieldError] = []
+    low, high = spec.get("minReplicas"), spec.get("maxReplicas", 0)
+    if low is not None and low < 1:
+        errors.append(invalid("spec.minReplicas", low, "must be greater than or equal to 1"))
+    if high < 0:
+        errors.append(invalid("spec.maxReplicas", high, "must be greater than or equal to 1"))
+    elif high < 1:
+        errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
+    if low is not None and high < low:
+        errors.append(invalid("spec.maxReplicas", high,
+                              "must be greater than or equal to `minReplicas`"))  # fmt: skip
+    target = spec.get("scaleTargetRef") or {}
+    grouped = target.get("kind") not in _CORE_SCALED
+    errors += _reference(target, "spec.scaleTargetRef", grouped=grouped)
+    errors += _metrics(spec.get("metrics") or [], "spec.metrics", low)
+    behavior = spec.get("behavior")
+    if behavior is not None:
+        for key in ("scaleUp", "scaleDown"):
+            if behavior.get(key) is not None:
+                errors += _rules(behavior[key], f"spec.behavior.{key}")
+    return errors
+
+
+_CORE_SCALED = ("ReplicationController",)
+"""The kinds with a scale in the core group."""
+
+
+def _reference(ref: Tree, path: str, *, grouped: bool) -> list[FieldError]:
+    """Return the errors of a scaled or measured object; `grouped` when its version must name a group."""
+    errors: list[FieldError] = []
+    for key in ("kind", "name"):
+        value = ref.get(key, "")
+        if not value:
+            errors.append(required(f"{path}.{key}"))
+        else:
+            errors += [invalid(f"{path}.{key}", value, p) for p in names.path_segment(value)]
+    version = ref.get("apiVersion", "")
+    if version.count("/") > 1:
+        errors.append(invalid(f"{path}.apiVersion", version,
+                              f"unexpected GroupVersion string: {version}"))  # fmt: skip
+    elif grouped and not version.rpartition("/")[0]:
+        errors.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
+    return errors
+
+
+def _metrics(metrics: list[Tree], path: str, low: int | None) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, metric in enumerate(metrics):
+        errors += _metric(metric, f"{path}[{index}]")
+    if low == 0 and not any(metric.get("type") in ("Object", "External") for metric in metrics):
+        errors.append(forbidden(path, (
+            "must specify at least one Object or External metric to support scaling to zero "
+            "replicas"
+        )))  # fmt: skip
+    return errors
+
+
+def _metric(metric: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    kind = metric.get("type", "")
+    if not kind:
+        errors.append(required(f"{path}.type", "must specify a metric source type"))
+    if kind not in _SOURCES:
+        errors += [not_supported(f"{path}.type", kind, _SOURCES)] * 2  # upstream says it twice
+    present = [key for key in _SOURCES.values() if metric.get(key) is not None]
+    for key in present[:1]:
+        errors += _source(key, metric[key], f"{path}.{key}")
+    expected = _SOURCES.get(kind)
+    if expected is not None and expected not in present:
+        errors.append(required(f"{path}.{expected}",
+                               "must populate information for the given metric source"
+                               ))  # fmt: skip
+    if len(present) != 1:
+        for key in present:
+            if key != expected:
+                errors.append(forbidden(f"{path}.{key}",
+                                        "must populate the given metric source only"
+                                        ))  # fmt: skip
+    return errors
+
+
+def _source(key: str, source: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    target = source.get("target") or {}
+    if key in {"resource", "containerResource"}:
+        if not source.get("name"):
+            errors.append(required(f"{path}.name", "must specify a resource name"))
+        container = source.get("container", "")
+        if key == "containerResource" and not container:
+            errors.append(required(f"{path}.container", "must specify a container"))
+        elif key == "containerResource":
+            problems = names.dns_label(container)
+            errors += [invalid(f"{path}.container", container, text) for text in problems]
+        errors += _target(target, f"{path}.target")
+        if target.get("averageUtilization") is None and target.get("averageValue") is None:
+            errors.append(required(f"{path}.target.averageUtilization", (
+                "must set either a target raw value or a target utilization"
+            )))  # fmt: skip
+        if target.get("averageUtilization") is not None and target.get("averageValue") is not None:
+            errors.append(forbidden(f"{path}.target.averageValue", (
+                "may not set both a target raw value and a target utilization"
+            )))  # fmt: skip
+        return errors
+    errors += _identifier(source.get("metric") or {}, f"{path}.metric")
+    errors += _target(target, f"{path}.target")
+    if key == "object":
+        thing = source.get("describedObject") or {}
+        errors = _reference(thing, f"{path}.describedObject", grouped=False) + errors
+    if key == "pods" and target.get("averageValue") is None:
+        errors.append(required(f"{path}.target.averageValue",
+                               "must specify a positive target averageValue"))  # fmt: skip
+    elif key != "pods" and target.get("value") is None and target.get("averageValue") is None:
+        errors.append(required(f"{path}.target.averageValue", (
+            "must set either a target value or averageValue" if key == "object"
+            else "must set either a target value for metric or a per-pod target"
+        )))  # fmt: skip
+    elif key == "external" and target.get("value") and target.get("averageValue"):
+        text = "may not set both a target value for metric and a per-pod target"
+        errors.append(forbidden(f"{path}.target.value", text))
+    return errors
+
+
+def _identifier(metric: Tree, path: str) -> list[FieldError]:
+    name = metric.get("name", "")
+    errors: list[FieldError] = []
+    if not name:
+        errors.append(required(f"{path}.name", "must specify a metric name"))
+    else:
+        errors += [invalid(f"{path}.name", name, p) for p in names.path_segment(name)]
+    return errors
+
+
+def _target(target: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    kind = target.get("type", "")
+    if not kind:
+        errors.append(required(f"{path}.type", "must specify a metric target type"))
+    if kind not in _TARGETS:
+        errors.append(invalid(f"{path}.type", kind,
+                              "must be either Utilization, Value, or AverageValue"
+                              ))  # fmt: skip
+    for key in ("value", "averageValue"):
+        text = target.get(key)
+        if text is not None and quantity.parse(text).sign() != 1:
+            errors.append(invalid(f"{path}.{key}", text, "must be positive"))
+    utilization = target.get("averageUtilization")
+    if utilization is not None and utilization < 1:
+        errors.append(invalid(f"{path}.averageUtilization", utilization, "must be greater than 0"))
+    return errors
+
+
+_SELECT = ("Disabled", "Max", "Min")
+
+
+_POLICY_TYPES = ("Percent", "Pods")
+
+
+def _rules(rules: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    window = rules.get("stabilizationWindowSeconds")
+    if window is not None and window < 0:
+        errors.append(invalid(f"{path}.stabilizationWindowSeconds", window,
+                              "must be greater than or equal to zero"))  # fmt: skip
+    if window is not None and window > 3600:
+        errors.append(invalid(f"{path}.stabilizationWindowSeconds", window,
+                              "must be less than or equal to 3600"))  # fmt: skip
+    choice = rules.get("selectPolicy")
+    if choice is not None and choice not in _SELECT:
+        errors.append(not_supported(f"{path}.selectPolicy", choice, _SELECT))
+    policies = rules.get("policies") or []
+    if not policies:
+        errors.append(required(f"{path}.policies", "must specify at least one Policy"))
+    for index, policy in enumerate(policies):
+        place = f"{path}.policies[{index}]"
+        if policy.get("type") not in _POLICY_TYPES:
+            errors.append(not_supported(f"{place}.type", policy.get("type", ""), _POLICY_TYPES))
+        if policy.get("value", 0) <= 0:
+            errors.append(invalid(f"{place}.value", policy.get("value", 0),
+                                  "must be greater than zero"))  # fmt: skip
+        period = policy.get("periodSeconds", 0)
+        if period <= 0:
+            errors.append(invalid(f"{place}.periodSeconds", period, "must be greater than zero"))
+        if period > 1800:
+            errors.append(invalid(f"{place}.periodSeconds", period,
+                                  "must be less than or equal to 1800"))  # fmt: skip
+    tolerance = rules.get("tolerance")
+    if tolerance is not None and quantity.parse(tolerance).sign() < 0:
+        errors.append(invalid(f"{path}.tolerance", tolerance, "must be greater than or equal to 0"))
+    return errors
+
+
+class AutoscalerStrategy(Strategy):
+    """Horizontal pod autoscalers."""
+
+    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
+        if old is not None and tree.get("spec") is old.get("spec"):
+            return tree
+        return super().defaults(tree, old)
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """Return the errors of a new object of this kind."""
+        errors = super().validate(ctx, tree)
+        for key in ("scaleUp", "scaleDown"):
+            if ctx.written("spec", "behavior", key, "policies") == []:
+                path = f"spec.behavior.{key}.policies"
+                errors.append(required(path, "must specify at least one Policy"))
+        return errors
+
+    def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """Return the errors of a status update of this kind."""
+        return validate_autoscaler_status(new)
+
+    def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """Return a status update of this kind with the fields that it cannot change."""
+        return with_status(new, old, "spec")
+
+
+def _row(tree: Tree, now: int) -> list[Any]:
+    spec, state = part_of(tree, "spec"), part_of(tree, "status")
+    ref = part_of(spec, "scaleTargetRef")
+    targets = []
+    current = state.get("currentMetrics") or []
+    for index, metric in enumerate(spec.get("metrics") or ()):
+        seen = current[index] if index < len(current) else {}
+        source = metric.get("resource") or {}
+        target = source.get("target") or {}
+        value = part_of(part_of(seen, "resource"), "current")
+        name = source.get("name", metric.get("type", ""))
+        if target.get("averageUtilization") is not None:
+            now_value = value.get("averageUtilization")
+            had = "<unknown>" if now_value is None else f"{now_value}%"
+            targets.append(f"{name}: {had}/{target['averageUtilization']}%")
+        else:
+            wanted = target.get("averageValue") or target.get("value") or "<auto>"
+            targets.append(f"{name}: {value.get('averageValue', '<unknown>')}/{wanted}")
+    return [
+        name_of(tree), f"{ref.get('kind', '')}/{ref.get('name', '')}",
+        ", ".join(targets) or "<none>",
+        "<unset>" if spec.get("minReplicas") is None else str(spec["minReplicas"]),
+        spec.get("maxReplicas", 0), state.get("currentReplicas", 0), age_of(tree, now),
+    ]  # fmt: skip
+
+
+KIND = Kind(
+    strategy=AutoscalerStrategy(
+        default=default_autoscaler,
+        rule=validate_autoscaler,
+        empty_status={"currentMetrics": None, "desiredReplicas": 0},
+    ),
+    row=_row,
+)

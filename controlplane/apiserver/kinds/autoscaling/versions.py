@@ -1,0 +1,231 @@
+"""Autoscalers in version 1, which knows one metric: what else there is goes into annotations.
+
+The annotations hold metrics in shapes of their own, those that version 2 had as an alpha. Upstream:
+pkg/apis/autoscaling/v1/conversion.go, api autoscaling/v1/types.go.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from controlplane.api.tree import Tree
+
+_CPU: Final = "targetCPUUtilizationPercentage"
+_ALPHA: Final = "autoscaling.alpha.kubernetes.io/"
+_HIDDEN: Final = {
+    f"{_ALPHA}metrics": "metrics",
+    f"{_ALPHA}behavior": "behavior",
+    f"{_ALPHA}conditions": "conditions",
+    f"{_ALPHA}current-metrics": "currentMetrics",
+}
+
+
+_SOURCES: Final = {
+    "Object": "object", "Pods": "pods", "Resource": "resource",
+    "ContainerResource": "containerResource", "External": "external",
+}  # fmt: skip
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _only(tree: Tree) -> Tree:
+    return {key: value for key, value in tree.items() if value is not None}
+
+
+def _is_plain_cpu(metric: Tree) -> bool:
+    resource = metric.get("resource") or {}
+    target = resource.get("target") or {}
+    return (
+        metric.get("type") == "Resource" and resource.get("name") == "cpu"
+        and target.get("averageUtilization") is not None
+    )  # fmt: skip
+
+
+def _source_to_v1(kind: str, source: Tree) -> Tree:
+    target, metric = source.get("target") or {}, source.get("metric") or {}
+    average, selector = target.get("averageValue"), metric.get("selector")
+    if kind == "Object":
+        return _only({
+            "target": source.get("describedObject") or {}, "metricName": metric.get("name", ""),
+            "targetValue": target.get("value", "0"), "selector": selector, "averageValue": average,
+        })  # fmt: skip
+    if kind == "Pods":
+        return _only({"metricName": metric.get("name", ""), "targetAverageValue": average or "0",
+                      "selector": selector})  # fmt: skip
+    if kind == "External":
+        return _only({"metricName": metric.get("name", ""), "metricSelector": selector,
+                      "targetValue": target.get("value"), "targetAverageValue": average})  # fmt: skip
+    return _only({"name": source.get("name", ""), "container": source.get("container"),
+                  "targetAverageUtilization": target.get("averageUtilization"),
+                  "targetAverageValue": average})  # fmt: skip
+
+
+def _source_to_v2(kind: str, source: Tree) -> Tree:
+    def target(what: str, **values: Any) -> Tree:
+        return {"type": what, **_only(values)}
+
+    if kind == "Object":
+        average = source.get("averageValue")
+        return {
+            "describedObject": source.get("target") or {},
+            "metric": _only({"name": source.get("metricName", ""), "selector": source.get("selector")}),
+            "target": target("Value" if average is None else "AverageValue",
+                             value=source.get("targetValue", "0"), averageValue=average),
+        }  # fmt: skip
+    if kind == "Pods":
+        return {
+            "metric": _only(
+                {"name": source.get("metricName", ""), "selector": source.get("selector")}
+            ),
+            "target": target("AverageValue", averageValue=source.get("targetAverageValue", "0")),
+        }
+    if kind == "External":
+        value = source.get("targetValue")
+        return {
+            "metric": _only({"name": source.get("metricName", ""),
+                             "selector": source.get("metricSelector")}),
+            "target": target("AverageValue" if value is None else "Value", value=value,
+                             averageValue=source.get("targetAverageValue")),
+        }  # fmt: skip
+    use = source.get("targetAverageUtilization")
+    return _only({
+        "name": source.get("name", ""), "container": source.get("container"),
+        "target": target("AverageValue" if use is None else "Utilization", averageUtilization=use,
+                         averageValue=source.get("targetAverageValue")),
+    })  # fmt: skip
+
+
+def _current_to_v1(kind: str, source: Tree) -> Tree:
+    current, metric = source.get("current") or {}, source.get("metric") or {}
+    value, average = current.get("value", "0"), current.get("averageValue")
+    selector = metric.get("selector")
+    if kind == "Object":
+        return _only({
+            "target": source.get("describedObject") or {}, "metricName": metric.get("name", ""),
+            "currentValue": value, "selector": selector, "averageValue": average,
+        })  # fmt: skip
+    if kind == "Pods":
+        return _only({"metricName": metric.get("name", ""), "currentAverageValue": average or "0",
+                      "selector": selector})  # fmt: skip
+    if kind == "External":
+        return _only({"metricName": metric.get("name", ""), "metricSelector": selector,
+                      "currentValue": value, "currentAverageValue": average})  # fmt: skip
+    return _only({"name": source.get("name", ""),
+                  "currentAverageUtilization": current.get("averageUtilization"),
+                  "currentAverageValue": average or "0",
+                  "container": source.get("container")})  # fmt: skip
+
+
+def _current_to_v2(kind: str, source: Tree) -> Tree:
+    def known(value: Any) -> Any:
+        return None if value == "0" else value
+
+    if kind in ("Object", "Pods", "External"):
+        selector = "metricSelector" if kind == "External" else "selector"
+        average = "averageValue" if kind == "Object" else "currentAverageValue"
+        return _only({
+            "describedObject": source.get("target") if kind == "Object" else None,
+            "metric": _only({"name": source.get("metricName", ""), "selector": source.get(selector)}),
+            "current": _only({"value": known(source.get("currentValue")),
+                              "averageValue": source.get(average)}),
+        })  # fmt: skip
+    return _only({
+        "name": source.get("name", ""), "container": source.get("container"),
+        "current": _only({"averageUtilization": source.get("currentAverageUtilization"),
+                          "averageValue": known(source.get("currentAverageValue"))}),
+    })  # fmt: skip
+
+
+def _metric(metric: Any, convert: Any, mark: str) -> Any:
+    """A metric in the other shape; one that has `mark` in its source is there already, or is not known."""
+    if not isinstance(metric, dict):
+        return metric
+    kind = metric.get("type", "")
+    part = _SOURCES.get(kind, "")
+    source = metric.get(part)
+    if not isinstance(source, dict) or (mark and mark in source):
+        return metric
+    return {"type": kind, part: convert(kind, source)}
+
+
+def to_v1(tree: Tree) -> Tree:
+    """An autoscaler of version 2 in version 1."""
+    spec = dict(tree.get("spec") or {})
+    meta = tree["metadata"]
+    rest = []
+    for metric in spec.pop("metrics", None) or ():
+        if _is_plain_cpu(metric) and _CPU not in spec:
+            spec[_CPU] = metric["resource"]["target"]["averageUtilization"]
+        else:
+            rest.append(metric)
+    annotations = dict(meta.get("annotations") or {})
+    if rest:
+        annotations[f"{_ALPHA}metrics"] = _text(
+            [_metric(metric, _source_to_v1, "") for metric in rest])  # fmt: skip
+    if spec.pop("behavior", None) is not None:
+        annotations[f"{_ALPHA}behavior"] = _text(tree["spec"]["behavior"])
+    state = dict(tree.get("status") or {})
+    current = state.pop("currentMetrics", None) or []
+    for metric in current:
+        found = metric.get("resource") or {}
+        use = (found.get("current") or {}).get("averageUtilization")
+        if metric.get("type") == "Resource" and found.get("name") == "cpu" and use is not None:
+            state["currentCPUUtilizationPercentage"] = use
+    if current:
+        annotations[f"{_ALPHA}current-metrics"] = _text(
+            [_metric(metric, _current_to_v1, "") for metric in current])  # fmt: skip
+    conditions = state.pop("conditions", None)
+    if conditions:
+        annotations[f"{_ALPHA}conditions"] = _text(conditions)
+    state.setdefault("currentReplicas", 0)
+    state.setdefault("desiredReplicas", 0)
+    if annotations:
+        meta = {**meta, "annotations": annotations}
+    return {**tree, "metadata": meta, "spec": spec, "status": state}
+
+
+def to_v2(tree: Tree) -> Tree:
+    """An autoscaler of version 1 in version 2, with what its annotations hold."""
+    spec = dict(tree.get("spec") or {})
+    meta = tree["metadata"]
+    annotations = dict(meta.get("annotations") or {})
+    state = dict(tree.get("status") or {})
+    current = state.pop("currentCPUUtilizationPercentage", None)
+    if current is not None:
+        state["currentMetrics"] = [{"type": "Resource", "resource": {
+            "name": "cpu", "current": {"averageUtilization": current}}}]  # fmt: skip
+    use = spec.pop(_CPU, None)
+    metrics: list[Tree] = []
+    for key, part in _HIDDEN.items():
+        text = annotations.pop(key, None)
+        if text is None:
+            continue
+        try:
+            value = json.loads(text)
+        except ValueError:
+            continue
+        if part == "metrics":
+            if isinstance(value, list):
+                metrics = [_metric(metric, _source_to_v2, "metric") for metric in value]
+        elif part == "behavior":
+            spec["behavior"] = value
+        elif part == "currentMetrics" and isinstance(value, list):
+            state[part] = [_metric(metric, _current_to_v2, "current") for metric in value
+                           if isinstance(metric, dict)]  # fmt: skip
+        else:
+            state[part] = value
+    if use is not None:
+        metrics = [*metrics, {"type": "Resource", "resource": {
+            "name": "cpu", "target": {"type": "Utilization", "averageUtilization": use}}}]  # fmt: skip
+    if metrics:
+        spec["metrics"] = metrics
+    if not state.get("currentReplicas", 1):
+        del state["currentReplicas"]
+    meta = {key: value for key, value in meta.items() if key != "annotations"}
+    if annotations:
+        meta["annotations"] = annotations
+    state.setdefault("currentMetrics", None)
+    return {**tree, "metadata": meta, "spec": spec, "status": state}

@@ -1,0 +1,1 @@
+"""The core group; a file per kind, a package for pods."""

@@ -1,0 +1,74 @@
+"""ConfigMaps. Upstream: pkg/registry/core/configmap, pkg/apis/core/validation."""
+
+from __future__ import annotations
+
+import base64
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.cells import age_of, name_of
+from controlplane.apiserver.kinds.kind import Kind
+from controlplane.apiserver.kinds.strategy import Strategy
+from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid, too_long
+from controlplane.apiserver.schema.work import spend
+
+__all__ = ["DATA_LIMIT", "KIND", "validate_immutable"]
+
+DATA_LIMIT = 1024 * 1024
+
+
+def validate_config_map(tree: Tree) -> list[FieldError]:
+    """A config map."""
+    errors: list[FieldError] = []
+    data, binary = tree.get("data") or {}, tree.get("binaryData") or {}
+    total = 0
+    spend(2 * (len(data) + len(binary)))
+    for key in sorted(data):
+        for problem in names.config_key(key):
+            errors.append(invalid(f"data[{key}]", key, problem))
+        if key in binary:
+            errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+        total += len(data[key].encode())
+    for key in sorted(binary):
+        for problem in names.config_key(key):
+            errors.append(invalid(f"binaryData[{key}]", key, problem))
+        total += len(base64.b64decode(binary[key] or ""))
+    if total > DATA_LIMIT:
+        errors.append(too_long("", DATA_LIMIT))
+    return errors
+
+
+_FIXED = "field is immutable when `immutable` is set"
+
+
+def validate_immutable(new: Tree, old: Tree, keys: tuple[str, ...]) -> list[FieldError]:
+    """Return the errors of changes to an object that says it is immutable."""
+    errors: list[FieldError] = []
+    if not old.get("immutable"):
+        return errors
+    if not new.get("immutable"):
+        errors.append(forbidden("immutable", _FIXED))
+    for key in keys:
+        if (new.get(key) or {}) != (old.get(key) or {}):
+            errors.append(forbidden(key, _FIXED))
+    return errors
+
+
+def validate_config_map_update(new: Tree, old: Tree) -> list[FieldError]:
+    """A changed config map."""
+    return validate_immutable(new, old, ("data", "binaryData")) + validate_config_map(new)
+
+
+KIND = Kind(
+    strategy=Strategy(
+        rule=validate_config_map,
+        update_rule=validate_config_map_update,
+        has_status=False,
+        meta_steps="UA",
+    ),
+    row=lambda tree, now: [
+        name_of(tree),
+        len(tree.get("data") or ()) + len(tree.get("binaryData") or ()),
+        age_of(tree, now),
+    ],
+)

@@ -1,0 +1,121 @@
+"""Endpoints, which EndpointSlices have replaced. Upstream: pkg/registry/core/endpoint, pkg/apis/core/validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.cells import age_of, first_few, name_of
+from controlplane.apiserver.kinds.core.services import validate_not_special
+from controlplane.apiserver.kinds.deletion import DeleteOptions
+from controlplane.apiserver.kinds.kind import Kind
+from controlplane.apiserver.kinds.strategy import Context, Strategy
+from controlplane.apiserver.kinds.trees import each
+from controlplane.apiserver.schema.field_errors import FieldError, invalid, not_supported, required
+
+__all__ = ["KIND"]
+
+
+def _tcp(port: Tree) -> Tree:
+    return port if port.get("protocol") else {**port, "protocol": "TCP"}
+
+
+def default_endpoints(tree: Tree) -> Tree:
+    """Ports are TCP."""
+    return each(tree, "subsets", lambda subset: each(subset, "ports", _tcp))
+
+
+def validate_endpoints(tree: Tree) -> list[FieldError]:
+    """Endpoints."""
+    errors: list[FieldError] = []
+    for index, subset in enumerate(tree.get("subsets") or ()):
+        path = f"subsets[{index}]"
+        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
+            errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+        for key in ("addresses", "notReadyAddresses"):
+            for number, address in enumerate(subset.get(key) or ()):
+                errors += _endpoint_address(address, f"{path}.{key}[{number}]")
+        ports = subset.get("ports") or []
+        for number, port in enumerate(ports):
+            errors += _endpoint_port(port, len(ports) > 1, f"{path}.ports[{number}]")
+    return errors
+
+
+def _endpoint_address(address: Tree, path: str) -> list[FieldError]:
+    ip = address.get("ip", "")
+    errors = [invalid(f"{path}.ip", ip, problem) for problem in names.ip_problems(ip)]
+    unreadable = bool(errors)
+    host = address.get("hostname", "")
+    if host:
+        errors += [invalid(f"{path}.hostname", host, p) for p in names.dns_label(host)]
+    node = address.get("nodeName")
+    if node is not None:
+        errors += [invalid(f"{path}.nodeName", node, p) for p in names.dns_subdomain(node)]
+    if unreadable:  # the check for special addresses reads it once more
+        errors.append(invalid(f"{path}.ip", ip, "must be a valid IP address"))
+    if not errors or not names.ip_problems(ip):
+        if not names.ip_problems(ip):
+            errors += validate_not_special(ip, f"{path}.ip")
+    return errors
+
+
+def _endpoint_port(port: Tree, several: bool, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name = port.get("name", "")
+    if several and not name:
+        errors.append(required(f"{path}.name"))
+    elif name:
+        errors += [invalid(f"{path}.name", name, problem) for problem in names.dns_label(name)]
+    number = port.get("port", 0)
+    errors += [invalid(f"{path}.port", number, problem) for problem in names.port_number(number)]
+    protocol = port.get("protocol", "")
+    if not protocol:
+        errors.append(required(f"{path}.protocol"))
+    elif protocol not in ("SCTP", "TCP", "UDP"):
+        errors.append(not_supported(f"{path}.protocol", protocol, ("SCTP", "TCP", "UDP")))
+    return errors
+
+
+class EndpointsStrategy(Strategy):
+    """Endpoints, which their slices have replaced."""
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
+        return self.read_warnings()
+
+    def read_warnings(self) -> list[str]:
+        """Warnings for a read of this kind."""
+        return ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
+
+    def warn_delete(self, ctx: Context, options: DeleteOptions) -> None:
+        """Warnings for a deletion of this kind."""
+        for text in self.read_warnings():
+            ctx.warn(text)
+
+
+def _row(tree: Tree, now: int) -> list[Any]:
+    found: list[str] = []
+    for subset in tree.get("subsets") or ():
+        ports = subset.get("ports") or []
+        for address in subset.get("addresses") or ():
+            if not ports:
+                found.append(address.get("ip", ""))
+        for port in ports:
+            for address in subset.get("addresses") or ():
+                ip = address.get("ip", "")
+                host = f"[{ip}]" if ":" in ip else ip
+                found.append(f"{host}:{port.get('port', 0)}")
+    return [name_of(tree), first_few(found) if tree.get("subsets") else "<none>", age_of(tree, now)]
+
+
+KIND = Kind(
+    strategy=EndpointsStrategy(
+        default=default_endpoints,
+        rule=validate_endpoints,
+        has_status=False,
+        create_on_update=True,
+        meta_steps="AU",
+    ),
+    row=_row,
+)

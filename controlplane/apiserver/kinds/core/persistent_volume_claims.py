@@ -1,0 +1,338 @@
+"""PersistentVolumeClaims: defaults, rules and permitted changes.
+
+Upstream: pkg/registry/core/persistentvolumeclaim, pkg/apis/core/validation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api import quantity
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
+from controlplane.apiserver.kinds.checks import ACCESS_MODES, VOLUME_MODES, immutable
+from controlplane.apiserver.kinds.core.resources import (
+    is_native,
+    resources,
+    validate_amount,
+    validate_positive,
+)
+from controlplane.apiserver.kinds.kind import Kind
+from controlplane.apiserver.kinds.selectors import validate_label_selector
+from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status, without
+from controlplane.apiserver.kinds.trees import filled, in_spec, inside
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from controlplane.apiserver.schema.internal_form import difference, internal
+
+__all__ = ["KIND", "claim_warnings", "class_text", "modes_text", "validate_claim_spec"]
+
+
+def default_claim(tree: Tree) -> Tree:
+    """Defaults of a persistent volume claim."""
+    tree = in_spec(tree, lambda spec: inside(
+        filled(spec, {"volumeMode": "Filesystem"}), "resources", resources))  # fmt: skip
+    return inside(tree, "status", lambda s: filled(s, {"phase": "Pending"}))
+
+
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+
+
+def validate_claim(tree: Tree) -> list[FieldError]:
+    """A persistent volume claim."""
+    return validate_claim_spec(tree.get("spec") or {}, "spec")
+
+
+def _access_modes(modes: list[str], path: str, missing: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not modes:
+        errors.append(required(path, missing))
+    for mode in modes:
+        if mode not in ACCESS_MODES:
+            errors.append(not_supported(path, mode, ACCESS_MODES))
+    if "ReadWriteOncePod" in modes and len({*modes} & {*ACCESS_MODES}) > 1:
+        errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+    return errors
+
+
+def validate_claim_spec(spec: Tree, path: str) -> list[FieldError]:
+    """A claim's spec, in a claim or in a template."""
+    errors = _access_modes(
+        spec.get("accessModes") or [], f"{path}.accessModes",
+        "at least 1 access mode is required",
+    )  # fmt: skip
+    errors += validate_label_selector(spec.get("selector"), f"{path}.selector")
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if size is None:
+        errors.append(required(f"{path}.resources[storage]"))
+    else:
+        errors += validate_positive(size, f"{path}.resources[storage]")
+    name = spec.get("storageClassName")
+    if name:
+        errors += [invalid(f"{path}.storageClassName", name, p) for p in names.dns_subdomain(name)]
+    mode = spec.get("volumeMode")
+    if mode is not None and mode not in VOLUME_MODES:
+        errors.append(not_supported(f"{path}.volumeMode", mode, VOLUME_MODES))
+    source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None:
+        errors += _data_source(source, f"{path}.dataSource")
+    if ref is not None:
+        errors += _data_source(ref, f"{path}.dataSourceRef")
+    if ref is not None and "namespace" in ref and ref["namespace"]:
+        if source is not None:
+            errors.append(invalid(path, {},
+                                  "may not be specified when dataSourceRef.namespace is specified"
+                                  ))  # fmt: skip
+    elif source is not None and ref is not None:
+        kept = {key: ref.get(key) for key in ("apiGroup", "kind", "name")}
+        if kept != {key: source.get(key) for key in ("apiGroup", "kind", "name")}:
+            errors.append(
+                invalid(path, {}, "must match dataSourceRef")
+            )  # {}: as upstream prints it
+    attributes = spec.get("volumeAttributesClassName")
+    if attributes:
+        errors += [
+            invalid(f"{path}.volumeAttributesClassName", attributes, p)
+            for p in names.dns_subdomain(attributes)
+        ]
+    return errors
+
+
+def _data_source(source: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not source.get("name"):
+        errors.append(required(f"{path}.name"))
+    kind = source.get("kind", "")
+    if not kind:
+        errors.append(required(f"{path}.kind"))
+    group = source.get("apiGroup") or ""
+    if not group and kind != "PersistentVolumeClaim":
+        errors.append(invalid(path, kind, (
+            "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        )))  # fmt: skip
+    if group:
+        place = f"{path}.apiGroup"
+        errors += [invalid(place, group, problem) for problem in names.dns_subdomain(group)]
+    return errors
+
+
+_CLAIM_FIXED = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for "
+    "bound claims\n"
+)
+
+
+def validate_claim_update(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
+    """A changed claim: bound ones may grow, and be given to a volume once.
+
+    `written` is the spec as it was written.
+    """
+    spec, was = new.get("spec") or {}, old.get("spec") or {}
+    if spec is was:
+        return []
+    errors = validate_claim(new)
+    status = old.get("status") or {}
+    merged = dict(spec)
+    before = dict(was)
+    if not was.get("volumeName"):
+        for key in ("volumeName",):
+            before.pop(key, None)
+            if key in merged:
+                before[key] = merged[key]
+    if "storageClassName" in was or "storageClassName" in spec:
+        old_class = _class_of(old)
+        new_class = _class_of(new)
+        if old_class is None and new_class is not None and not was.get("volumeName"):
+            before["storageClassName"] = merged.get("storageClassName")
+    bound = status.get("phase") == "Bound"
+    if bound:
+        for resource in ("resources",):
+            kept = {k: v for k, v in (was.get(resource) or {}).items() if k != "requests"}
+            requests = (merged.get(resource) or {}).get("requests")
+            before[resource] = {**kept, "requests": requests} if requests is not None else kept
+        if "volumeAttributesClassName" in merged:
+            before["volumeAttributesClassName"] = merged["volumeAttributesClassName"]
+    if merged != before:
+        errors.append(forbidden("spec", _CLAIM_FIXED + difference(
+            internal("ClaimSpec", before), internal("ClaimSpec", merged, written))))  # fmt: skip
+    errors += _claim_size(spec, was, status)
+    errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode")
+    path, name = "spec.volumeAttributesClassName", spec.get("volumeAttributesClassName")
+    earlier = was.get("volumeAttributesClassName")
+    if earlier is not None and name != earlier and not name:
+        what = "nil" if name is None else "an empty string"
+        errors.append(forbidden(path, f"update from non-nil value to {what} is forbidden"))
+    return errors
+
+
+def _class_of(tree: Tree) -> str | None:
+    annotations = tree["metadata"].get("annotations") or {}
+    found: str | None = annotations.get(_BETA_CLASS, (tree.get("spec") or {}).get(
+        "storageClassName"))  # fmt: skip
+    return found
+
+
+def _claim_size(spec: Tree, was: Tree, status: Tree) -> list[FieldError]:
+    """A claim may ask for less than before, but for more than it has. What is not there is zero."""
+    new, old, capacity = (
+        quantity.parse(amounts.get("storage", "0"))
+        for amounts in (
+            (spec.get("resources") or {}).get("requests") or {},
+            (was.get("resources") or {}).get("requests") or {},
+            status.get("capacity") or {},
+        )
+    )
+    if new.cmp(old) >= 0 or new.cmp(capacity) > 0:
+        return []
+    path = "spec.resources.requests.storage"
+    return [forbidden(path, "field can not be less than status.capacity")]
+
+
+_RESIZE_STATES = ("ControllerResizeInProgress", "ControllerResizeInfeasible",
+                  "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending")  # fmt: skip
+
+
+def validate_claim_status(new: Tree, _old: Tree) -> list[FieldError]:
+    """A claim's status."""
+    status = new.get("status") or {}
+    errors: list[FieldError] = []
+    if not (new["metadata"].get("resourceVersion")):
+        errors.append(required("metadata.resourceVersion"))
+    for name, text in sorted((status.get("capacity") or {}).items()):
+        amount = quantity.parse(text)
+        if amount.sign() < 0:
+            errors.append(invalid(f"status.capacity[{name}]", amount.value(),
+                                  "must be a valid resource quantity"))  # fmt: skip
+    path = "status.allocatedResourceStatuses"
+    for name, state in sorted((status.get("allocatedResourceStatuses") or {}).items()):
+        errors += _allocated_name(name, path)
+        if state not in _RESIZE_STATES:
+            errors.append(not_supported(path, name, _RESIZE_STATES, sort=False))
+    path = "status.allocatedResources"
+    for name, text in sorted((status.get("allocatedResources") or {}).items()):
+        errors += _allocated_name(name, path)
+        amount = quantity.parse(text)
+        if amount.sign() < 0:
+            detail = "must be a valid resource quantity"
+            errors.append(invalid(f"{path}[{name}]", amount.value(), detail))
+        else:
+            errors += validate_amount("storage", text, f"{path}[{name}]")
+    return errors
+
+
+def _allocated_name(name: str, path: str) -> list[FieldError]:
+    """Return the errors of a resource of a claim: storage, or one of another domain."""
+    errors = [invalid(path, name, problem) for problem in names.qualified_name(name)]
+    if not errors and is_native(name) and name != "storage":
+        errors.append(not_supported(path, name, ("storage",)))
+    return errors
+
+
+def claim_warnings(spec: Tree, path: str) -> list[str]:
+    """Warnings for the spec of a persistent volume claim, in a claim or in a template."""
+    text = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if text is None or not quantity.parse(text).milli_value() % 1000:
+        return []
+    place = f"{path}.resources.requests[storage]"
+    return [f'{place}: fractional byte value "{text}" is invalid, must be an integer']
+
+
+class ClaimStrategy(Strategy):
+    """Persistent volume claims."""
+
+    def settles_on_update(self, sub: str, old: Tree) -> bool:
+        """Return whether the first update is a write though it changes nothing."""
+        return sub in ("", "status")
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """Return a new object of this kind with the fields that the server sets."""
+        tree = {**tree, "status": {"phase": "Pending"}}
+        return self._source(tree)
+
+    def _source(self, tree: Tree) -> Tree:
+        """Copy dataSource and dataSourceRef to each other; drop sources of unsupported kinds."""
+        spec = tree["spec"]
+        source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
+        if source is not None and not _known_source(source):
+            spec = without(spec, "dataSource")
+        if ref is not None and ref.get("namespace") is not None:
+            spec = without(spec, "dataSourceRef")
+        tree = tree if spec is tree["spec"] else {**tree, "spec": spec}
+        source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
+        if source is not None and ref is None:
+            copied = {key: source[key] for key in ("apiGroup", "kind", "name") if key in source}
+            return {**tree, "spec": {**spec, "dataSourceRef": copied}}
+        if ref is not None and source is None and "namespace" not in ref:
+            copied = {key: ref[key] for key in ("apiGroup", "kind", "name") if key in ref}
+            return {**tree, "spec": {**spec, "dataSource": copied}}
+        return tree
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """Return an update of this kind with the fields and generation that the server sets."""
+        new = with_status(new, old)
+        was = old.get("spec") or {}
+        return new if "dataSource" in was or "dataSourceRef" in was else self._source(new)
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """The warnings of this kind."""
+        return claim_warnings(tree.get("spec") or {}, "spec")
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """Return the errors of an update of this kind."""
+        return validate_claim_update(new, old, ctx.written("spec"))
+
+
+def _known_source(source: Tree) -> bool:
+    group, kind = source.get("apiGroup") or "", source.get("kind", "")
+    return (group, kind) in (
+        ("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"),
+    )  # fmt: skip
+
+
+def modes_text(modes: list[str] | None) -> str:
+    """Access modes in their short form."""
+    short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
+             "ReadWriteOncePod": "RWOP"}  # fmt: skip
+    given = modes or []
+    return ",".join(text for mode, text in short.items() if mode in given)
+
+
+def class_text(tree: Tree) -> str:
+    """The class of a volume or claim: the old annotation wins."""
+    annotations = tree["metadata"].get("annotations") or {}
+    if _BETA_CLASS in annotations:
+        return str(annotations[_BETA_CLASS])
+    return part_of(tree, "spec").get("storageClassName") or ""
+
+
+def _row(tree: Tree, now: int) -> list[Any]:
+    spec, state = part_of(tree, "spec"), part_of(tree, "status")
+    phase = "Terminating" if tree["metadata"].get("deletionTimestamp") else state.get("phase", "")
+    volume = spec.get("volumeName", "")
+    capacity = modes = ""
+    if volume:
+        modes = modes_text(state.get("accessModes"))
+        capacity = part_of(state, "capacity").get("storage", "0")
+    return [
+        name_of(tree), phase, volume, capacity, modes, class_text(tree),
+        spec.get("volumeAttributesClassName") or "<unset>", age_of(tree, now),
+        spec.get("volumeMode") or "<unset>",
+    ]  # fmt: skip
+
+
+KIND = Kind(
+    strategy=ClaimStrategy(
+        default=default_claim,
+        rule=validate_claim,
+        status_rule=validate_claim_status,
+        returns_deleted=True,
+        meta_steps="AU",
+    ),
+    row=_row,
+)

@@ -1,0 +1,1 @@
+"""Pods: defaults, rules, permitted changes, warnings, the row, and the strategy in `kind`."""

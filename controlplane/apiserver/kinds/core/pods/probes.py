@@ -1,0 +1,105 @@
+"""Rules of probes and of the handlers of a lifecycle."""
+
+from __future__ import annotations
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.core.pods.environment import PodScope
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+__all__ = ["port_or_name", "validate_handler", "validate_probe"]
+
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+
+
+def validate_handler(handler: Tree, scope: PodScope, path: str) -> list[FieldError]:
+    """Return the errors of a probe's or a hook's action: exactly one is given."""
+    errors: list[FieldError] = []
+    found = 0
+    for key in _HANDLERS:
+        action = handler.get(key)
+        if action is None:
+            continue
+        place = f"{path}.{key}"
+        if found:
+            errors.append(forbidden(place, "may not specify more than 1 handler type"))
+            continue
+        found += 1
+        if key == "exec":
+            if not action.get("command"):
+                errors.append(required(f"{place}.command"))
+        elif key == "httpGet":
+            errors += _http_get(action, place)
+        elif key == "tcpSocket":
+            errors += port_or_name(action.get("port", 0), f"{place}.port")
+        elif key == "grpc":
+            port = action.get("port", 0)
+            errors += [invalid(f"{place}.port", port, p) for p in names.port_number(port)]
+        else:
+            errors += _sleep(action.get("seconds", 0), scope, place)
+    if not found:
+        errors.append(required(path, "must specify a handler type"))
+    return errors
+
+
+def _sleep(seconds: int, scope: PodScope, path: str) -> list[FieldError]:
+    if scope.grace is None:
+        return []
+    if 0 <= seconds <= scope.grace:
+        return []
+    return [invalid(path, seconds, (
+        "must be non-negative and less than terminationGracePeriodSeconds "
+        f"({scope.grace})"
+    ))]  # fmt: skip
+
+
+def port_or_name(port: int | str | None, path: str) -> list[FieldError]:
+    """A port by number or by name."""
+    port = 0 if port is None else port
+    problems = names.port_name(port) if isinstance(port, str) else names.port_number(port)
+    return [invalid(path, port, problem) for problem in problems]
+
+
+def _http_get(action: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not action.get("path"):
+        errors.append(required(f"{path}.path"))
+    errors += port_or_name(action.get("port", 0), f"{path}.port")
+    scheme = action.get("scheme", "")
+    if scheme not in ("HTTP", "HTTPS"):
+        errors.append(not_supported(f"{path}.scheme", scheme, ("HTTP", "HTTPS")))
+    for header in action.get("httpHeaders") or ():
+        name = header.get("name", "")
+        errors += [invalid(f"{path}.httpHeaders", name, p) for p in names.http_header(name)]
+    return errors
+
+
+_COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold",
+           "failureThreshold")  # fmt: skip
+
+
+def validate_probe(probe: Tree, scope: PodScope, path: str, key: str) -> list[FieldError]:
+    """Return the errors of a probe."""
+    errors = validate_handler({k: v for k, v in probe.items() if k in _HANDLERS}, scope, path)
+    for name in _COUNTS:
+        value = probe.get(name, 0)
+        if value < 0:
+            errors.append(invalid(f"{path}.{name}", value, "must be greater than or equal to 0"))
+    grace = probe.get("terminationGracePeriodSeconds")
+    if grace is not None and grace <= 0:
+        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace,
+                              "must be greater than 0"))  # fmt: skip
+    if key == "readinessProbe":
+        if grace is not None:
+            errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace,
+                                  "must not be set for readinessProbes"))  # fmt: skip
+    elif probe.get("successThreshold", 0) != 1:
+        errors.append(invalid(f"{path}.successThreshold", probe.get("successThreshold", 0),
+                              "must be 1"))  # fmt: skip
+    return errors

@@ -1,0 +1,31 @@
+"""Quality of service of a pod. Upstream: pkg/apis/core/helper/qos."""
+
+from __future__ import annotations
+
+from controlplane.api import quantity
+from controlplane.api.pod_resources import quality_of_service
+from controlplane.api.quantity import Quantity
+from controlplane.api.recent import by_identity
+from controlplane.api.tree import Tree
+
+__all__ = ["qos_class"]
+
+_COUNTING = ("cpu", "memory")
+
+
+@by_identity
+def qos_class(spec: Tree) -> str:
+    """Guaranteed, Burstable or BestEffort."""
+    whole = spec.get("resources")
+    if whole and (whole.get("requests") or whole.get("limits")):
+        return quality_of_service([_part(whole)])
+    containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+    return quality_of_service(_part(container.get("resources") or {}) for container in containers)
+
+
+def _part(resources: Tree) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
+    return _parsed(resources.get("requests")), _parsed(resources.get("limits"))
+
+
+def _parsed(texts: Tree | None) -> dict[str, Quantity]:
+    return {name: quantity.parse(text) for name, text in (texts or {}).items() if name in _COUNTING}

@@ -1,0 +1,576 @@
+"""Validation of pods and pod templates. Upstream: pkg/apis/core/validation/validation.go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from controlplane.api import quantity
+from controlplane.api.recent import by_identity
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import local_descending_path
+from controlplane.apiserver.kinds.core.pods.containers import (
+    restarts_init_containers,
+    validate_containers,
+    validate_ephemeral_containers,
+    validate_image,
+    validate_init_containers,
+)
+from controlplane.apiserver.kinds.core.pods.defaults import pod_requests
+from controlplane.apiserver.kinds.core.pods.environment import PodScope
+from controlplane.apiserver.kinds.core.pods.placement import (
+    validate_affinity,
+    validate_tolerations,
+    validate_topology_spread,
+)
+from controlplane.apiserver.kinds.core.pods.security import validate_pod_security
+from controlplane.apiserver.kinds.core.resources import validate_requirements
+from controlplane.apiserver.kinds.core.volumes import validate_volumes
+from controlplane.apiserver.kinds.metadata import validate_annotations, validate_labels
+from controlplane.apiserver.kinds.selectors import label_name
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    go_quote,
+    invalid,
+    not_supported,
+    required,
+)
+from controlplane.apiserver.schema.internal_form import internal
+
+__all__ = ["pod_annotations", "pod_only", "validate_pod", "validate_pod_spec", "validate_template"]
+
+_RESTART = ("Always", "OnFailure", "Never")
+
+
+_DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+
+
+_MIRROR = "kubernetes.io/config.mirror"
+_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+
+
+def validate_pod(tree: Tree) -> list[FieldError]:
+    """Return the errors of a new pod, its metadata apart."""
+    spec = tree["spec"]
+    annotations = tree["metadata"].get("annotations")
+    errors: list[FieldError] = []
+    if annotations:
+        errors += pod_annotations(annotations, spec, "metadata.annotations")
+    if any(volume.get("ephemeral") is not None for volume in spec.get("volumes") or ()):
+        # Claims are named after the pod: such a spec is looked through for each of them.
+        name = tree["metadata"].get("name", "")
+        errors += validate_pod_spec(spec, "spec", name=name, whole=True)
+    else:
+        errors += _spec_errors(spec)
+    errors += pod_only(spec)
+    if spec.get("ephemeralContainers"):
+        errors.append(forbidden("spec.ephemeralContainers",
+                                "cannot be set on create"))  # fmt: skip
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        errors.append(forbidden("spec.nodeName",
+                                "cannot be set until all schedulingGates have been cleared"
+                                ))  # fmt: skip
+    if annotations:
+        errors += _seccomp_agrees(annotations, spec) + _app_armor_agrees(annotations, spec)
+    return errors
+
+
+def pod_only(spec: Tree) -> list[FieldError]:
+    """Return the errors of rules for pods that do not hold for templates."""
+    errors: list[FieldError] = []
+    if not spec.get("serviceAccountName"):
+        errors += _tokens(spec)
+    for key in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(key) or ()):
+            errors += validate_image(container, f"spec.{key}[{index}]")
+    return errors
+
+
+def _each_container(spec: Tree, path: str) -> Iterator[tuple[Tree, str]]:
+    """All containers with their places, in upstream's order."""
+    for key in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(key) or ()):
+            yield container, f"{path}.{key}[{index}]"
+
+
+def _seccomp_agrees(annotations: Tree, spec: Tree) -> list[FieldError]:
+    """Return the errors of old seccomp annotations that differ from the fields."""
+    places = [(spec, "spec", _SECCOMP_POD)]
+    places += [
+        (container, place, _SECCOMP_CONTAINER + container.get("name", ""))
+        for container, place in _each_container(spec, "spec")
+    ]
+    errors: list[FieldError] = []
+    for holder, place, key in places:
+        profile = (holder.get("securityContext") or {}).get("seccompProfile")
+        if profile is not None and key in annotations:
+            path = f"{place}.securityContext.seccompProfile"
+            errors += _profile_agrees(annotations[key], profile, path, "seccomp")
+    return errors
+
+
+def _app_armor_agrees(annotations: Tree, spec: Tree) -> list[FieldError]:
+    """Return the errors of old AppArmor annotations that differ from the fields."""
+    if (spec.get("os") or {}).get("name") == "windows":
+        return []
+    whole = (spec.get("securityContext") or {}).get("appArmorProfile")
+    errors: list[FieldError] = []
+    for container, place in _each_container(spec, "spec"):
+        own = (container.get("securityContext") or {}).get("appArmorProfile")
+        profile = whole if own is None else own
+        key = _APP_ARMOR + container.get("name", "")
+        if profile is not None and key in annotations:
+            path = f"{place}.securityContext.appArmorProfile"
+            errors += _profile_agrees(annotations[key], profile, path, "apparmor")
+    return errors
+
+
+def _profile_agrees(said: str, profile: Tree, path: str, what: str) -> list[FieldError]:
+    kind = profile.get("type", "")
+    if kind == "Localhost" and said.startswith("localhost/"):
+        if said.removeprefix("localhost/") == profile.get("localhostProfile"):
+            return []
+        text = f"{what} profile in annotation and field must match"
+        return [forbidden(f"{path}.localhostProfile", text)]
+    fits = {
+        "Unconfined": ("unconfined",),
+        "RuntimeDefault": ("runtime/default", "docker/default")
+        if what == "seccomp" else ("runtime/default",),
+        "Localhost": (),
+    }.get(kind)  # fmt: skip
+    if fits is None or said in fits:
+        return []
+    return [forbidden(f"{path}.type", f"{what} type in annotation and field must match")]
+
+
+@by_identity
+def _spec_errors(spec: Tree) -> list[FieldError]:
+    """Pods of one template share their spec: it is looked through once."""
+    return validate_pod_spec(spec, "spec", whole=True)
+
+
+def _tokens(spec: Tree) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        for number, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+            if source.get("serviceAccountToken") is not None:
+                errors.append(forbidden(
+                    f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken",
+                    "must not be specified when serviceAccountName is not set",
+                ))  # fmt: skip
+    return errors
+
+
+def _bad_cost(annotations: Tree) -> bool:
+    """Return whether a pod's deletion cost is given, but is not a 32 bit integer."""
+    text = annotations.get(_DELETION_COST)
+    if text is None:
+        return False
+    if not re.fullmatch(r"0|[1-9][0-9]*|-[0-9]+", text):
+        return True
+    return len(text) > 40 or not -(2**31) <= int(text) < 2**31
+
+
+def _seccomp_named(profile: str, path: str) -> list[FieldError]:
+    if profile in ("runtime/default", "docker/default", "unconfined"):
+        return []
+    if profile.startswith("localhost/"):
+        return local_descending_path(profile.removeprefix("localhost/"), path)
+    return [invalid(path, profile, "must be a valid seccomp profile")]
+
+
+def pod_annotations(
+    annotations: Tree, spec: Tree, path: str, was: Tree | None = None
+) -> list[FieldError]:
+    """Annotations that mean something in a pod. `was` are those that they replace."""
+    errors: list[FieldError] = []
+    if _MIRROR in annotations and not spec.get("nodeName"):
+        errors.append(invalid(f"{path}[{_MIRROR}]", annotations[_MIRROR],
+                              "must set spec.nodeName if mirror pod annotation is set"
+                              ))  # fmt: skip
+    if _bad_cost(annotations) and not _bad_cost(was or {}):
+        errors.append(invalid(f"{path}[{_DELETION_COST}]", annotations[_DELETION_COST],
+                              "must be a 32bit integer"))  # fmt: skip
+    if _SECCOMP_POD in annotations:
+        errors += _seccomp_named(annotations[_SECCOMP_POD], f"{path}.{_SECCOMP_POD}")
+    for key in sorted(annotations):
+        if key.startswith(_SECCOMP_CONTAINER):
+            errors += _seccomp_named(annotations[key], f"{path}.{key}")
+    for key in sorted(annotations):
+        if key.startswith(_APP_ARMOR):
+            name, profile = key[len(_APP_ARMOR) :], annotations[key]
+            if not any(c.get("name") == name for c, _ in _each_container(spec, "")):
+                errors.append(invalid(f"{path}[{key}]", name, "container not found"))
+            if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(
+                "localhost/"
+            ):
+                errors.append(invalid(f"{path}[{key}]", profile,
+                                      f"invalid AppArmor profile name: {go_quote(profile)}"
+                                      ))  # fmt: skip
+    return errors
+
+
+def validate_template(template: Tree, path: str) -> list[FieldError]:
+    """The template of a workload."""
+    meta, spec = template.get("metadata") or {}, template.get("spec") or {}
+    errors: list[FieldError] = []
+    if meta.get("labels"):
+        errors += validate_labels(meta["labels"], f"{path}.labels")
+    annotations = meta.get("annotations") or {}
+    if annotations:
+        errors += validate_annotations(annotations, f"{path}.annotations")
+        errors += pod_annotations(annotations, spec, f"{path}.annotations")
+    errors += validate_pod_spec(spec, f"{path}.spec")
+    if spec.get("ephemeralContainers"):
+        errors.append(forbidden(f"{path}.spec.ephemeralContainers",
+                                "ephemeral containers not allowed in pod template"
+                                ))  # fmt: skip
+    return errors
+
+
+def _scope(spec: Tree, was: Tree | None) -> PodScope:
+    claims: list[str] = [claim.get("name", "") for claim in spec.get("resourceClaims") or ()]
+    return PodScope(
+        claims=claims,
+        grace=spec.get("terminationGracePeriodSeconds"),
+        restart_policy=spec.get("restartPolicy", ""),
+        host_users=spec.get("hostUsers", True),
+        restarting_init=was is not None and restarts_init_containers(was),
+    )
+
+
+def validate_pod_spec(
+    spec: Tree, path: str, was: Tree | None = None, name: str = "", *, whole: bool = False
+) -> list[FieldError]:
+    """A pod spec; `was` is what it replaces.
+
+    `whole` says that it stands in a pod, not in a template; `name` is the pod's.
+    """
+    scope = _scope(spec, was)
+    errors: list[FieldError] = []
+    if "volumes" in spec:
+        scope.volumes, errors = validate_volumes(spec["volumes"], f"{path}.volumes", name)
+    if "resourceClaims" in spec:
+        errors += _resource_claims(spec["resourceClaims"], f"{path}.resourceClaims")
+    containers = spec.get("containers") or []
+    errors += validate_containers(containers, scope, f"{path}.containers")
+    if "initContainers" in spec:
+        errors += validate_init_containers(
+            spec["initContainers"], containers, scope, f"{path}.initContainers"
+        )
+    if "ephemeralContainers" in spec:
+        errors += validate_ephemeral_containers(
+            spec["ephemeralContainers"], spec, scope, f"{path}.ephemeralContainers"
+        )
+    if spec.get("resources"):
+        errors += validate_requirements(
+            spec["resources"], f"{path}.resources", scope.claims, pod_level=True
+        )
+        errors += _pod_level(spec, f"{path}.resources")
+    if spec.get("hostNetwork"):
+        errors += _host_network(spec, path, whole=whole)
+    policy = spec.get("restartPolicy", "")
+    if policy not in _RESTART:
+        errors.append(
+            not_supported(f"{path}.restartPolicy", policy, _RESTART, sort=False)
+            if policy else required(f"{path}.restartPolicy")
+        )  # fmt: skip
+    dns = spec.get("dnsPolicy", "")
+    if dns not in _DNS:
+        errors.append(
+            not_supported(f"{path}.dnsPolicy", dns, _DNS, sort=False)
+            if dns else required(f"{path}.dnsPolicy")
+        )  # fmt: skip
+    if spec.get("nodeSelector"):
+        errors += validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
+    if spec.get("securityContext") or spec.get("shareProcessNamespace"):
+        errors += validate_pod_security(spec.get("securityContext") or {}, spec, path)
+    if spec.get("affinity"):
+        errors += validate_affinity(spec["affinity"], f"{path}.affinity")
+    if "dnsConfig" in spec or dns == "None":
+        errors += _dns_config(spec.get("dnsConfig"), dns, f"{path}.dnsConfig")
+    errors += _gates(spec, path)
+    if "topologySpreadConstraints" in spec:
+        errors += validate_topology_spread(
+            spec["topologySpreadConstraints"], f"{path}.topologySpreadConstraints"
+        )
+    errors += _host_process(spec, path)
+    if spec.get("hostUsers") is False:
+        errors += _host_users(spec, path)
+    return errors + _names(spec, path)
+
+
+def _names(spec: Tree, path: str) -> list[FieldError]:
+    """The rest of the spec: names, deadlines, tolerations, classes."""
+    errors: list[FieldError] = []
+    for key, rule in (("serviceAccountName", names.dns_subdomain),
+                      ("nodeName", names.dns_subdomain)):  # fmt: skip
+        if spec.get(key):
+            errors += [invalid(f"{path}.{key}", spec[key], problem) for problem in rule(spec[key])]
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= 2**31 - 1:
+        errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline,
+                              "must be between 1 and 2147483647, inclusive"))  # fmt: skip
+    for key in ("hostname", "subdomain"):
+        if spec.get(key):
+            errors += [invalid(f"{path}.{key}", spec[key], p) for p in names.dns_label(spec[key])]
+    told = spec.get("hostnameOverride")
+    if told is not None:
+        errors += [invalid(f"{path}.hostnameOverride", told, p) for p in names.dns_subdomain(told)]
+    if spec.get("tolerations"):
+        errors += validate_tolerations(spec["tolerations"], f"{path}.tolerations")
+    for index, alias in enumerate(spec.get("hostAliases") or ()):
+        place = f"{path}.hostAliases[{index}]"
+        ip = alias.get("ip", "")
+        errors += [invalid(f"{place}.ip", ip, problem) for problem in names.ip_problems(ip)]
+        for number, host in enumerate(alias.get("hostnames") or ()):
+            errors += [
+                invalid(f"{place}.hostnames[{number}]", host, p) for p in names.dns_subdomain(host)
+            ]
+    if spec.get("priorityClassName"):
+        name = spec["priorityClassName"]
+        errors += [invalid(f"{path}.priorityClassName", name, p) for p in names.dns_subdomain(name)]
+    if "runtimeClassName" in spec:
+        name = spec["runtimeClassName"]
+        errors += [invalid(f"{path}.runtimeClassName", name, p) for p in names.dns_subdomain(name)]
+    policy = spec.get("preemptionPolicy")
+    choices = ("PreemptLowerPriority", "Never")
+    if policy is not None and policy not in choices:
+        errors.append(
+            not_supported(f"{path}.preemptionPolicy", policy, choices, sort=False)
+            if policy else required(f"{path}.preemptionPolicy")
+        )  # fmt: skip
+    errors += validate_requirements({"limits": spec.get("overhead") or {}}, f"{path}.overhead")
+    return errors + _os(spec, path)
+
+
+def _os(spec: Tree, path: str) -> list[FieldError]:
+    system = spec.get("os")
+    if system is None:
+        return []
+    name = system.get("name", "")
+    if not name:
+        return [required(f"{path}.os.name")]
+    if name not in ("linux", "windows"):
+        return [not_supported(f"{path}.os", name, ("linux", "windows"))]
+    if name == "windows":
+        return _windows_pod(spec, path)
+    return _linux_pod(spec, path)
+
+
+_NOT_OF_WINDOWS = (
+    "securityContext.appArmorProfile", "securityContext.seLinuxOptions", "hostUsers", "hostPID",
+    "hostIPC", "securityContext.seccompProfile", "securityContext.fsGroup",
+    "securityContext.fsGroupChangePolicy", "securityContext.sysctls", "shareProcessNamespace",
+    "securityContext.runAsUser", "securityContext.runAsGroup",
+    "securityContext.supplementalGroups", "securityContext.supplementalGroupsPolicy",
+    "securityContext.seLinuxChangePolicy",
+)  # fmt: skip
+"""The fields that a pod of Windows may not set, in upstream's order."""
+_IF_NOT_EMPTY = ("hostPID", "hostIPC", "securityContext.sysctls")
+
+
+_NOT_OF_WINDOWS_CONTAINERS = (
+    "appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities",
+    "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount", "runAsUser",
+    "runAsGroup",
+)  # fmt: skip
+
+
+def _windows_pod(spec: Tree, path: str) -> list[FieldError]:
+    text = "cannot be set for a windows pod"
+    errors: list[FieldError] = []
+    for name in _NOT_OF_WINDOWS:
+        place, _, key = name.rpartition(".")
+        value = ((spec.get(place) or {}) if place else spec).get(key)
+        if value or (value is not None and name not in _IF_NOT_EMPTY):
+            errors.append(forbidden(f"{path}.{name}", text))
+    for container, place in _each_container(spec, path):
+        context = container.get("securityContext") or {}
+        errors += [
+            forbidden(f"{place}.securityContext.{key}", text)
+            for key in _NOT_OF_WINDOWS_CONTAINERS
+            if context.get(key) is not None
+        ]
+    return errors
+
+
+def _linux_pod(spec: Tree, path: str) -> list[FieldError]:
+    text = "windows options cannot be set for a linux pod"
+    return [
+        forbidden(f"{place}.securityContext.windowsOptions", text)
+        for holder, place in ((spec, path), *_each_container(spec, path))
+        if (holder.get("securityContext") or {}).get("windowsOptions") is not None
+    ]
+
+
+def _resource_claims(claims: list[Tree], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: dict[str, None] = {}
+    for index, claim in enumerate(claims):
+        place = f"{path}[{index}]"
+        name = claim.get("name", "")
+        if not name:
+            errors.append(required(f"{place}.name"))
+        elif name in seen:
+            errors.append(duplicate(f"{place}.name", name))
+        else:
+            seen[name] = None
+            errors += [invalid(f"{place}.name", name, p) for p in names.dns_label(name)]
+        given = [key for key in ("resourceClaimName", "resourceClaimTemplateName")
+                 if claim.get(key) is not None]  # fmt: skip
+        if len(given) > 1:
+            errors.append(invalid(place, internal("PodResourceClaim", claim), (
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            )))  # fmt: skip
+        if not given:
+            errors.append(invalid(place, internal("PodResourceClaim", claim), (
+                "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            )))  # fmt: skip
+        for key in given:
+            errors += [
+                invalid(f"{place}.{key}", claim[key], p) for p in names.dns_subdomain(claim[key])
+            ]
+    return errors
+
+
+def _pod_level(spec: Tree, path: str) -> list[FieldError]:
+    """Requests of the pod cover those of its containers; no container limit exceeds the pod's."""
+    errors: list[FieldError] = []
+    amounts = spec["resources"]
+    requests, limits = amounts.get("requests") or {}, amounts.get("limits") or {}
+    totals = pod_requests(spec)
+    for name in sorted(requests):
+        total = totals.get(name)
+        if total is not None and quantity.parse(total).cmp(quantity.parse(requests[name])) > 0:
+            errors.append(invalid(f"{path}.requests[{name}]", requests[name], (
+                f"must be greater than or equal to aggregate container requests of {total}"
+            )))  # fmt: skip
+    for index, container in enumerate(spec.get("containers") or ()):
+        own = (container.get("resources") or {}).get("limits") or {}
+        for name in sorted(limits):
+            if name in own and quantity.parse(own[name]).cmp(quantity.parse(limits[name])) > 0:
+                errors.append(invalid(
+                    f"{path}.containers[{index}][{name}].limits", own[name],
+                    f"must be less than or equal to pod limits of {limits[name]}",
+                ))  # fmt: skip
+    return errors
+
+
+def _host_network(spec: Tree, path: str, *, whole: bool) -> list[FieldError]:
+    """On the host's network a port is the host's; a template may leave that to the pod."""
+    errors: list[FieldError] = []
+    for index, container in enumerate(spec.get("containers") or ()):
+        for number, port in enumerate(container.get("ports") or ()):
+            host, own = port.get("hostPort", 0), port.get("containerPort", 0)
+            if host != own and (whole or host):
+                errors.append(invalid(
+                    f"{path}.containers[{index}].ports[{number}].hostPort", host,
+                    "must match `containerPort` when `hostNetwork` is true",
+                ))  # fmt: skip
+    return errors
+
+
+def _dns_config(config: Tree | None, policy: str, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if policy == "None":
+        if config is None:
+            return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
+        if not config.get("nameservers"):
+            return [required(f"{path}.nameservers", (
+                "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            ))]  # fmt: skip
+    if config is None:
+        return errors
+    servers, searches = config.get("nameservers") or [], config.get("searches") or []
+    if len(servers) > 3:
+        errors.append(invalid(f"{path}.nameservers", servers,
+                              "must not have more than 3 nameservers"))  # fmt: skip
+    for index, server in enumerate(servers):
+        errors += [
+            invalid(f"{path}.nameservers[{index}]", server, p) for p in names.ip_problems(server)
+        ]
+    if len(searches) > 32:
+        errors.append(invalid(f"{path}.searches", searches,
+                              "must not have more than 32 search paths"))  # fmt: skip
+    if len(" ".join(searches).encode()) > 2048:
+        errors.append(invalid(f"{path}.searches", searches, (
+            "must not have more than 2048 characters (including spaces) in the search list"
+        )))  # fmt: skip
+    for index, search in enumerate(searches):
+        if search != ".":
+            text = search.removesuffix(".")
+            errors += [
+                invalid(f"{path}.searches[{index}]", text, p)
+                for p in names.underscore_subdomain(text)
+            ]
+    for index, option in enumerate(config.get("options") or ()):
+        if not option.get("name"):
+            errors.append(required(f"{path}.options[{index}]", "must not be empty"))
+    return errors
+
+
+def _gates(spec: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, gate in enumerate(spec.get("readinessGates") or ()):
+        errors += label_name(
+            gate.get("conditionType", ""), f"{path}.readinessGates[{index}].conditionType"
+        )
+    seen: dict[str, None] = {}
+    for index, gate in enumerate(spec.get("schedulingGates") or ()):
+        place = f"{path}.schedulingGates[{index}]"
+        name = gate.get("name", "")
+        errors += [invalid(place, name, problem) for problem in names.qualified_name(name)]
+        if name in seen:
+            errors.append(duplicate(place, name))
+        seen[name] = None
+    return errors
+
+
+def _host_process(spec: Tree, path: str) -> list[FieldError]:
+    """Windows host process containers come all or none, and share the host's network."""
+    context = spec.get("securityContext") or {}
+    pod = (context.get("windowsOptions") or {}).get("hostProcess")
+    containers = list(_each_container(spec, path))
+    if pod is None and not any("securityContext" in c for c, _ in containers):
+        return []
+    counted = 0
+    with_process = 0
+    errors: list[FieldError] = []
+    for container, place in containers:
+        options = (container.get("securityContext") or {}).get("windowsOptions") or {}
+        own = options.get("hostProcess")
+        if pod is not None and own is not None and pod != own:
+            errors.append(invalid(f"{place}.securityContext.windowsOptions.hostProcess", own, (
+                "pod hostProcess value must be identical if both are specified, was "
+                f"{str(pod).lower()}"
+            )))  # fmt: skip
+        counted += 1
+        if own if own is not None else pod:
+            with_process += 1
+    if with_process:
+        if with_process != counted:
+            errors.append(invalid(path, "", (
+                "If pod contains any hostProcess containers then all containers must be "
+                "HostProcess containers"
+            )))  # fmt: skip
+        if not spec.get("hostNetwork"):
+            errors.append(invalid(f"{path}.hostNetwork", False,
+                                  "hostNetwork must be true if pod contains any hostProcess "
+                                  "containers"))  # fmt: skip
+    return errors
+
+
+def _host_users(spec: Tree, path: str) -> list[FieldError]:
+    return [
+        forbidden(f"{path}.{place}", "when `pod.Spec.HostUsers` is false")
+        for key, place in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"),
+                           ("hostIPC", "HostIPC"))
+        if spec.get(key)
+    ]  # fmt: skip

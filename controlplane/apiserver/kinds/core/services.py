@@ -1,0 +1,554 @@
+"""Services: defaults, rules and the strategy. Upstream: pkg/registry/core/service, pkg/apis/core/validation."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.cells import age_of, labels_text, name_of, part_of
+from controlplane.apiserver.kinds.checks import cidr_problems, immutable
+from controlplane.apiserver.kinds.core.pods.probes import port_or_name
+from controlplane.apiserver.kinds.core.service_addresses import (
+    is_external,
+    normal_ips,
+    with_address,
+    with_families,
+    with_kept,
+    with_policy,
+    with_ports,
+    without_dropped,
+)
+from controlplane.apiserver.kinds.kind import META, Kind
+from controlplane.apiserver.kinds.metadata import validate_labels
+from controlplane.apiserver.kinds.selectors import label_name
+from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status
+from controlplane.apiserver.kinds.trees import each, filled, in_spec
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+__all__ = ["KIND", "validate_ingress_points", "validate_not_special"]
+
+
+def _service_port(port: Tree) -> Tree:
+    if not port.get("protocol"):
+        port = {**port, "protocol": "TCP"}
+    if port.get("targetPort") in (None, 0, ""):
+        port = {**port, "targetPort": port.get("port", 0)}
+    return port
+
+
+def default_service(tree: Tree) -> Tree:
+    """Defaults of a service."""
+
+    def spec(spec: Tree) -> Tree:
+        spec = filled(spec, {"sessionAffinity": "None", "type": "ClusterIP"})
+        kind = spec["type"]
+        defaults: Tree = {}
+        if spec["sessionAffinity"] == "None":
+            spec = {key: value for key, value in spec.items() if key != "sessionAffinityConfig"}
+        elif spec["sessionAffinity"] == "ClientIP":
+            config = spec.get("sessionAffinityConfig") or {}
+            client = config.get("clientIP") or {}
+            if "timeoutSeconds" not in client:
+                config = {**config, "clientIP": {**client, "timeoutSeconds": 10800}}
+                spec = {**spec, "sessionAffinityConfig": config}
+        if kind in {"NodePort", "LoadBalancer"}:
+            defaults["externalTrafficPolicy"] = "Cluster"
+        if kind in {"NodePort", "LoadBalancer", "ClusterIP"}:
+            defaults["internalTrafficPolicy"] = "Cluster"
+        if kind == "LoadBalancer":
+            defaults["allocateLoadBalancerNodePorts"] = True
+        return each(filled(spec, defaults), "ports", _service_port)
+
+    return in_spec(tree, spec)
+
+
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+
+
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+
+_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+
+
+_MAX_AFFINITY = 86400
+
+
+def _wants_ip(spec: Tree) -> bool:
+    return spec.get("type") in ("ClusterIP", "NodePort", "LoadBalancer")
+
+
+def validate_service(tree: Tree) -> list[FieldError]:
+    """A service."""
+    spec = tree.get("spec") or {}
+    kind = spec.get("type", "")
+    headless = (spec.get("clusterIPs") or [""])[0] == "None"
+    errors: list[FieldError] = []
+    ports = spec.get("ports") or []
+    if not ports and not headless and kind != "ExternalName":
+        errors.append(required("spec.ports"))
+    if kind == "LoadBalancer":
+        for index, port in enumerate(ports):
+            if port.get("port") == 10250:
+                errors.append(invalid(f"spec.ports[{index}]", port.get("port"),
+                                      "may not expose port 10250 externally since it is used by "
+                                      "kubelet"))  # fmt: skip
+        if headless:
+            errors.append(invalid("spec.clusterIPs[0]", "None",
+                                  "may not be set to 'None' for LoadBalancer services"
+                                  ))  # fmt: skip
+    elif kind == "NodePort":
+        if headless:
+            errors.append(invalid("spec.clusterIPs[0]", "None",
+                                  "may not be set to 'None' for NodePort services"
+                                  ))  # fmt: skip
+    elif kind == "ExternalName":
+        errors += _external_name(spec)
+    several = len(ports) > 1
+    seen: dict[str, None] = {}
+    for index, port in enumerate(ports):
+        errors += _port(port, several, seen, f"spec.ports[{index}]")
+    if spec.get("selector"):
+        errors += validate_labels(spec["selector"], "spec.selector")
+    errors += _affinity(spec)
+    if kind not in _TYPES:
+        errors.append(not_supported("spec.type", kind, _TYPES) if kind else required("spec.type"))
+    errors += _cluster_ips(spec)
+    errors += _external_ips(spec.get("externalIPs") or [], "spec.externalIPs")
+    if kind in ("ClusterIP", ""):
+        for index, port in enumerate(ports):
+            if port.get("nodePort"):
+                errors.append(forbidden(f"spec.ports[{index}].nodePort",
+                                        "may not be used when `type` is 'ClusterIP'"
+                                        ))  # fmt: skip
+    errors += _unique_ports(ports)
+    errors += _source_ranges(tree, spec)
+    if "allocateLoadBalancerNodePorts" in spec and kind != "LoadBalancer":
+        errors.append(forbidden("spec.allocateLoadBalancerNodePorts",
+                                "may only be used when `type` is 'LoadBalancer'"
+                                ))  # fmt: skip
+    errors += _balancer_class(spec)
+    errors += _external_traffic(spec)
+    errors += _internal_traffic(spec)
+    return errors + _distribution(spec)
+
+
+def _external_name(spec: Tree) -> list[FieldError]:
+    errors: list[FieldError] = []
+    text = "may not be set for ExternalName services"
+    if spec.get("clusterIPs"):
+        errors.append(forbidden("spec.clusterIPs", text))
+    if spec.get("ipFamilies"):
+        errors.append(forbidden("spec.ipFamilies", text))
+    if "ipFamilyPolicy" in spec:
+        errors.append(forbidden("spec.ipFamilyPolicy", text))
+    name = spec.get("externalName", "").removesuffix(".")
+    if name:
+        errors += [invalid("spec.externalName", name, p) for p in names.dns_subdomain(name)]
+    else:
+        errors.append(required("spec.externalName"))
+    return errors
+
+
+def _port(port: Tree, several: bool, seen: dict[str, None], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    name = port.get("name", "")
+    if several and not name:
+        errors.append(required(f"{path}.name"))
+    elif name:
+        errors += [invalid(f"{path}.name", name, problem) for problem in names.dns_label(name)]
+        if name in seen:
+            errors.append(duplicate(f"{path}.name", name))
+        else:
+            seen[name] = None
+    number = port.get("port", 0)
+    errors += [invalid(f"{path}.port", number, problem) for problem in names.port_number(number)]
+    protocol = port.get("protocol", "")
+    if not protocol:
+        errors.append(required(f"{path}.protocol"))
+    elif protocol not in _PROTOCOLS:
+        errors.append(not_supported(f"{path}.protocol", protocol, _PROTOCOLS))
+    errors += port_or_name(port.get("targetPort", 0), f"{path}.targetPort")
+    app = port.get("appProtocol")
+    if app is not None:
+        errors += label_name(app, f"{path}.appProtocol")
+    return errors
+
+
+def _affinity(spec: Tree) -> list[FieldError]:
+    affinity = spec.get("sessionAffinity", "")
+    if affinity not in ("ClientIP", "None"):
+        if not affinity:
+            return [required("spec.sessionAffinity")]
+        return [not_supported("spec.sessionAffinity", affinity, ("ClientIP", "None"))]
+    config = spec.get("sessionAffinityConfig")
+    if affinity == "None":
+        if config is not None:
+            return [forbidden("spec.sessionAffinityConfig",
+                              "must not be set when session affinity is None")]  # fmt: skip
+        return []
+    path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
+    seconds = ((config or {}).get("clientIP") or {}).get("timeoutSeconds")
+    if seconds is None:
+        return [required(path)]
+    if not 0 < seconds <= _MAX_AFFINITY:
+        return [invalid(path, seconds,
+                        f"must be greater than 0 and less than or equal to {_MAX_AFFINITY}"
+                        )]  # fmt: skip
+    return []
+
+
+def _cluster_ips(spec: Tree) -> list[FieldError]:
+    if not _wants_ip(spec):
+        return []
+    errors: list[FieldError] = []
+    policy = spec.get("ipFamilyPolicy")
+    if policy is None:
+        errors.append(required("spec.ipFamilyPolicy"))
+    elif policy not in _POLICIES:
+        errors.append(not_supported("spec.ipFamilyPolicy", policy, _POLICIES))
+    ips, single = spec.get("clusterIPs") or [], spec.get("clusterIP", "")
+    if single:
+        if not ips:
+            errors.append(required("spec.clusterIPs"))
+        elif ips[0] != single:
+            errors.append(invalid("spec.clusterIPs", ips, "first value must match `clusterIP`"))
+    elif ips:
+        errors.append(invalid("spec.clusterIPs", ips,
+                              "must be empty when `clusterIP` is not specified"))  # fmt: skip
+    for index, ip in enumerate(ips):
+        if index == 0 and ip == "None":
+            if len(ips) > 1:
+                errors.append(invalid(f"spec.clusterIPs[{index}]", ips,
+                                      "'None' must be the first and only value"
+                                      ))  # fmt: skip
+                return errors
+            continue
+        errors += [invalid(f"spec.clusterIPs[{index}]", ip, p) for p in names.ip_problems(ip)]
+    return errors
+
+
+def _external_ips(ips: list[str], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, text in enumerate(ips):
+        place = f"{path}[{index}]"
+        problems = names.ip_problems(text)
+        if problems:
+            errors += [invalid(place, text, problem) for problem in problems]
+            continue
+        errors += validate_not_special(text, place)
+    return errors
+
+
+def validate_not_special(text: str, path: str) -> list[FieldError]:
+    """Return the errors of an address that no endpoint can have."""
+    ip = ipaddress.ip_address(text)
+    if ip.is_unspecified:
+        return [invalid(path, text, "may not be unspecified (0.0.0.0 or ::)")]
+    if ip.is_loopback:
+        return [invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")]
+    if ip.is_link_local:
+        return [invalid(path, text,
+                        "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
+                        )]  # fmt: skip
+    if ip.is_multicast and str(ip).startswith(("224.0.0.", "ff02:")):
+        return [invalid(path, text,
+                        "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+                        )]  # fmt: skip
+    return []
+
+
+def _unique_ports(ports: list[Tree]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    node_ports: dict[tuple[str, int], None] = {}
+    numbers: dict[tuple[str, int], None] = {}
+    for index, port in enumerate(ports):
+        number = port.get("nodePort", 0)
+        if not number:
+            continue
+        key = (port.get("protocol", ""), number)
+        if key in node_ports:
+            errors.append(duplicate(f"spec.ports[{index}].nodePort", number))
+        node_ports[key] = None
+    for index, port in enumerate(ports):
+        key = (port.get("protocol", ""), port.get("port", 0))
+        if key in numbers:
+            errors.append(duplicate(f"spec.ports[{index}]", {
+                "Name": "", "Protocol": port.get("protocol", ""), "AppProtocol": None,
+                "Port": port.get("port", 0), "TargetPort": 0, "NodePort": 0,
+            }))  # fmt: skip
+        numbers[key] = None
+    return errors
+
+
+_RANGES_ANNOTATION = "service.beta.kubernetes.io/load-balancer-source-ranges"
+
+
+def _source_ranges(tree: Tree, spec: Tree) -> list[FieldError]:
+    ranges = spec.get("loadBalancerSourceRanges") or []
+    errors: list[FieldError] = []
+    path = "spec.LoadBalancerSourceRanges"
+    if ranges:
+        if spec.get("type") != "LoadBalancer":
+            errors.append(forbidden(path, "may only be used when `type` is 'LoadBalancer'"))
+        for index, text in enumerate(ranges):
+            errors += [invalid(f"{path}[{index}]", text, p) for p in cidr_problems(text.strip())]
+        return errors
+    annotations = tree["metadata"].get("annotations") or {}
+    if annotations.get(_RANGES_ANNOTATION):
+        place = f"metadata.annotations[{_RANGES_ANNOTATION}]"
+        if spec.get("type") != "LoadBalancer":
+            errors.append(forbidden(place, "may only be used when `type` is 'LoadBalancer'"))
+        for text in annotations[_RANGES_ANNOTATION].strip().split(","):
+            errors += [invalid(place, text, p) for p in cidr_problems(text.strip())]
+    return errors
+
+
+def _balancer_class(spec: Tree) -> list[FieldError]:
+    name = spec.get("loadBalancerClass")
+    if name is None:
+        return []
+    if spec.get("type") != "LoadBalancer":
+        return [forbidden("spec.loadBalancerClass",
+                          "may only be used when `type` is 'LoadBalancer'")]  # fmt: skip
+    return label_name(name, "spec.loadBalancerClass")
+
+
+def _external_traffic(spec: Tree) -> list[FieldError]:
+    policy, kind = spec.get("externalTrafficPolicy", ""), spec.get("type")
+    exposed = kind in ("LoadBalancer", "NodePort") or (
+        kind == "ClusterIP" and bool(spec.get("externalIPs"))
+    )
+    errors: list[FieldError] = []
+    if not exposed:
+        if policy:
+            errors.append(invalid("spec.externalTrafficPolicy", policy,
+                                  "may only be set for externally-accessible services"
+                                  ))  # fmt: skip
+    elif not policy:
+        errors.append(required("spec.externalTrafficPolicy"))
+    elif policy not in ("Cluster", "Local"):
+        errors.append(not_supported("spec.externalTrafficPolicy", policy, ("Cluster", "Local")))
+    port = spec.get("healthCheckNodePort", 0)
+    wants = kind == "LoadBalancer" and policy == "Local"
+    if wants:
+        if not port:
+            errors.append(required("spec.healthCheckNodePort"))
+        else:
+            errors += [
+                invalid("spec.healthCheckNodePort", port, p) for p in names.port_number(port)
+            ]
+    elif port:
+        errors.append(invalid("spec.healthCheckNodePort", port, (
+            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        )))  # fmt: skip
+    return errors
+
+
+def _internal_traffic(spec: Tree) -> list[FieldError]:
+    if spec.get("type") == "ExternalName":
+        return []
+    policy = spec.get("internalTrafficPolicy")
+    if policy is None:
+        if spec.get("type") in ("NodePort", "LoadBalancer", "ClusterIP"):
+            return [required("spec.internalTrafficPolicy")]
+        return []
+    if policy not in ("Cluster", "Local"):
+        return [not_supported("spec.internalTrafficPolicy", policy, ("Cluster", "Local"))]
+    return []
+
+
+def _distribution(spec: Tree) -> list[FieldError]:
+    choice = spec.get("trafficDistribution")
+    choices = ("PreferClose", "PreferSameZone", "PreferSameNode")
+    if choice is None or choice in choices:
+        return []
+    return [not_supported("spec.trafficDistribution", choice, choices, sort=False)]
+
+
+def validate_service_update(new: Tree, old: Tree) -> list[FieldError]:
+    """A changed service; addresses once given stay."""
+    spec, was = new.get("spec") or {}, old.get("spec") or {}
+    errors: list[FieldError] = []
+    if _wants_ip(was) and _wants_ip(spec):
+        ips, had = spec.get("clusterIPs") or [], was.get("clusterIPs") or []
+        if ips and had and ips[0] != had[0]:
+            errors.append(invalid("spec.clusterIPs[0]", ips, "may not change once set"))
+        families, before = spec.get("ipFamilies") or [], was.get("ipFamilies") or []
+        if families and before and families[0] != before[0]:
+            errors.append(invalid("spec.ipFamilies[0]", families, "may not change once set"))
+    if was.get("type") == "LoadBalancer" and spec.get("type") == "LoadBalancer":
+        errors += immutable(
+            spec.get("loadBalancerClass"), was.get("loadBalancerClass"), "spec.loadBalancerClass"
+        )
+    return errors + _balancer_class(spec) + validate_service(new)
+
+
+def validate_service_status(new: Tree, _old: Tree) -> list[FieldError]:
+    """Addresses of a load balancer."""
+    spec, status = new.get("spec") or {}, new.get("status") or {}
+    ingress = (status.get("loadBalancer") or {}).get("ingress") or []
+    return validate_ingress_points(
+        ingress, spec.get("type") == "LoadBalancer", "status.loadBalancer"
+    )
+
+
+def validate_ingress_points(points: list[Tree], allowed: bool, path: str) -> list[FieldError]:
+    """Return the errors of the ingress points of a load balancer."""
+    errors: list[FieldError] = []
+    if not allowed and points:
+        errors.append(forbidden(f"{path}.ingress",
+                                "may only be used when `spec.type` is 'LoadBalancer'"
+                                ))  # fmt: skip
+        return errors
+    for index, point in enumerate(points):
+        place = f"{path}.ingress[{index}]"
+        ip, host = point.get("ip", ""), point.get("hostname", "")
+        if ip:
+            errors += [invalid(f"{place}.ip", ip, problem) for problem in names.ip_problems(ip)]
+        mode = point.get("ipMode")
+        if ip and mode is not None and mode not in ("Proxy", "VIP"):
+            errors.append(not_supported(f"{place}.ipMode", mode, ("Proxy", "VIP")))
+        if host:
+            errors += [invalid(f"{place}.hostname", host, p) for p in names.dns_subdomain(host)]
+            if not names.ip_problems(host):
+                errors.append(invalid(f"{place}.hostname", host,
+                                      "must be a DNS name, not an IP address"))  # fmt: skip
+    return errors
+
+
+_HINTS = "service.kubernetes.io/topology-aware-hints"
+
+
+def service_warnings(tree: Tree) -> list[str]:
+    """Warnings for a service."""
+    spec = tree.get("spec") or {}
+    found: list[str] = []
+    if _HINTS in (tree["metadata"].get("annotations") or {}):
+        found.append(f"annotation {_HINTS} is deprecated, please use "
+                     "service.kubernetes.io/topology-mode instead")  # fmt: skip
+    external = spec.get("type") == "ExternalName"
+    headless = spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None"
+    if headless:
+        found += [
+            f"spec.{shown} is ignored for headless services"
+            for key, shown in (("loadBalancerIP", "loadBalancerIP"), ("externalIPs", "externalIPs"),
+                               ("sessionAffinity", "SessionAffinity"))
+            if spec.get(key) not in (None, "", [], "None")
+        ]  # fmt: skip
+    if spec.get("externalIPs") and not headless and not external:
+        found.append("spec.externalIPs is deprecated and may no longer be implemented in some "
+                     "clusters")  # fmt: skip
+    if external and spec.get("externalIPs"):
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if not external and spec.get("externalName"):
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    if spec.get("trafficDistribution") == "PreferClose":
+        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return found
+
+
+class ServiceStrategy(Strategy):
+    """The strategy of services."""
+
+    def defaults(self, tree: Tree, old: Tree | None) -> Tree:
+        """The defaults of this kind."""
+        if old is not None and tree.get("spec") is old.get("spec"):
+            return tree
+        return super().defaults(tree, old)
+
+    def begin_create(self, ctx: Context, tree: Tree) -> Tree:
+        """Allocate what a new object needs."""
+        spec = normal_ips(tree["spec"], None)
+        spec = with_policy(spec)
+        spec = with_families(ctx, tree, spec)
+        if not is_external(spec):
+            spec = with_address(ctx, tree, spec)
+        spec = with_ports(ctx, tree, spec, None)
+        return {**tree, "spec": spec}
+
+    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
+        """Return a new object of this kind with the fields that the server sets."""
+        tree = {**tree, "status": {"loadBalancer": {}}}
+        return {**tree, "spec": without_dropped(tree["spec"], None)}
+
+    def begin_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """Allocate what a changed object needs."""
+        if new.get("spec") is old.get("spec"):
+            return new
+        was = old["spec"]
+        spec = with_kept(new["spec"], was)
+        spec = normal_ips(spec, was)
+        spec = without_dropped(spec, was)
+        spec = with_policy(spec)
+        spec = with_families(ctx, new, spec)
+        if not is_external(spec) and not spec.get("clusterIPs"):
+            spec = with_address(ctx, new, spec)
+        spec = with_ports(ctx, new, spec, was)
+        return {**new, "spec": spec}
+
+    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
+        """Return an update of this kind with the fields and generation that the server sets."""
+        new = with_status(new, old)
+        if new["spec"].get("type") != "LoadBalancer" and (new.get("status") or {}).get(
+            "loadBalancer"
+        ):
+            new = {**new, "status": {**new["status"], "loadBalancer": {}}}
+        return new
+
+
+def _external_ip(tree: Tree) -> str:
+    spec = part_of(tree, "spec")
+    kind, ips = spec.get("type"), spec.get("externalIPs") or []
+    if kind == "LoadBalancer":
+        points = part_of(part_of(tree, "status"), "loadBalancer").get("ingress") or []
+        found = list(dict.fromkeys(p.get("ip") or p.get("hostname") or "" for p in points))
+        text = ",".join(item for item in found if item)
+        if ips:
+            return ",".join([text, *ips] if text else ips)
+        return text or "<pending>"
+    if kind == "ExternalName":
+        return spec.get("externalName") or "<none>"
+    return ",".join(ips) or "<none>"
+
+
+def _row(tree: Tree, now: int) -> list[Any]:
+    spec = part_of(tree, "spec")
+    ports = []
+    for port in spec.get("ports") or ():
+        text = f"{port.get('port', 0)}"
+        if port.get("nodePort"):
+            text += f":{port['nodePort']}"
+        ports.append(f"{text}/{port.get('protocol', '')}")
+    ips = spec.get("clusterIPs") or []
+    return [
+        name_of(tree), spec.get("type", ""), ips[0] if ips else "<none>", _external_ip(tree),
+        ",".join(ports) or "<none>", age_of(tree, now), labels_text(spec.get("selector")),
+    ]  # fmt: skip
+
+
+KIND = Kind(
+    strategy=ServiceStrategy(
+        default=default_service,
+        rule=validate_service,
+        update_rule=validate_service_update,
+        status_rule=validate_service_status,
+        warn=service_warnings,
+        empty_status={"loadBalancer": {}},
+        allocates=True,
+        returns_deleted=True,
+        create_on_update=True,
+        name_rule=names.dns_label,
+    ),
+    row=_row,
+    selectable={**META, "spec.clusterIP": "", "spec.type": ""},
+)

@@ -1,0 +1,142 @@
+"""NetworkPolicies. Upstream: pkg/registry/networking/networkpolicy, pkg/apis/networking."""
+
+from __future__ import annotations
+
+from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.cells import age_of, name_of, part_of, selector_text
+from controlplane.apiserver.kinds.checks import cidr_problems, interface
+from controlplane.apiserver.kinds.counted import CountedAsWritten
+from controlplane.apiserver.kinds.kind import Kind
+from controlplane.apiserver.kinds.selectors import validate_label_selector
+from controlplane.apiserver.kinds.trees import each, filled, in_spec
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+__all__ = ["KIND"]
+
+
+def default_network_policy(tree: Tree) -> Tree:
+    """Ports are TCP; the types follow the rules."""
+
+    def rule(rule: Tree) -> Tree:
+        return each(rule, "ports", lambda port: filled(port, {"protocol": "TCP"}))
+
+    def spec(spec: Tree) -> Tree:
+        spec = each(each(spec, "ingress", rule), "egress", rule)
+        if not spec.get("policyTypes"):
+            kinds = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+            spec = {**spec, "policyTypes": kinds}
+        return spec
+
+    return in_spec(tree, spec)
+
+
+def validate_network_policy(tree: Tree) -> list[FieldError]:
+    """A network policy."""
+    spec = tree.get("spec") or {}
+    errors = validate_label_selector(spec.get("podSelector"), "spec.podSelector")
+    for key, peers in (("ingress", "from"), ("egress", "to")):
+        for index, rule in enumerate(spec.get(key) or ()):
+            path = f"spec.{key}[{index}]"
+            for number, port in enumerate(rule.get("ports") or ()):
+                errors += _policy_port(port, f"{path}.ports[{number}]")
+            for number, peer in enumerate(rule.get(peers) or ()):
+                errors += _peer(peer, f"{path}.{peers}[{number}]")
+    kinds = spec.get("policyTypes") or []
+    if len(kinds) > 2:
+        return [*errors, invalid("spec.policyTypes", kinds,
+                                 "may not specify more than two policyTypes")]  # fmt: skip
+    for index, kind in enumerate(kinds):
+        if kind not in ("Ingress", "Egress"):
+            errors.append(not_supported(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"),
+                                        sort=False))  # fmt: skip
+    return errors
+
+
+def _policy_port(port: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    protocol = port.get("protocol")
+    if protocol is not None and protocol not in ("SCTP", "TCP", "UDP"):
+        errors.append(
+            not_supported(f"{path}.protocol", protocol, ("TCP", "UDP", "SCTP"), sort=False)
+        )
+    number, end = port.get("port"), port.get("endPort")
+    if number is not None:
+        if isinstance(number, int):
+            errors += [invalid(f"{path}.port", number, p) for p in names.port_number(number)]
+            if end is not None:
+                if end < number:
+                    errors.append(invalid(f"{path}.endPort", number,
+                                          "must be greater than or equal to `port`"
+                                          ))  # fmt: skip
+                errors += [invalid(f"{path}.endPort", end, p) for p in names.port_number(end)]
+        else:
+            if end is not None:
+                errors.append(invalid(f"{path}.endPort", end,
+                                      "may not be specified when `port` is non-numeric"
+                                      ))  # fmt: skip
+            errors += [invalid(f"{path}.port", number, p) for p in names.port_name(number)]
+    elif end is not None:
+        errors.append(invalid(f"{path}.endPort", end,
+                              "may not be specified when `port` is not specified"))  # fmt: skip
+    return errors
+
+
+def _peer(peer: Tree, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    count = 0
+    for key in ("podSelector", "namespaceSelector"):
+        if peer.get(key) is not None:
+            count += 1
+            errors += validate_label_selector(peer[key], f"{path}.{key}")
+    block = peer.get("ipBlock")
+    if block is not None:
+        count += 1
+        errors += _ip_block(block, f"{path}.ipBlock")
+        if count > 1:
+            errors.append(forbidden(path, "may not specify both ipBlock and another peer"))
+    if not count:
+        errors.append(required(path, "must specify a peer"))
+    return errors
+
+
+def _ip_block(block: Tree, path: str) -> list[FieldError]:
+    cidr = block.get("cidr", "")
+    if not cidr:
+        return [required(f"{path}.cidr")]
+    problems = cidr_problems(cidr)
+    if problems:
+        return [invalid(f"{path}.cidr", cidr, problem) for problem in problems]
+    errors: list[FieldError] = []
+    whole = interface(cidr).network
+    for index, text in enumerate(block.get("except") or ()):
+        place = f"{path}.except[{index}]"
+        problems = cidr_problems(text)
+        if problems:
+            errors += [invalid(place, text, problem) for problem in problems]
+            continue
+        part = interface(text).network
+        if part.version != whole.version or part == whole or not part.subnet_of(whole):  # type: ignore[arg-type]
+            errors.append(invalid(place, text, "must be a strict subset of `cidr`"))
+    return errors
+
+
+KIND = Kind(
+    strategy=CountedAsWritten(
+        default=default_network_policy,
+        rule=validate_network_policy,
+        has_status=False,
+        generation=True,
+    ),
+    row=lambda tree, now: [
+        name_of(tree),
+        selector_text(part_of(tree, "spec").get("podSelector") or {}),
+        age_of(tree, now),
+    ],
+)

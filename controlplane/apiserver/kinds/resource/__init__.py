@@ -1,0 +1,1 @@
+"""resource.k8s.io: claims of devices, and what drivers offer."""

@@ -1,0 +1,1 @@
+"""storage.k8s.io: classes, CSI drivers and nodes, attachments."""

@@ -1,7 +1,0 @@
-"""Strategies by resource."""
-
-from __future__ import annotations
-
-from controlplane.apiserver.kinds.strategies.registered import strategy_for
-
-__all__ = ["strategy_for"]

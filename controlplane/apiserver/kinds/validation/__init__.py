@@ -1,1 +1,0 @@
-"""Validation of each kind, with upstream's field paths and messages (pkg/apis/*/validation)."""
