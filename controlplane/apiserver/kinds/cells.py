@@ -86,8 +86,10 @@ def template_cells(tree: Tree) -> tuple[str, str]:
     """Names and images of the containers of a template."""
     spec = part_of(part_of(part_of(tree, "spec"), "template"), "spec")
     containers = spec.get("containers") or []
-    return (",".join(c.get("name", "") for c in containers),
-            ",".join(c.get("image", "") for c in containers))  # fmt: skip
+    return (
+        ",".join(c.get("name", "") for c in containers),
+        ",".join(c.get("image", "") for c in containers),
+    )
 
 
 def selector_text(selector: Tree | None) -> str:

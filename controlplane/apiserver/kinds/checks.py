@@ -18,6 +18,8 @@ from controlplane.apiserver.schema.field_errors import (
     invalid,
     not_supported,
     required,
+    too_long,
+    too_many,
 )
 
 __all__ = [
@@ -132,6 +134,13 @@ def redacted(path: str, detail: str) -> FieldError:
     return FieldError("FieldValueInvalid", path, Raw(""), detail)
 
 
+def when(
+    bad: Any, error: Callable[..., FieldError], *parts: Any, **options: Any
+) -> list[FieldError]:
+    """Return the error made of the parts where the condition holds; it is not made where it does not."""
+    return [error(*parts, **options)] if bad else []
+
+
 def present(tree: Tree, key: str, path: str, detail: str = "") -> list[FieldError]:
     """The field is there and not empty."""
     return [] if tree.get(key) else [required(f"{path}.{key}" if path else key, detail)]
@@ -142,23 +151,62 @@ def problems(path: str, value: Any, texts: Iterable[str]) -> list[FieldError]:
     return [invalid(path, value, text) for text in texts]
 
 
+def name_at(
+    value: Any, path: str, rule: Callable[[Any], names.Problems], *, detail: str = ""
+) -> list[FieldError]:
+    """The value is there, and right by the rule for a name or a number."""
+    return problems(path, value, rule(value)) if value else [required(path, detail)]
+
+
 def named(
     tree: Tree, key: str, path: str, rule: Callable[[str], names.Problems] = names.dns_subdomain
 ) -> list[FieldError]:
     """The field is there, and a name by the rule."""
-    value = tree.get(key) or ""
-    return problems(f"{path}.{key}", value, rule(value)) if value else present(tree, key, path)
+    return name_at(tree.get(key) or "", f"{path}.{key}", rule)
+
+
+def one_of(
+    value: Any, path: str, allowed: tuple[str, ...], *, sort: bool = True
+) -> list[FieldError]:
+    """The value is one of the words, which are sorted when listed."""
+    return [] if value in allowed else [not_supported(path, value, allowed, sort=sort)]
+
+
+def optional_one_of(
+    value: Any, path: str, allowed: tuple[str, ...], *, sort: bool = True
+) -> list[FieldError]:
+    """The value, if there is one, is one of the words."""
+    return [] if value is None else one_of(value, path, allowed, sort=sort)
+
+
+def needed_one_of(value: Any, path: str, allowed: tuple[str, ...]) -> list[FieldError]:
+    """The value is there and one of the words; an empty one is a wrong word."""
+    return [required(path)] if value is None else one_of(value, path, allowed)
+
+
+def word(value: Any, path: str, allowed: tuple[str, ...], *, sort: bool = True) -> list[FieldError]:
+    """The value is there and one of the words; an empty one is missing."""
+    if value in allowed:
+        return []
+    return [not_supported(path, value, allowed, sort=sort) if value else required(path)]
 
 
 def choice(
     tree: Tree, key: str, path: str, allowed: tuple[str, ...], *, needed: bool = True
 ) -> list[FieldError]:
-    """The field is one of the words; sorted when listed."""
-    value = tree.get(key)
-    place = f"{path}.{key}" if path else key
-    if value is None or (needed and not value):
-        return [required(place)] if needed else []
-    return [] if value in allowed else [not_supported(place, value, allowed)]
+    """The field is one of the words; sorted when listed. One that is not needed may be left out."""
+    rule = word if needed else optional_one_of
+    return rule(tree.get(key), f"{path}.{key}" if path else key, allowed)
+
+
+def at_most(items: Any, path: str, limit: int) -> list[FieldError]:
+    """A list, if there is one, has no more items than the limit."""
+    return [too_many(path, len(items), limit)] if items and len(items) > limit else []
+
+
+def no_longer(text: Any, path: str, limit: int) -> list[FieldError]:
+    """A text has no more characters than the limit."""
+    return [too_long(path, limit)] if len(text) > limit else []
 
 
 def entries(tree: Tree, key: str, path: str) -> Iterator[tuple[Tree, str]]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.checks import problems
+from controlplane.apiserver.kinds.checks import no_longer, one_of, problems, when
 from controlplane.apiserver.kinds.selectors import label_name
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
     invalid,
-    not_supported,
     required,
-    too_long,
 )
 
 __all__ = ["validate_conditions"]
@@ -43,8 +41,7 @@ def validate_conditions(conditions: list[Tree] | None, path: str) -> list[FieldE
     seen: set[str] = set()
     for index, condition in enumerate(conditions or ()):
         place, kind = f"{path}[{index}]", condition.get("type", "")
-        if kind in seen:
-            errors.append(duplicate(f"{place}.type", kind))
+        errors += when(kind in seen, duplicate, f"{place}.type", kind)
         seen.add(kind)
         errors += _condition(condition, place)
     return errors
@@ -53,22 +50,20 @@ def validate_conditions(conditions: list[Tree] | None, path: str) -> list[FieldE
 def _condition(condition: Tree, path: str) -> list[FieldError]:
     errors = label_name(condition.get("type", ""), f"{path}.type")
     value = condition.get("status", "")
-    if value not in _STATUSES:
-        errors.append(not_supported(f"{path}.status", value, _STATUSES))
+    errors += one_of(value, f"{path}.status", _STATUSES)
     generation = condition.get("observedGeneration", 0)
     if generation < 0:
         text = "must be greater than or equal to zero"
         errors.append(invalid(f"{path}.observedGeneration", generation, text))
-    if condition.get("lastTransitionTime") is None:
-        errors.append(required(f"{path}.lastTransitionTime"))
+    errors += when(
+        condition.get("lastTransitionTime") is None, required, f"{path}.lastTransitionTime"
+    )
     reason = condition.get("reason", "")
     if not reason:
         errors.append(required(f"{path}.reason"))
     else:
         wrong = () if _REASON.fullmatch(reason) else (_REASON_TEXT,)
         errors += problems(f"{path}.reason", reason, wrong)
-        if len(reason) > MAX_REASON:
-            errors.append(too_long(f"{path}.reason", MAX_REASON))
-    if len(condition.get("message", "")) > MAX_MESSAGE:
-        errors.append(too_long(f"{path}.message", MAX_MESSAGE))
+        errors += no_longer(reason, f"{path}.reason", MAX_REASON)
+    errors += no_longer(condition.get("message", ""), f"{path}.message", MAX_MESSAGE)
     return errors

@@ -25,11 +25,23 @@ if TYPE_CHECKING:
 __all__ = ["check_foreign_kind", "from_hub", "read_typed", "to_hub", "unreadable_kind"]
 
 # Versions that are still known though no longer served.
-LEGACY = ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2", "policy/v1beta1", "batch/v1beta1",
-           "autoscaling/v2beta1", "autoscaling/v2beta2", "networking.k8s.io/v1beta1",
-           "events.k8s.io/v1beta1", "coordination.k8s.io/v1beta1", "storage.k8s.io/v1beta1",
-           "rbac.authorization.k8s.io/v1beta1", "discovery.k8s.io/v1beta1",
-           "node.k8s.io/v1beta1", "scheduling.k8s.io/v1beta1")  # fmt: skip
+LEGACY = (
+    "extensions/v1beta1",
+    "apps/v1beta1",
+    "apps/v1beta2",
+    "policy/v1beta1",
+    "batch/v1beta1",
+    "autoscaling/v2beta1",
+    "autoscaling/v2beta2",
+    "networking.k8s.io/v1beta1",
+    "events.k8s.io/v1beta1",
+    "coordination.k8s.io/v1beta1",
+    "storage.k8s.io/v1beta1",
+    "rbac.authorization.k8s.io/v1beta1",
+    "discovery.k8s.io/v1beta1",
+    "node.k8s.io/v1beta1",
+    "scheduling.k8s.io/v1beta1",
+)
 _SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 _SCHEMES = {"apiregistration.k8s.io": "k8s.io/kube-aggregator/pkg/apiserver/scheme/scheme.go:28"}
 """Groups that a server of their own answers for: where its kinds are registered."""
@@ -89,10 +101,14 @@ def read_typed(type_name: str, body: Any) -> Tree:
     """
     version, kind = type_name.split(".")[-2:]
     body = {} if body is None else body
-    problem = kind_error(body) if isinstance(body, dict) else (
-        f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_type(body)} "
-        f"into Go value of type {META_STRUCT}"
-    )  # fmt: skip
+    problem = (
+        kind_error(body)
+        if isinstance(body, dict)
+        else (
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_type(body)} "
+            f"into Go value of type {META_STRUCT}"
+        )
+    )
     if problem:
         raise unreadable_kind(kind, problem, body)
     try:
@@ -134,10 +150,14 @@ def _renamed(tree: Tree, names: dict[str, str]) -> Tree:
 
 
 _EVENT_V1 = {
-    "involvedObject": "regarding", "message": "note", "source": "deprecatedSource",
-    "firstTimestamp": "deprecatedFirstTimestamp", "lastTimestamp": "deprecatedLastTimestamp",
-    "count": "deprecatedCount", "reportingComponent": "reportingController",
-}  # fmt: skip
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
 _EVENT_CORE = {new: old for old, new in _EVENT_V1.items()}
 
 

@@ -29,5 +29,6 @@ class DeleteOptions:
 
     def copy(self) -> DeleteOptions:
         """An independent copy: a deletion may change its options."""
-        return DeleteOptions(self.grace, self.uid, self.version, self.policy, self.orphan,
-                             dry_run=self.dry_run)  # fmt: skip
+        return DeleteOptions(
+            self.grace, self.uid, self.version, self.policy, self.orphan, dry_run=self.dry_run
+        )

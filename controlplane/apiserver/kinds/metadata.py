@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import name_at, problems
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
     invalid,
-    required,
     too_long,
 )
 from controlplane.apiserver.schema.work import spend
@@ -43,11 +43,9 @@ def validate_labels(labels: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     spend(_NAME * len(labels))
     for key in sorted(labels) if len(labels) > 1 else labels:
-        for problem in names.label_key(key):
-            errors.append(invalid(path, key, problem))
+        errors += problems(path, key, names.label_key(key))
         value = labels[key]
-        for problem in names.label_value(value):
-            errors.append(invalid(path, value, problem))
+        errors += problems(path, value, names.label_value(value))
     return errors
 
 
@@ -57,8 +55,7 @@ def validate_annotations(annotations: Tree, path: str) -> list[FieldError]:
     total = 0
     spend(_NAME * len(annotations))
     for key, value in sorted(annotations.items()):
-        for problem in names.qualified_name(key.lower()):
-            errors.append(invalid(path, key, problem))
+        errors += problems(path, key, names.qualified_name(key.lower()))
         total += len(key.encode()) + len(value.encode())
     if total > _ANNOTATION_LIMIT:
         errors.append(too_long(path, _ANNOTATION_LIMIT))
@@ -83,16 +80,26 @@ def _validate_owners(owners: list[Tree], path: str) -> list[FieldError]:
         if not owner.get("uid"):
             errors.append(invalid(f"{path}.uid", "", "must not be empty"))
         if owner.get("kind") == "Event" and api_version == "v1":
-            errors.append(invalid(path, _go_owner(owner),
-                                  f"{group}/{version}, Kind=Event is disallowed from being an owner"
-                                  ))  # fmt: skip
+            errors.append(
+                invalid(
+                    path,
+                    _go_owner(owner),
+                    f"{group}/{version}, Kind=Event is disallowed from being an owner",
+                )
+            )
         if owner.get("controller"):
             if controller is not None:
                 everybody = everybody or [_go_owner(item) for item in owners]
-                errors.append(invalid(path, everybody, (
-                    "Only one reference can have Controller set to true. Found \"true\" in "
-                    f"references for {_owner_name(controller)} and {_owner_name(owner)}"
-                )))  # fmt: skip
+                errors.append(
+                    invalid(
+                        path,
+                        everybody,
+                        (
+                            'Only one reference can have Controller set to true. Found "true" in '
+                            f"references for {_owner_name(controller)} and {_owner_name(owner)}"
+                        ),
+                    )
+                )
             else:
                 controller = owner
     return errors
@@ -112,32 +119,36 @@ def _validate_finalizers(finalizers: list[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     spend(_NAME * len(finalizers))
     for finalizer in finalizers:
-        for problem in names.label_key(finalizer):
-            errors.append(invalid(path, finalizer, problem))
+        errors += problems(path, finalizer, names.label_key(finalizer))
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
-        errors.append(invalid(path, finalizers,
-                              "finalizer orphan and foregroundDeletion cannot be both set"
-                              ))  # fmt: skip
+        errors.append(
+            invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
+        )
     return errors
 
 
 def finalizer_errors(meta: Tree) -> list[FieldError]:
     """Finalizers of built-in kinds are standard ones, or qualified."""
     return [
-        invalid(f"metadata.finalizers[{index}]", name,
-                "name is neither a standard finalizer name nor is it fully qualified")
+        invalid(
+            f"metadata.finalizers[{index}]",
+            name,
+            "name is neither a standard finalizer name nor is it fully qualified",
+        )
         for index, name in enumerate(meta.get("finalizers") or ())
         if "/" not in name and name not in _STANDARD_FINALIZERS
-    ]  # fmt: skip
+    ]
 
 
 def validate_finalizer_name(name: str, path: str) -> list[FieldError]:
     """The older rule of core kinds: standard, or fully qualified."""
     errors = [invalid(path, name, problem) for problem in names.qualified_name(name)]
     if "/" not in name and name not in _STANDARD_FINALIZERS:
-        errors.append(invalid(path, name, (
-            "name is neither a standard finalizer name nor is it fully qualified"
-        )))  # fmt: skip
+        errors.append(
+            invalid(
+                path, name, ("name is neither a standard finalizer name nor is it fully qualified")
+            )
+        )
     return errors
 
 
@@ -148,21 +159,12 @@ def validate_meta(
     errors: list[FieldError] = []
     generate_name = meta.get("generateName")
     if generate_name:
-        for problem in rule(names.masked(generate_name)):
-            errors.append(invalid(f"{path}.generateName", generate_name, problem))
+        errors += problems(f"{path}.generateName", generate_name, rule(names.masked(generate_name)))
     name = meta.get("name", "")
-    if not name:
-        errors.append(required(f"{path}.name", "name or generateName is required"))
-    else:
-        for problem in rule(name):
-            errors.append(invalid(f"{path}.name", name, problem))
+    errors += name_at(name, f"{path}.name", rule, detail="name or generateName is required")
     namespace = meta.get("namespace", "")
     if namespaced:
-        if not namespace:
-            errors.append(required(f"{path}.namespace"))
-        else:
-            for problem in names.dns_label(namespace):
-                errors.append(invalid(f"{path}.namespace", namespace, problem))
+        errors += name_at(namespace, f"{path}.namespace", names.dns_label)
     elif namespace:
         errors.append(forbidden(f"{path}.namespace", "not allowed on this type"))
     return errors + _validate_accessors(meta, path)
@@ -171,8 +173,9 @@ def validate_meta(
 def _validate_accessors(meta: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if meta.get("generation", 0) < 0:
-        errors.append(invalid(f"{path}.generation", meta["generation"],
-                              "must be greater than or equal to 0"))  # fmt: skip
+        errors.append(
+            invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0")
+        )
     if "labels" in meta:
         errors += validate_labels(meta["labels"], f"{path}.labels")
     if "annotations" in meta:
@@ -184,8 +187,14 @@ def _validate_accessors(meta: Tree, path: str) -> list[FieldError]:
     return errors
 
 
-_IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp",
-              "deletionGracePeriodSeconds")  # fmt: skip
+_IMMUTABLE = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
 
 
 def validate_meta_update(
@@ -248,15 +257,21 @@ def change_errors(new: Tree, old: Tree, *, changed: bool = True) -> list[FieldEr
         added = [name for name in new["finalizers"] if name not in kept]
         if added:
             listed = ", ".join(f'"{name}"' for name in added)
-            errors.append(forbidden(f"{path}.finalizers", (
-                "no new finalizers can be added if the object is being deleted, found new "
-                f"finalizers []string{{{listed}}}"
-            )))  # fmt: skip
+            errors.append(
+                forbidden(
+                    f"{path}.finalizers",
+                    (
+                        "no new finalizers can be added if the object is being deleted, found new "
+                        f"finalizers []string{{{listed}}}"
+                    ),
+                )
+            )
     if not new.get("resourceVersion"):
         errors.append(invalid(f"{path}.resourceVersion", 0, "must be specified for an update"))
     if new.get("generation", 0) < old.get("generation", 0):
-        errors.append(invalid(f"{path}.generation", new.get("generation", 0),
-                              "must not be decremented"))  # fmt: skip
+        errors.append(
+            invalid(f"{path}.generation", new.get("generation", 0), "must not be decremented")
+        )
     for key in _IMMUTABLE:
         if new.get(key) != old.get(key):
             errors.append(invalid(f"{path}.{key}", new.get(key), "field is immutable"))

@@ -12,10 +12,20 @@ from functools import cache
 from controlplane.api.equality import remembered
 
 __all__ = [
-    "config_key", "dns_1035_label", "dns_label", "dns_subdomain", "env_var_name", "http_header",
-    "ip_problems", "label_key", "label_value", "path_segment", "port_name", "port_number",
+    "config_key",
+    "dns_1035_label",
+    "dns_label",
+    "dns_subdomain",
+    "env_var_name",
+    "http_header",
+    "ip_problems",
+    "label_key",
+    "label_value",
+    "path_segment",
+    "port_name",
+    "port_number",
     "qualified_name",
-]  # fmt: skip
+]
 
 Problems = tuple[str, ...]
 
@@ -48,18 +58,23 @@ _NO_MORE = "must be no more than {} characters"
 _LABEL_RULE = _rule(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
     "must start and end with an alphanumeric character",
-    _LABEL, "my-name", "123-abc",
-)  # fmt: skip
+    _LABEL,
+    "my-name",
+    "123-abc",
+)
 _SUBDOMAIN_RULE = _rule(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
     "'.', and must start and end with an alphanumeric character",
-    _SUBDOMAIN, "example.com",
-)  # fmt: skip
+    _SUBDOMAIN,
+    "example.com",
+)
 _LABEL_1035_RULE = _rule(
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
     "alphabetic character, and end with an alphanumeric character",
-    _LABEL_1035, "my-name", "abc-123",
-)  # fmt: skip
+    _LABEL_1035,
+    "my-name",
+    "abc-123",
+)
 _QUALIFIED_TEXT = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character"
@@ -68,22 +83,30 @@ _QUALIFIED_EXAMPLES = ("MyName", "my.name", "123-abc")
 _VALUE_RULE = _rule(
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
     "'.', and must start and end with an alphanumeric character",
-    _VALUE, "MyValue", "my_value", "12345",
-)  # fmt: skip
+    _VALUE,
+    "MyValue",
+    "my_value",
+    "12345",
+)
 _CONFIG_KEY_RULE = _rule(
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
-    "[-._a-zA-Z0-9]+", "key.name", "KEY_NAME", "key-name",
-)  # fmt: skip
+    "[-._a-zA-Z0-9]+",
+    "key.name",
+    "KEY_NAME",
+    "key-name",
+)
 _HEADER_RULE = _rule(
     "a valid HTTP header must consist of alphanumeric characters or '-'",
-    "[-A-Za-z0-9]+", "X-Header-Name",
-)  # fmt: skip
+    "[-A-Za-z0-9]+",
+    "X-Header-Name",
+)
 _WILDCARD_RULE = _rule(
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which "
     "must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric "
     "character",
-    "\\*\\." + _SUBDOMAIN, "*.example.com",
-)  # fmt: skip
+    "\\*\\." + _SUBDOMAIN,
+    "*.example.com",
+)
 _ENV_RULE = (
     "a valid environment variable name must consist only of printable ASCII characters other than "
     "'='"
@@ -143,11 +166,14 @@ def underscore_subdomain(name: str) -> Problems:
     if len(name) > 253:
         problems.append(_NO_MORE.format(253))
     if not _underscore_form.fullmatch(name):
-        problems.append(_rule(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
-            "'_', '-' or '.', and must start and end with an alphanumeric character",
-            _UNDERSCORE_SUBDOMAIN, "example.com",
-        ))  # fmt: skip
+        problems.append(
+            _rule(
+                "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+                "'_', '-' or '.', and must start and end with an alphanumeric character",
+                _UNDERSCORE_SUBDOMAIN,
+                "example.com",
+            )
+        )
     return tuple(problems)
 
 

@@ -7,6 +7,7 @@ from controlplane.api.decoding import decode as decode_view
 from controlplane.api.meta import LabelSelector
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import problems, when
 from controlplane.apiserver.kinds.metadata import validate_labels
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid, required
 from controlplane.apiserver.schema.field_order import in_order
@@ -24,7 +25,7 @@ __all__ = [
 
 def label_name(key: str, path: str) -> list[FieldError]:
     """A label key."""
-    return [invalid(path, key, problem) for problem in names.label_key(key)]
+    return problems(path, key, names.label_key(key))
 
 
 def requirement_values(req: Tree, path: str, *, unknown_operators: bool = True) -> list[FieldError]:
@@ -32,16 +33,19 @@ def requirement_values(req: Tree, path: str, *, unknown_operators: bool = True) 
     errors: list[FieldError] = []
     operator, values = req.get("operator", ""), req.get("values") or []
     if operator in {"In", "NotIn"}:
-        if not values:
-            errors.append(required(f"{path}.values",
-                                   "must be specified when `operator` is 'In' or 'NotIn'"
-                                   ))  # fmt: skip
+        errors += when(
+            not values,
+            required,
+            f"{path}.values",
+            "must be specified when `operator` is 'In' or 'NotIn'",
+        )
     elif operator in {"Exists", "DoesNotExist"}:
-        if values:
-            errors.append(forbidden(
-                f"{path}.values",
-                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-            ))  # fmt: skip
+        errors += when(
+            values,
+            forbidden,
+            f"{path}.values",
+            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        )
     elif not unknown_operators:
         errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     return errors
@@ -56,7 +60,7 @@ def validate_requirement(
     if not any_values:
         for index, value in enumerate(req.get("values") or ()):
             place = f"{path}.values[{index}]"
-            errors += [invalid(place, value, problem) for problem in names.label_value(value)]
+            errors += problems(place, value, names.label_value(value))
     return errors
 
 
@@ -74,17 +78,15 @@ def _node_requirement(req: Tree, path: str, *, any_values: bool) -> list[FieldEr
     operator, values = req.get("operator", ""), req.get("values") or []
     if operator in {"Gt", "Lt"}:
         errors: list[FieldError] = []
-        if len(values) != 1:
-            errors.append(required(
-                f"{path}.values",
-                "must be specified single value when `operator` is 'Lt' or 'Gt'",
-            ))  # fmt: skip
+        errors += when(
+            len(values) != 1,
+            required,
+            f"{path}.values",
+            "must be specified single value when `operator` is 'Lt' or 'Gt'",
+        )
         errors += label_name(req.get("key", ""), f"{path}.key")
         for index, value in enumerate(() if any_values else values):
-            errors += [
-                invalid(f"{path}.values[{index}]", value, problem)
-                for problem in names.label_value(value)
-            ]
+            errors += problems(f"{path}.values[{index}]", value, names.label_value(value))
         return errors
     return validate_requirement(req, path, any_values=any_values)
 
@@ -93,11 +95,12 @@ def _field_requirement(req: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     operator, values = req.get("operator", ""), req.get("values") or []
     if operator in {"In", "NotIn"}:
-        if len(values) != 1:
-            errors.append(required(
-                f"{path}.values",
-                "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
-            ))  # fmt: skip
+        errors += when(
+            len(values) != 1,
+            required,
+            f"{path}.values",
+            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+        )
     else:
         errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     key = req.get("key", "")
@@ -105,10 +108,7 @@ def _field_requirement(req: Tree, path: str) -> list[FieldError]:
         errors.append(invalid(f"{path}.key", key, "not a valid field selector key"))
         return errors
     for index, value in enumerate(values):
-        errors += [
-            invalid(f"{path}.values[{index}]", value, problem)
-            for problem in names.dns_subdomain(value)
-        ]
+        errors += problems(f"{path}.values[{index}]", value, names.dns_subdomain(value))
     return errors
 
 

@@ -132,8 +132,15 @@ def same(new: Tree, old: Tree, key: str) -> bool:
     return a is b or a == b
 
 
-_KEPT_META = ("deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers",
-              "ownerReferences")  # fmt: skip
+_KEPT_META = (
+    "deletionTimestamp",
+    "generation",
+    "selfLink",
+    "labels",
+    "annotations",
+    "finalizers",
+    "ownerReferences",
+)
 """The fields that ResetObjectMetaForStatus of apimachinery takes from the stored object."""
 
 

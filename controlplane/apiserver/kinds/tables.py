@@ -23,9 +23,13 @@ __all__ = ["plain_metadata", "table_of"]
 def _columns() -> Tree:
     data = load_data("columns")
     name, *_, since = data["coordination.k8s.io/leases"]
-    return {**data, "apiregistration.k8s.io/apiservices": [name, *_SERVICE_COLUMNS, since],
-            "/componentstatuses": _COMPONENT_COLUMNS,
-            "metrics.k8s.io/nodes": _USAGE_COLUMNS, "metrics.k8s.io/pods": _USAGE_COLUMNS}  # fmt: skip
+    return {
+        **data,
+        "apiregistration.k8s.io/apiservices": [name, *_SERVICE_COLUMNS, since],
+        "/componentstatuses": _COMPONENT_COLUMNS,
+        "metrics.k8s.io/nodes": _USAGE_COLUMNS,
+        "metrics.k8s.io/pods": _USAGE_COLUMNS,
+    }
 
 
 def _text_column(name: str) -> Tree:
@@ -34,10 +38,15 @@ def _text_column(name: str) -> Tree:
 
 
 _COMPONENT_COLUMNS: list[Tree] = [
-    {"name": "Name", "type": "string", "format": "name", "description": "Name of the component.",
-     "priority": 0},
+    {
+        "name": "Name",
+        "type": "string",
+        "format": "name",
+        "description": "Name of the component.",
+        "priority": 0,
+    },
     *(_text_column(name) for name in ("Status", "Message", "Error")),
-]  # fmt: skip
+]
 
 
 _SERVICE_COLUMNS: list[Tree] = [
@@ -49,11 +58,18 @@ _SERVICE_COLUMNS: list[Tree] = [
 ]
 """Upstream: kube-aggregator pkg/registry/apiservice/etcd."""
 _USAGE_COLUMNS: list[Tree] = [
-    {"name": "Name", "type": "string", "format": "name", "description": "Name of the resource",
-     "priority": 0},
-    *({"name": name, "type": "string", "format": "", "description": "", "priority": 0}
-      for name in ("cpu", "memory", "Window")),
-]  # fmt: skip
+    {
+        "name": "Name",
+        "type": "string",
+        "format": "name",
+        "description": "Name of the resource",
+        "priority": 0,
+    },
+    *(
+        {"name": name, "type": "string", "format": "", "description": "", "priority": 0}
+        for name in ("cpu", "memory", "Window")
+    ),
+]
 
 
 def _columns_of(info: ResourceInfo) -> tuple[Row | None, list[Tree]]:
@@ -68,8 +84,11 @@ def _row_object(obj: Object, include: str, version: str) -> Any:
         return None
     if include == "Object":
         return obj.tree
-    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}",
-            "metadata": plain_metadata(obj.tree["metadata"])}  # fmt: skip
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": plain_metadata(obj.tree["metadata"]),
+    }
 
 
 _DAEMON_SETS = "deprecated.daemonset.template.generation"
@@ -98,9 +117,11 @@ def _at(row: Row, now: int) -> Callable[[Tree], list[Any]]:
 def _scale_row(tree: Tree, now: int) -> list[Any]:
     meta = tree["metadata"]
     return [
-        meta.get("name", ""), tree["spec"].get("replicas", 0), tree["status"].get("replicas", 0),
+        meta.get("name", ""),
+        tree["spec"].get("replicas", 0),
+        tree["status"].get("replicas", 0),
         age(meta.get("creationTimestamp"), now),
-    ]  # fmt: skip
+    ]
 
 
 def _foreign(info: ResourceInfo, items: list[Object]) -> list[Tree] | None:
@@ -115,10 +136,12 @@ def _foreign(info: ResourceInfo, items: list[Object]) -> list[Tree] | None:
         {"name": name, "type": "integer", "format": "", "description": text, "priority": 0}
         for name, text in (
             ("Desired", "replicas is the desired number of instances for the scaled object."),
-            ("Available", "replicas is the actual number of observed instances of the scaled "
-                          "object."),
+            (
+                "Available",
+                "replicas is the actual number of observed instances of the scaled object.",
+            ),
         )
-    ]  # fmt: skip
+    ]
     return [by_name["Name"], *counts, by_name["Age"]]
 
 
@@ -147,5 +170,9 @@ def table_of(info: ResourceInfo, items: list[Object], now: int, include: str, ve
     none: list[Tree] | None = (
         None if cells is _plain_row else []
     )  # upstream's default converter begins with no list
-    return {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}",
-            "columnDefinitions": columns, "rows": rows or none}  # fmt: skip
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "columnDefinitions": columns,
+        "rows": rows or none,
+    }

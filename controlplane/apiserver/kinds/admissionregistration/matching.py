@@ -5,13 +5,16 @@ from __future__ import annotations
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import (
+    at_most,
     choice,
     entries,
     exclusive_star,
     named,
+    one_of,
     present,
     problems,
     repeated,
+    when,
 )
 from controlplane.apiserver.kinds.custom.expressions import expression_problems, policy_types
 from controlplane.apiserver.kinds.selectors import validate_label_selector
@@ -20,9 +23,7 @@ from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
     invalid,
-    not_supported,
     required,
-    too_many,
 )
 
 __all__ = [
@@ -45,8 +46,9 @@ def default_rule(rule: Tree) -> Tree:
 
 def default_match_resources(match: Tree) -> Tree:
     """Default the selectors and the scopes of the matched resources."""
-    match = filled(match, {"matchPolicy": "Equivalent", "namespaceSelector": {},
-                           "objectSelector": {}})  # fmt: skip
+    match = filled(
+        match, {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+    )
     return each(each(match, "resourceRules", default_rule), "excludeResourceRules", default_rule)
 
 
@@ -74,8 +76,7 @@ def validate_rule(rule: Tree, path: str) -> list[FieldError]:
     errors = present(rule, "operations", path)
     errors += exclusive_star(operations, f"{path}.operations", "operations")
     for index, operation in enumerate(operations):
-        if operation not in OPERATIONS:
-            errors.append(not_supported(f"{path}.operations[{index}]", operation, OPERATIONS))
+        errors += one_of(operation, f"{path}.operations[{index}]", OPERATIONS)
     errors += present(rule, "apiGroups", path)
     errors += exclusive_star(rule.get("apiGroups") or [], f"{path}.apiGroups", "API groups")
     versions = rule.get("apiVersions") or []
@@ -129,8 +130,7 @@ def validate_match_conditions(owner: Tree, path: str, *, params: bool = False) -
     place = f"{path}.matchConditions"
     conditions = owner.get("matchConditions") or []
     errors: list[FieldError] = []
-    if len(conditions) > MAX_CONDITIONS:
-        errors.append(too_many(place, len(conditions), MAX_CONDITIONS))
+    errors += at_most(conditions, place, MAX_CONDITIONS)
     seen: set[str] = set()
     for condition, spot in entries(owner, "matchConditions", path):
         expression, name = condition.get("expression", "").strip(), condition.get("name", "")
@@ -140,8 +140,7 @@ def validate_match_conditions(owner: Tree, path: str, *, params: bool = False) -
             types = policy_types(params=params)
             errors += expression_problems(expression, f"{spot}.expression", types, ("bool",))
         errors += named(condition, "name", spot, names.qualified_name)
-        if name and name in seen:
-            errors.append(duplicate(f"{spot}.name", name))
+        errors += when(name and name in seen, duplicate, f"{spot}.name", name)
         seen.add(name)
     return errors
 
@@ -153,8 +152,10 @@ def validate_match_resources(match: Tree, path: str) -> list[FieldError]:
         errors += validate_label_selector(match.get(key), f"{path}.{key}")
     for key in ("resourceRules", "excludeResourceRules"):
         for rule, place in entries(match, key, path):
-            listed = [(name, f"{place}.resourceNames[{index}]")
-                      for index, name in enumerate(rule.get("resourceNames") or ())]  # fmt: skip
+            listed = [
+                (name, f"{place}.resourceNames[{index}]")
+                for index, name in enumerate(rule.get("resourceNames") or ())
+            ]
             for name, spot in listed:
                 errors += problems(spot, name, names.path_segment(name))
             errors += repeated(listed)

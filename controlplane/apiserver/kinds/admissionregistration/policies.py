@@ -13,7 +13,15 @@ from controlplane.apiserver.kinds.admissionregistration.matching import (
     validate_match_conditions,
     validate_match_resources,
 )
-from controlplane.apiserver.kinds.checks import choice, entries, named, present, problems
+from controlplane.apiserver.kinds.checks import (
+    choice,
+    entries,
+    named,
+    one_of,
+    present,
+    problems,
+    when,
+)
 from controlplane.apiserver.kinds.conditions import validate_conditions
 from controlplane.apiserver.kinds.custom.cel.types import Type
 from controlplane.apiserver.kinds.custom.expressions import (
@@ -39,8 +47,12 @@ __all__ = ["MUTATING_BINDINGS", "MUTATING_POLICIES", "VALIDATING_BINDINGS", "VAL
 
 def default_admission_policy(tree: Tree) -> Tree:
     """Failure policy and what is matched."""
-    return in_spec(tree, lambda spec: inside(
-        filled(spec, {"failurePolicy": "Fail"}), "matchConstraints", default_match_resources))  # fmt: skip
+    return in_spec(
+        tree,
+        lambda spec: inside(
+            filled(spec, {"failurePolicy": "Fail"}), "matchConstraints", default_match_resources
+        ),
+    )
 
 
 def default_policy_binding(tree: Tree) -> Tree:
@@ -163,8 +175,7 @@ def validate_validating_policy(tree: Tree) -> list[FieldError]:
         else:
             gives = ("string", "null")
             errors += expression_problems(value, f"{path}.valueExpression", types, gives)
-        if key in seen:
-            errors.append(duplicate(f"{path}.key", key))
+        errors += when(key in seen, duplicate, f"{path}.key", key)
         seen.add(key)
     return errors
 
@@ -175,8 +186,7 @@ def validate_validating_policy_status(new: Tree, _old: Tree) -> list[FieldError]
     checked, errors = status.get("typeChecking") or {}, []
     for warning, path in entries(checked, "expressionWarnings", "status.typeChecking"):
         errors += present(warning, "warning", path)
-        if not warning.get("fieldRef", "").strip():
-            errors.append(required(f"{path}.fieldRef"))
+        errors += when(not warning.get("fieldRef", "").strip(), required, f"{path}.fieldRef")
     return errors + validate_conditions(status.get("conditions"), "status.conditions")
 
 
@@ -213,8 +223,7 @@ def validate_mutating_policy(tree: Tree) -> list[FieldError]:
     variables: dict[str, Type] = {}
     errors = _policy(spec, variables, mutating=True)
     types = policy_types(variables, params=spec.get("paramKind") is not None, patches=True)
-    if not spec.get("mutations"):
-        errors.append(required("spec.mutations", "mutations must contain at least one item"))
+    errors += present(spec, "mutations", "spec", "mutations must contain at least one item")
     for mutation, path in entries(spec, "mutations", "spec"):
         errors += _mutation(mutation, path, types)
     return errors + choice(spec, "reinvocationPolicy", "spec", REINVOCATION)
@@ -264,14 +273,13 @@ def _param_ref(reference: Tree, path: str) -> list[FieldError]:
     text = "name and selector are mutually exclusive"
     if name:
         errors += problems(f"{path}.name", name, names.path_segment(name))
-        if selector is not None:
-            errors.append(forbidden(f"{path}.name", text))
+        errors += when(selector is not None, forbidden, f"{path}.name", text)
     if selector is not None:
         errors += validate_label_selector(selector, f"{path}.selector")
-        if name:
-            errors.append(forbidden(f"{path}.selector", text))
-    if not name and selector is None:
-        errors.append(required(path, "one of name or selector must be specified"))
+        errors += when(name, forbidden, f"{path}.selector", text)
+    errors += when(
+        not name and selector is None, required, path, "one of name or selector must be specified"
+    )
     return errors + choice(reference, "parameterNotFoundAction", path, ("Allow", "Deny"))
 
 
@@ -288,16 +296,15 @@ def validate_validating_policy_binding(tree: Tree) -> list[FieldError]:
     actions = spec.get("validationActions") or []
     seen = Seen()
     for index, action in enumerate(actions):
-        if action not in ("Audit", "Deny", "Warn"):
-            errors.append(not_supported(f"{place}[{index}]", action, ("Audit", "Deny", "Warn")))
-        if seen.again(action):
-            errors.append(duplicate(f"{place}[{index}]", action))
+        errors += one_of(action, f"{place}[{index}]", ("Audit", "Deny", "Warn"))
+        errors += when(seen.again(action), duplicate, f"{place}[{index}]", action)
     if "Deny" in actions and "Warn" in actions:
-        text = ("must not contain both Deny and Warn (repeating the same validation failure "
-                "information in the API response and headers serves no purpose)")  # fmt: skip
+        text = (
+            "must not contain both Deny and Warn (repeating the same validation failure "
+            "information in the API response and headers serves no purpose)"
+        )
         errors.append(invalid(place, actions, text))
-    if not actions:
-        errors.append(required(place, "at least one validation action is required"))
+    errors += when(not actions, required, place, "at least one validation action is required")
     return errors
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import present
+from controlplane.apiserver.kinds.checks import present, when
 from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
 
 __all__ = ["validate_client"]
@@ -33,14 +33,20 @@ def _url(url: str, path: str) -> list[FieldError]:
     if parts.scheme != "https":
         text = f"'https' is the only allowed URL scheme{form}"
         errors.append(invalid(path, parts.scheme, text))
-    if not parts.netloc:
-        errors.append(invalid(path, parts.netloc, f"host must be specified{form}"))
-    if parts.username is not None:
-        errors.append(invalid(path, "User", "user information is not permitted in the URL"))
-    if parts.fragment:
-        errors.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
-    if parts.query:
-        errors.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
+    errors += when(not parts.netloc, invalid, path, parts.netloc, f"host must be specified{form}")
+    errors += when(
+        parts.username is not None,
+        invalid,
+        path,
+        "User",
+        "user information is not permitted in the URL",
+    )
+    errors += when(
+        parts.fragment, invalid, path, parts.fragment, "fragments are not permitted in the URL"
+    )
+    errors += when(
+        parts.query, invalid, path, parts.query, "query parameters are not permitted in the URL"
+    )
     return errors
 
 
@@ -53,8 +59,7 @@ def _service(service: Tree, path: str) -> list[FieldError]:
     if route is None:
         return errors
     place = f"{path}.path"
-    if not route.startswith("/"):
-        errors.append(invalid(place, route, "must start with a '/'"))
+    errors += when(not route.startswith("/"), invalid, place, route, "must start with a '/'")
     inner = route[1:] if route else route
     inner = inner.removesuffix("/")
     if route != "/" and (inner or "/" in route[1:] or not route.startswith("/")):

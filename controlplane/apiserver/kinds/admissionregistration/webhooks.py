@@ -16,7 +16,7 @@ from controlplane.apiserver.kinds.admissionregistration.matching import (
     validate_rule,
 )
 from controlplane.apiserver.kinds.admissionregistration.webhook_clients import validate_client
-from controlplane.apiserver.kinds.checks import choice, entries, problems
+from controlplane.apiserver.kinds.checks import choice, entries, problems, when
 from controlplane.apiserver.kinds.counted import CountedAsWritten
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.selectors import validate_label_selector
@@ -27,16 +27,25 @@ __all__ = ["MUTATING", "VALIDATING"]
 
 
 def _default_webhook(mutating: bool) -> Any:
-    defaults: Tree = {"failurePolicy": "Fail", "matchPolicy": "Equivalent",
-                      "namespaceSelector": {}, "objectSelector": {},
-                      "timeoutSeconds": 10}  # fmt: skip
+    defaults: Tree = {
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {},
+        "objectSelector": {},
+        "timeoutSeconds": 10,
+    }
     if mutating:
         defaults["reinvocationPolicy"] = "Never"
 
     def change(hook: Tree) -> Tree:
         hook = each(filled(hook, defaults), "rules", default_rule)
-        return inside(hook, "clientConfig", lambda config: inside(
-            config, "service", lambda service: filled(service, {"port": 443})))  # fmt: skip
+        return inside(
+            hook,
+            "clientConfig",
+            lambda config: inside(
+                config, "service", lambda service: filled(service, {"port": 443})
+            ),
+        )
 
     return change
 
@@ -66,8 +75,7 @@ def validate_webhooks(tree: Tree) -> list[FieldError]:
         errors += _webhook(hook, path, mutating)
         errors += _review_versions(hook.get("admissionReviewVersions") or [], path)
         name = hook.get("name", "")
-        if name and name in seen:
-            errors.append(duplicate(f"{path}.name", name))
+        errors += when(name and name in seen, duplicate, f"{path}.name", name)
         seen.add(name)
     return errors
 
@@ -119,8 +127,13 @@ def _review_versions(versions: list[str], path: str) -> list[FieldError]:
             errors.append(invalid(f"{place}[{index}]", version, "duplicate version"))
         else:
             errors += problems(f"{place}[{index}]", version, names.dns_1035_label(version))
-    if not set(versions) & set(_VERSIONS):
-        errors.append(invalid(place, versions, f"must include at least one of {known}"))
+    errors += when(
+        not set(versions) & set(_VERSIONS),
+        invalid,
+        place,
+        versions,
+        f"must include at least one of {known}",
+    )
     return errors
 
 

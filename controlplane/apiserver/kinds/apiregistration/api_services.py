@@ -25,8 +25,9 @@ __all__ = ["CONDITION_STATES", "KIND"]
 
 def default_api_service(tree: Tree) -> Tree:
     """The port of a served group."""
-    return in_spec(tree, lambda spec: inside(
-        spec, "service", lambda service: filled(service, {"port": 443})))  # fmt: skip
+    return in_spec(
+        tree, lambda spec: inside(spec, "service", lambda service: filled(service, {"port": 443}))
+    )
 
 
 def validate_api_service(tree: Tree) -> list[FieldError]:
@@ -90,9 +91,12 @@ CONDITION_STATES = ("True", "False", "Unknown")
 def local_available(at: str) -> Tree:
     """The condition of an APIService that this server itself answers for."""
     return {
-        "type": "Available", "status": "True", "lastTransitionTime": at, "reason": "Local",
+        "type": "Available",
+        "status": "True",
+        "lastTransitionTime": at,
+        "reason": "Local",
         "message": "Local APIServices are always available",
-    }  # fmt: skip
+    }
 
 
 class APIServiceStrategy(Strategy):

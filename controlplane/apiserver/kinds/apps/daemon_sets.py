@@ -25,6 +25,7 @@ from controlplane.apiserver.kinds.checks import (
     int_or_percent,
     non_negative_field,
     scaled,
+    when,
 )
 from controlplane.apiserver.kinds.core.pods.defaults import templated
 from controlplane.apiserver.kinds.core.pods.validation import validate_template
@@ -66,8 +67,13 @@ def validate_daemon_set(tree: Tree) -> list[FieldError]:
     selector = selector_of(given)
     if selector is not None:
         errors += template_mismatch(selector, template, "spec.template")
-    if given is not None and not given.get("matchLabels") and not given.get("matchExpressions"):
-        errors.append(invalid("spec.selector", given, "empty selector is invalid for daemonset"))
+    errors += when(
+        given is not None and not given.get("matchLabels") and not given.get("matchExpressions"),
+        invalid,
+        "spec.selector",
+        given,
+        "empty selector is invalid for daemonset",
+    )
     errors += validate_template(template, "spec.template")
     errors += validate_always_running(template.get("spec") or {}, "spec.template.spec", "DaemonSet")
     errors += non_negative_field(spec, "minReadySeconds", "spec")
@@ -80,9 +86,15 @@ def _daemon_strategy(strategy: Tree, path: str) -> list[FieldError]:
     if kind == "OnDelete":
         return []
     if kind != "RollingUpdate":
-        shown = {"Type": kind, "RollingUpdate": None if rolling is None else {
-            "MaxUnavailable": rolling.get("maxUnavailable", 0),
-            "MaxSurge": rolling.get("maxSurge", 0)}}  # fmt: skip
+        shown = {
+            "Type": kind,
+            "RollingUpdate": None
+            if rolling is None
+            else {
+                "MaxUnavailable": rolling.get("maxUnavailable", 0),
+                "MaxSurge": rolling.get("maxSurge", 0),
+            },
+        }
         return [not_supported(path, shown, ("RollingUpdate", "OnDelete"), sort=False)]
     if rolling is None:
         return [required(f"{path}.rollingUpdate")]
@@ -93,8 +105,9 @@ def _daemon_strategy(strategy: Tree, path: str) -> list[FieldError]:
     errors += at_most_full(unavailable, f"{place}.maxUnavailable")
     errors += at_most_full(surge, f"{place}.maxSurge")
     if scaled(unavailable) and scaled(surge):
-        errors.append(invalid(f"{place}.maxSurge", surge,
-                              "may not be set when maxUnavailable is non-zero"))  # fmt: skip
+        errors.append(
+            invalid(f"{place}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
+        )
     elif not scaled(unavailable) and not scaled(surge):
         errors.append(required(f"{place}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
     return errors
@@ -105,20 +118,31 @@ def validate_daemon_set_update(new: Tree, old: Tree) -> list[FieldError]:
     if new.get("spec") is old.get("spec"):
         return []
     errors = validate_daemon_set(new)
-    return immutable(
-        selector_shown((new.get("spec") or {}).get("selector")),
-        selector_shown((old.get("spec") or {}).get("selector")),
-        "spec.selector",
-    ) + errors  # fmt: skip
+    return (
+        immutable(
+            selector_shown((new.get("spec") or {}).get("selector")),
+            selector_shown((old.get("spec") or {}).get("selector")),
+            "spec.selector",
+        )
+        + errors
+    )
 
 
 def validate_daemon_set_status(new: Tree, old: Tree) -> list[FieldError]:
     """Counts of a daemon set's status."""
     status, was = new.get("status") or {}, old.get("status") or {}
     errors: list[FieldError] = []
-    for key in ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled",
-                "numberReady", "observedGeneration", "updatedNumberScheduled", "numberAvailable",
-                "numberUnavailable", "collisionCount"):  # fmt: skip
+    for key in (
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+        "observedGeneration",
+        "updatedNumberScheduled",
+        "numberAvailable",
+        "numberUnavailable",
+        "collisionCount",
+    ):
         errors += non_negative_field(status, key, "status")
     return errors + validate_collisions(status, was)
 
@@ -170,13 +194,22 @@ def _with_generation(tree: Tree, generation: int) -> Tree:
 
 def _row(tree: Tree, now: int) -> list[Any]:
     spec, state = part_of(tree, "spec"), part_of(tree, "status")
-    keys = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady",
-            "updatedNumberScheduled", "numberAvailable")  # fmt: skip
+    keys = (
+        "desiredNumberScheduled",
+        "currentNumberScheduled",
+        "numberReady",
+        "updatedNumberScheduled",
+        "numberAvailable",
+    )
     node = part_of(part_of(spec, "template"), "spec").get("nodeSelector")
     return [
-        name_of(tree), *(state.get(key, 0) for key in keys), labels_text(node), age_of(tree, now),
-        *template_cells(tree), selector_text(spec.get("selector")),
-    ]  # fmt: skip
+        name_of(tree),
+        *(state.get(key, 0) for key in keys),
+        labels_text(node),
+        age_of(tree, now),
+        *template_cells(tree),
+        selector_text(spec.get("selector")),
+    ]
 
 
 KIND = Kind(

@@ -26,6 +26,7 @@ from controlplane.apiserver.kinds.checks import (
     non_negative,
     non_negative_field,
     scaled,
+    when,
 )
 from controlplane.apiserver.kinds.core.pods.defaults import templated
 from controlplane.apiserver.kinds.kind import Kind
@@ -74,9 +75,13 @@ def validate_deployment(tree: Tree) -> list[FieldError]:
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None:
         errors += non_negative(deadline, "spec.progressDeadlineSeconds")
-        if deadline <= spec.get("minReadySeconds", 0):
-            errors.append(invalid("spec.progressDeadlineSeconds", deadline,
-                                  "must be greater than minReadySeconds"))  # fmt: skip
+        errors += when(
+            deadline <= spec.get("minReadySeconds", 0),
+            invalid,
+            "spec.progressDeadlineSeconds",
+            deadline,
+            "must be greater than minReadySeconds",
+        )
     return errors
 
 
@@ -85,23 +90,36 @@ def _deployment_strategy(strategy: Tree, path: str) -> list[FieldError]:
     rolling = strategy.get("rollingUpdate")
     if kind == "Recreate":
         if rolling is not None:
-            return [forbidden(f"{path}.rollingUpdate",
-                              "may not be specified when strategy `type` is 'Recreate'"
-                              )]  # fmt: skip
+            return [
+                forbidden(
+                    f"{path}.rollingUpdate",
+                    "may not be specified when strategy `type` is 'Recreate'",
+                )
+            ]
         return []
     if kind != "RollingUpdate":
-        shown = {"Type": kind, "RollingUpdate": None if rolling is None else {
-            "MaxUnavailable": rolling.get("maxUnavailable", 0),
-            "MaxSurge": rolling.get("maxSurge", 0)}}  # fmt: skip
+        shown = {
+            "Type": kind,
+            "RollingUpdate": None
+            if rolling is None
+            else {
+                "MaxUnavailable": rolling.get("maxUnavailable", 0),
+                "MaxSurge": rolling.get("maxSurge", 0),
+            },
+        }
         return [not_supported(path, shown, ("Recreate", "RollingUpdate"))]
     rolling = rolling or {}
     place = f"{path}.rollingUpdate"
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     errors = int_or_percent(unavailable, f"{place}.maxUnavailable")
     errors += int_or_percent(surge, f"{place}.maxSurge")
-    if not scaled(unavailable) and not scaled(surge):
-        errors.append(invalid(f"{place}.maxUnavailable", unavailable,
-                              "may not be 0 when `maxSurge` is 0"))  # fmt: skip
+    errors += when(
+        not scaled(unavailable) and not scaled(surge),
+        invalid,
+        f"{place}.maxUnavailable",
+        unavailable,
+        "may not be 0 when `maxSurge` is 0",
+    )
     return errors + at_most_full(unavailable, f"{place}.maxUnavailable")
 
 
@@ -114,21 +132,33 @@ def validate_deployment_update(new: Tree, old: Tree) -> list[FieldError]:
         selector_shown((new.get("spec") or {}).get("selector")),
         selector_shown((old.get("spec") or {}).get("selector")),
         "spec.selector",
-    )  # fmt: skip
+    )
 
 
 def validate_deployment_status(new: Tree, old: Tree) -> list[FieldError]:
     """Counts of a deployment's status."""
     status, was = new.get("status") or {}, old.get("status") or {}
     errors: list[FieldError] = []
-    for key in ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas",
-                "availableReplicas", "unavailableReplicas", "terminatingReplicas",
-                "collisionCount"):  # fmt: skip
+    for key in (
+        "observedGeneration",
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+        "terminatingReplicas",
+        "collisionCount",
+    ):
         errors += non_negative_field(status, key, "status")
-    errors += validate_counts(status, [
-        ("updatedReplicas", "replicas"), ("readyReplicas", "replicas"),
-        ("availableReplicas", "replicas"), ("availableReplicas", "readyReplicas"),
-    ])  # fmt: skip
+    errors += validate_counts(
+        status,
+        [
+            ("updatedReplicas", "replicas"),
+            ("readyReplicas", "replicas"),
+            ("availableReplicas", "replicas"),
+            ("availableReplicas", "readyReplicas"),
+        ],
+    )
     return errors + validate_collisions(status, was)
 
 
@@ -145,10 +175,14 @@ class DeploymentStrategy(Workload):
 def _row(tree: Tree, now: int) -> list[Any]:
     spec, state = part_of(tree, "spec"), part_of(tree, "status")
     return [
-        name_of(tree), f"{state.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
-        state.get("updatedReplicas", 0), state.get("availableReplicas", 0), age_of(tree, now),
-        *template_cells(tree), selector_text(spec.get("selector")),
-    ]  # fmt: skip
+        name_of(tree),
+        f"{state.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
+        state.get("updatedReplicas", 0),
+        state.get("availableReplicas", 0),
+        age_of(tree, now),
+        *template_cells(tree),
+        selector_text(spec.get("selector")),
+    ]
 
 
 KIND = Kind(

@@ -50,7 +50,7 @@ def validate_replica_set_update(new: Tree, old: Tree) -> list[FieldError]:
         selector_shown((new.get("spec") or {}).get("selector")),
         selector_shown((old.get("spec") or {}).get("selector")),
         "spec.selector",
-    )  # fmt: skip
+    )
 
 
 KIND = Kind(

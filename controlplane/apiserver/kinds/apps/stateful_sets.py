@@ -15,7 +15,7 @@ from controlplane.apiserver.kinds.apps.workloads import (
     validate_selected,
 )
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of, template_cells
-from controlplane.apiserver.kinds.checks import non_negative_field
+from controlplane.apiserver.kinds.checks import non_negative_field, one_of, problems, when
 from controlplane.apiserver.kinds.core.persistent_volume_claims import (
     claim_warnings,
     validate_claim_spec,
@@ -32,7 +32,6 @@ from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
     invalid,
-    not_supported,
     required,
 )
 
@@ -43,8 +42,11 @@ def default_stateful_set(tree: Tree) -> Tree:
     """Policies of a stateful set."""
 
     def claim(claim: Tree) -> Tree:
-        claim = inside(claim, "spec", lambda s: inside(
-            filled(s, {"volumeMode": "Filesystem"}), "resources", resources))  # fmt: skip
+        claim = inside(
+            claim,
+            "spec",
+            lambda s: inside(filled(s, {"volumeMode": "Filesystem"}), "resources", resources),
+        )
         named = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
         if any(claim.get(key) != text for key, text in named.items()):
             claim = {**claim, **named}
@@ -90,21 +92,22 @@ def validate_stateful_set(tree: Tree, *, new: bool = True) -> list[FieldError]:
     if not policy:
         errors.append(required("spec.podManagementPolicy"))
     elif policy not in ("OrderedReady", "Parallel"):
-        errors.append(invalid("spec.podManagementPolicy", policy,
-                              "must be 'OrderedReady' or 'Parallel'"))  # fmt: skip
+        errors.append(
+            invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
+        )
     errors += _set_strategy(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     for key in ("whenDeleted", "whenScaled"):
         value = retention.get(key, "")
-        if value not in _RETENTION:
-            errors.append(not_supported(f"spec.persistentVolumeClaimRetentionPolicy.{key}", value,
-                                        _RETENTION, sort=False))  # fmt: skip
+        errors += one_of(
+            value, f"spec.persistentVolumeClaimRetentionPolicy.{key}", _RETENTION, sort=False
+        )
     errors += non_negative_field(spec, "replicas", "spec")
     errors += non_negative_field(spec, "minReadySeconds", "spec")
     errors += non_negative_field(spec.get("ordinals") or {}, "start", "spec.ordinals")
     service = spec.get("serviceName", "")
     if service and new:
-        errors += [invalid("spec.serviceName", service, p) for p in names.dns_label(service)]
+        errors += problems("spec.serviceName", service, names.dns_label(service))
     claims = spec.get("volumeClaimTemplates") or ()
     for index, claim in enumerate(claims if new else ()):
         place = f"spec.volumeClaimTemplates[{index}].spec"
@@ -147,25 +150,46 @@ def _set_template(template: Tree, path: str) -> list[FieldError]:
 
 def _set_strategy(strategy: Tree, path: str) -> list[FieldError]:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
-    shown_rolling = None if rolling is None else {
-        "Partition": rolling.get("partition", 0),
-        "MaxUnavailable": rolling.get("maxUnavailable"),
-    }  # fmt: skip
+    shown_rolling = (
+        None
+        if rolling is None
+        else {
+            "Partition": rolling.get("partition", 0),
+            "MaxUnavailable": rolling.get("maxUnavailable"),
+        }
+    )
     if not kind:
         return [required(path)]
     if kind == "OnDelete":
         if rolling is not None:
-            return [invalid(f"{path}.rollingUpdate", shown_rolling,
-                            "only allowed for updateStrategy 'RollingUpdate'")]  # fmt: skip
+            return [
+                invalid(
+                    f"{path}.rollingUpdate",
+                    shown_rolling,
+                    "only allowed for updateStrategy 'RollingUpdate'",
+                )
+            ]
         return []
     if kind == "RollingUpdate":
         return non_negative_field(rolling or {}, "partition", f"{path}.rollingUpdate")
-    return [invalid(path, {"Type": kind, "RollingUpdate": shown_rolling},
-                    "must be 'RollingUpdate' or 'OnDelete'")]  # fmt: skip
+    return [
+        invalid(
+            path,
+            {"Type": kind, "RollingUpdate": shown_rolling},
+            "must be 'RollingUpdate' or 'OnDelete'",
+        )
+    ]
 
 
-_SET_MUTABLE = ("replicas", "ordinals", "template", "updateStrategy", "minReadySeconds",
-                "persistentVolumeClaimRetentionPolicy", "revisionHistoryLimit")  # fmt: skip
+_SET_MUTABLE = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "minReadySeconds",
+    "persistentVolumeClaimRetentionPolicy",
+    "revisionHistoryLimit",
+)
 
 
 def validate_stateful_set_update(new: Tree, old: Tree) -> list[FieldError]:
@@ -176,12 +200,14 @@ def validate_stateful_set_update(new: Tree, old: Tree) -> list[FieldError]:
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     fixed = {key: value for key, value in spec.items() if key not in _SET_MUTABLE}
     before = {key: value for key, value in was.items() if key not in _SET_MUTABLE}
-    if fixed != before:
-        errors.append(forbidden("spec", (
-            "updates to statefulset spec for fields other than 'replicas', 'ordinals', "
-            "'template', 'updateStrategy', 'revisionHistoryLimit', "
-            "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
-        )))  # fmt: skip
+    errors += when(
+        fixed != before,
+        forbidden,
+        "spec",
+        "updates to statefulset spec for fields other than 'replicas', 'ordinals', "
+        "'template', 'updateStrategy', 'revisionHistoryLimit', "
+        "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+    )
     return errors
 
 
@@ -189,14 +215,26 @@ def validate_stateful_set_status(new: Tree, old: Tree) -> list[FieldError]:
     """Counts of a stateful set's status."""
     status, was = new.get("status") or {}, old.get("status") or {}
     errors: list[FieldError] = []
-    for key in ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas",
-                "availableReplicas", "observedGeneration", "collisionCount"):  # fmt: skip
+    for key in (
+        "replicas",
+        "readyReplicas",
+        "currentReplicas",
+        "updatedReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "collisionCount",
+    ):
         errors += non_negative_field(status, key, "status")
-    errors += validate_counts(status, [
-        ("readyReplicas", "replicas"), ("currentReplicas", "replicas"),
-        ("updatedReplicas", "replicas"), ("availableReplicas", "replicas"),
-        ("availableReplicas", "readyReplicas"),
-    ])  # fmt: skip
+    errors += validate_counts(
+        status,
+        [
+            ("readyReplicas", "replicas"),
+            ("currentReplicas", "replicas"),
+            ("updatedReplicas", "replicas"),
+            ("availableReplicas", "replicas"),
+            ("availableReplicas", "readyReplicas"),
+        ],
+    )
     return errors + validate_collisions(status, was)
 
 
@@ -215,8 +253,10 @@ class StatefulSetStrategy(Workload):
         """The warnings of this kind."""
         found = super().warnings(ctx, tree, old)
         if (tree.get("spec") or {}).get("revisionHistoryLimit", 0) < 0:
-            found.append("spec.revisionHistoryLimit: a negative value retains all historical "
-                         "revisions; a value >= 0 is recommended")  # fmt: skip
+            found.append(
+                "spec.revisionHistoryLimit: a negative value retains all historical "
+                "revisions; a value >= 0 is recommended"
+            )
         for index, claim in enumerate((tree.get("spec") or {}).get("volumeClaimTemplates") or ()):
             place = f"spec.volumeClaimTemplates[{index}]"  # as upstream: without its spec
             found += claim_warnings(claim.get("spec") or {}, place)

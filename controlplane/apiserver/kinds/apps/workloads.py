@@ -17,7 +17,7 @@ from controlplane.apiserver.kinds.cells import (
     selector_text,
     template_cells,
 )
-from controlplane.apiserver.kinds.checks import non_negative_field
+from controlplane.apiserver.kinds.checks import non_negative_field, when
 from controlplane.apiserver.kinds.core.pods.disabled_fields import without_disabled_in_template
 from controlplane.apiserver.kinds.core.pods.validation import validate_template
 from controlplane.apiserver.kinds.core.pods.warnings import template_warnings
@@ -59,12 +59,13 @@ def validate_always_running(spec: Tree, path: str, kind: str) -> list[FieldError
     """Pods of these kinds are restarted and have no deadline."""
     errors: list[FieldError] = []
     policy = spec.get("restartPolicy", "")
-    if policy != "Always":
-        errors.append(not_supported(f"{path}.restartPolicy", policy, ("Always",)))
-    if "activeDeadlineSeconds" in spec:
-        errors.append(forbidden(f"{path}.activeDeadlineSeconds",
-                                f"activeDeadlineSeconds in {kind} is not Supported"
-                                ))  # fmt: skip
+    errors += when(policy != "Always", not_supported, f"{path}.restartPolicy", policy, ("Always",))
+    errors += when(
+        "activeDeadlineSeconds" in spec,
+        forbidden,
+        f"{path}.activeDeadlineSeconds",
+        f"activeDeadlineSeconds in {kind} is not Supported",
+    )
     return errors
 
 
@@ -86,9 +87,13 @@ def validate_selected(spec: Tree, path: str, kind: str) -> list[FieldError]:
     if selector is None:
         return [required(f"{path}.selector")]
     errors = validate_label_selector(selector, f"{path}.selector")
-    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        errors.append(invalid(f"{path}.selector", selector,
-                              f"empty selector is invalid for {kind}"))  # fmt: skip
+    errors += when(
+        not selector.get("matchLabels") and not selector.get("matchExpressions"),
+        invalid,
+        f"{path}.selector",
+        selector,
+        f"empty selector is invalid for {kind}",
+    )
     return errors
 
 
@@ -122,13 +127,24 @@ def validate_replica_status(new: Tree, _old: Tree) -> list[FieldError]:
     """Counts of a replica set's or replication controller's status."""
     status = new.get("status") or {}
     errors: list[FieldError] = []
-    for key in ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas",
-                "observedGeneration", "terminatingReplicas"):  # fmt: skip
+    for key in (
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "terminatingReplicas",
+    ):
         errors += non_negative_field(status, key, "status")
-    return errors + validate_counts(status, [
-        ("fullyLabeledReplicas", "replicas"), ("readyReplicas", "replicas"),
-        ("availableReplicas", "replicas"), ("availableReplicas", "readyReplicas"),
-    ])  # fmt: skip
+    return errors + validate_counts(
+        status,
+        [
+            ("fullyLabeledReplicas", "replicas"),
+            ("readyReplicas", "replicas"),
+            ("availableReplicas", "replicas"),
+            ("availableReplicas", "readyReplicas"),
+        ],
+    )
 
 
 @frozen(kw_only=True, eq=False)
@@ -173,15 +189,22 @@ class Workload(Strategy):
 
     def finish(self, tree: Tree) -> Tree:
         """Return the stored form: without empty labels of the template."""
-        return inside(tree, "spec", lambda spec: inside(
-            spec, "template", lambda made: inside(made, "metadata", without_labels)))  # fmt: skip
+        return inside(
+            tree,
+            "spec",
+            lambda spec: inside(
+                spec, "template", lambda made: inside(made, "metadata", without_labels)
+            ),
+        )
 
 
 def _indexed_warnings(spec: Tree, path: str) -> list[str]:
     """Return the warnings for an indexed job that is too large to be tracked."""
-    if (spec.get("completionMode") != "Indexed"
-            or (spec.get("completions") or 0) <= MANY_COMPLETIONS
-            or (spec.get("parallelism") or 0) <= FEW_AT_ONCE):  # fmt: skip
+    if (
+        spec.get("completionMode") != "Indexed"
+        or (spec.get("completions") or 0) <= MANY_COMPLETIONS
+        or (spec.get("parallelism") or 0) <= FEW_AT_ONCE
+    ):
         return []
     return [
         f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism "
@@ -197,13 +220,17 @@ def _template_without_disabled(tree: Tree, old: Tree | None) -> Tree:
         return tree
 
     def changed(owner: Tree, before: Tree | None) -> Tree:
-        return inside(owner, "template", lambda template: without_disabled_in_template(
-            template, (before or {}).get("template")))  # fmt: skip
+        return inside(
+            owner,
+            "template",
+            lambda template: without_disabled_in_template(template, (before or {}).get("template")),
+        )
 
     if "jobTemplate" in spec:
         job = ((was or {}).get("jobTemplate") or {}).get("spec")
-        new = inside(spec, "jobTemplate", lambda made: inside(
-            made, "spec", lambda spec: changed(spec, job)))  # fmt: skip
+        new = inside(
+            spec, "jobTemplate", lambda made: inside(made, "spec", lambda spec: changed(spec, job))
+        )
     else:
         new = changed(spec, was)
     return tree if new is spec else {**tree, "spec": new}
@@ -213,7 +240,11 @@ def replica_row(tree: Tree, now: int) -> list[Any]:
     """The cells of a replica set."""
     spec, state = part_of(tree, "spec"), part_of(tree, "status")
     return [
-        name_of(tree), spec.get("replicas", 0), state.get("replicas", 0),
-        state.get("readyReplicas", 0), age_of(tree, now), *template_cells(tree),
+        name_of(tree),
+        spec.get("replicas", 0),
+        state.get("replicas", 0),
+        state.get("readyReplicas", 0),
+        age_of(tree, now),
+        *template_cells(tree),
         selector_text(spec.get("selector")),
-    ]  # fmt: skip
+    ]

@@ -8,7 +8,14 @@ from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
-from controlplane.apiserver.kinds.checks import non_negative_field
+from controlplane.apiserver.kinds.checks import (
+    name_at,
+    non_negative_field,
+    optional_one_of,
+    present,
+    problems,
+    when,
+)
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status
 from controlplane.apiserver.kinds.trees import filled, inside, with_spec
@@ -38,9 +45,10 @@ _SCALE_DOWN = {
 }
 
 
-_CPU = {"type": "Resource",
-        "resource": {"name": "cpu", "target": {"type": "Utilization",
-                                               "averageUtilization": 80}}}  # fmt: skip
+_CPU = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+}
 
 
 def default_autoscaler(tree: Tree) -> Tree:
@@ -52,8 +60,11 @@ def default_autoscaler(tree: Tree) -> Tree:
         return {**merged, "policies": defaults["policies"]} if not given.get("policies") else merged
 
     def behavior(given: Tree) -> Tree:
-        return {**given, "scaleUp": rules(given.get("scaleUp"), _SCALE_UP),
-                "scaleDown": rules(given.get("scaleDown"), _SCALE_DOWN)}  # fmt: skip
+        return {
+            **given,
+            "scaleUp": rules(given.get("scaleUp"), _SCALE_UP),
+            "scaleDown": rules(given.get("scaleDown"), _SCALE_DOWN),
+        }
 
     def spec(spec: Tree) -> Tree:
         spec = filled(spec, {"minReplicas": 1})
@@ -64,8 +75,13 @@ def default_autoscaler(tree: Tree) -> Tree:
     return with_spec(tree, spec)
 
 
-_SOURCES = {"Object": "object", "External": "external", "Pods": "pods", "Resource": "resource",
-            "ContainerResource": "containerResource"}  # fmt: skip
+_SOURCES = {
+    "Object": "object",
+    "External": "external",
+    "Pods": "pods",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+}
 
 
 _TARGETS = ("Utilization", "Value", "AverageValue")
@@ -84,15 +100,24 @@ def validate_autoscaler(tree: Tree) -> list[FieldError]:
     spec = tree.get("spec") or {}
     errors: list[FieldError] = []
     low, high = spec.get("minReplicas"), spec.get("maxReplicas", 0)
-    if low is not None and low < 1:
-        errors.append(invalid("spec.minReplicas", low, "must be greater than or equal to 1"))
+    errors += when(
+        low is not None and low < 1,
+        invalid,
+        "spec.minReplicas",
+        low,
+        "must be greater than or equal to 1",
+    )
     if high < 0:
         errors.append(invalid("spec.maxReplicas", high, "must be greater than or equal to 1"))
     elif high < 1:
         errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
-    if low is not None and high < low:
-        errors.append(invalid("spec.maxReplicas", high,
-                              "must be greater than or equal to `minReplicas`"))  # fmt: skip
+    errors += when(
+        low is not None and high < low,
+        invalid,
+        "spec.maxReplicas",
+        high,
+        "must be greater than or equal to `minReplicas`",
+    )
     target = spec.get("scaleTargetRef") or {}
     grouped = target.get("kind") not in _CORE_SCALED
     errors += _reference(target, "spec.scaleTargetRef", grouped=grouped)
@@ -114,14 +139,12 @@ def _reference(ref: Tree, path: str, *, grouped: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     for key in ("kind", "name"):
         value = ref.get(key, "")
-        if not value:
-            errors.append(required(f"{path}.{key}"))
-        else:
-            errors += [invalid(f"{path}.{key}", value, p) for p in names.path_segment(value)]
+        errors += name_at(value, f"{path}.{key}", names.path_segment)
     version = ref.get("apiVersion", "")
     if version.count("/") > 1:
-        errors.append(invalid(f"{path}.apiVersion", version,
-                              f"unexpected GroupVersion string: {version}"))  # fmt: skip
+        errors.append(
+            invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
+        )
     elif grouped and not version.rpartition("/")[0]:
         errors.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
     return errors
@@ -131,35 +154,39 @@ def _metrics(metrics: list[Tree], path: str, low: int | None) -> list[FieldError
     errors: list[FieldError] = []
     for index, metric in enumerate(metrics):
         errors += _metric(metric, f"{path}[{index}]")
-    if low == 0 and not any(metric.get("type") in ("Object", "External") for metric in metrics):
-        errors.append(forbidden(path, (
-            "must specify at least one Object or External metric to support scaling to zero "
-            "replicas"
-        )))  # fmt: skip
+    errors += when(
+        low == 0 and not any(metric.get("type") in ("Object", "External") for metric in metrics),
+        forbidden,
+        path,
+        "must specify at least one Object or External metric to support scaling to zero replicas",
+    )
     return errors
 
 
 def _metric(metric: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     kind = metric.get("type", "")
-    if not kind:
-        errors.append(required(f"{path}.type", "must specify a metric source type"))
+    errors += when(not kind, required, f"{path}.type", "must specify a metric source type")
     if kind not in _SOURCES:
         errors += [not_supported(f"{path}.type", kind, _SOURCES)] * 2  # upstream says it twice
     present = [key for key in _SOURCES.values() if metric.get(key) is not None]
     for key in present[:1]:
         errors += _source(key, metric[key], f"{path}.{key}")
     expected = _SOURCES.get(kind)
-    if expected is not None and expected not in present:
-        errors.append(required(f"{path}.{expected}",
-                               "must populate information for the given metric source"
-                               ))  # fmt: skip
+    errors += when(
+        expected is not None and expected not in present,
+        required,
+        f"{path}.{expected}",
+        "must populate information for the given metric source",
+    )
     if len(present) != 1:
         for key in present:
-            if key != expected:
-                errors.append(forbidden(f"{path}.{key}",
-                                        "must populate the given metric source only"
-                                        ))  # fmt: skip
+            errors += when(
+                key != expected,
+                forbidden,
+                f"{path}.{key}",
+                "must populate the given metric source only",
+            )
     return errors
 
 
@@ -167,23 +194,26 @@ def _source(key: str, source: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     target = source.get("target") or {}
     if key in {"resource", "containerResource"}:
-        if not source.get("name"):
-            errors.append(required(f"{path}.name", "must specify a resource name"))
+        errors += present(source, "name", path, "must specify a resource name")
         container = source.get("container", "")
         if key == "containerResource" and not container:
             errors.append(required(f"{path}.container", "must specify a container"))
         elif key == "containerResource":
-            problems = names.dns_label(container)
-            errors += [invalid(f"{path}.container", container, text) for text in problems]
+            texts = names.dns_label(container)
+            errors += problems(f"{path}.container", container, texts)
         errors += _target(target, f"{path}.target")
-        if target.get("averageUtilization") is None and target.get("averageValue") is None:
-            errors.append(required(f"{path}.target.averageUtilization", (
-                "must set either a target raw value or a target utilization"
-            )))  # fmt: skip
-        if target.get("averageUtilization") is not None and target.get("averageValue") is not None:
-            errors.append(forbidden(f"{path}.target.averageValue", (
-                "may not set both a target raw value and a target utilization"
-            )))  # fmt: skip
+        errors += when(
+            target.get("averageUtilization") is None and target.get("averageValue") is None,
+            required,
+            f"{path}.target.averageUtilization",
+            "must set either a target raw value or a target utilization",
+        )
+        errors += when(
+            target.get("averageUtilization") is not None and target.get("averageValue") is not None,
+            forbidden,
+            f"{path}.target.averageValue",
+            "may not set both a target raw value and a target utilization",
+        )
         return errors
     errors += _identifier(source.get("metric") or {}, f"{path}.metric")
     errors += _target(target, f"{path}.target")
@@ -191,13 +221,20 @@ def _source(key: str, source: Tree, path: str) -> list[FieldError]:
         thing = source.get("describedObject") or {}
         errors = _reference(thing, f"{path}.describedObject", grouped=False) + errors
     if key == "pods" and target.get("averageValue") is None:
-        errors.append(required(f"{path}.target.averageValue",
-                               "must specify a positive target averageValue"))  # fmt: skip
+        errors.append(
+            required(f"{path}.target.averageValue", "must specify a positive target averageValue")
+        )
     elif key != "pods" and target.get("value") is None and target.get("averageValue") is None:
-        errors.append(required(f"{path}.target.averageValue", (
-            "must set either a target value or averageValue" if key == "object"
-            else "must set either a target value for metric or a per-pod target"
-        )))  # fmt: skip
+        errors.append(
+            required(
+                f"{path}.target.averageValue",
+                (
+                    "must set either a target value or averageValue"
+                    if key == "object"
+                    else "must set either a target value for metric or a per-pod target"
+                ),
+            )
+        )
     elif key == "external" and target.get("value") and target.get("averageValue"):
         text = "may not set both a target value for metric and a per-pod target"
         errors.append(forbidden(f"{path}.target.value", text))
@@ -207,29 +244,38 @@ def _source(key: str, source: Tree, path: str) -> list[FieldError]:
 def _identifier(metric: Tree, path: str) -> list[FieldError]:
     name = metric.get("name", "")
     errors: list[FieldError] = []
-    if not name:
-        errors.append(required(f"{path}.name", "must specify a metric name"))
-    else:
-        errors += [invalid(f"{path}.name", name, p) for p in names.path_segment(name)]
+    errors += name_at(name, f"{path}.name", names.path_segment, detail="must specify a metric name")
     return errors
 
 
 def _target(target: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     kind = target.get("type", "")
-    if not kind:
-        errors.append(required(f"{path}.type", "must specify a metric target type"))
-    if kind not in _TARGETS:
-        errors.append(invalid(f"{path}.type", kind,
-                              "must be either Utilization, Value, or AverageValue"
-                              ))  # fmt: skip
+    errors += when(not kind, required, f"{path}.type", "must specify a metric target type")
+    errors += when(
+        kind not in _TARGETS,
+        invalid,
+        f"{path}.type",
+        kind,
+        "must be either Utilization, Value, or AverageValue",
+    )
     for key in ("value", "averageValue"):
         text = target.get(key)
-        if text is not None and quantity.parse(text).sign() != 1:
-            errors.append(invalid(f"{path}.{key}", text, "must be positive"))
+        errors += when(
+            text is not None and quantity.parse(text).sign() != 1,
+            invalid,
+            f"{path}.{key}",
+            text,
+            "must be positive",
+        )
     utilization = target.get("averageUtilization")
-    if utilization is not None and utilization < 1:
-        errors.append(invalid(f"{path}.averageUtilization", utilization, "must be greater than 0"))
+    errors += when(
+        utilization is not None and utilization < 1,
+        invalid,
+        f"{path}.averageUtilization",
+        utilization,
+        "must be greater than 0",
+    )
     return errors
 
 
@@ -242,34 +288,59 @@ _POLICY_TYPES = ("Percent", "Pods")
 def _rules(rules: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     window = rules.get("stabilizationWindowSeconds")
-    if window is not None and window < 0:
-        errors.append(invalid(f"{path}.stabilizationWindowSeconds", window,
-                              "must be greater than or equal to zero"))  # fmt: skip
-    if window is not None and window > 3600:
-        errors.append(invalid(f"{path}.stabilizationWindowSeconds", window,
-                              "must be less than or equal to 3600"))  # fmt: skip
+    errors += when(
+        window is not None and window < 0,
+        invalid,
+        f"{path}.stabilizationWindowSeconds",
+        window,
+        "must be greater than or equal to zero",
+    )
+    errors += when(
+        window is not None and window > 3600,
+        invalid,
+        f"{path}.stabilizationWindowSeconds",
+        window,
+        "must be less than or equal to 3600",
+    )
     choice = rules.get("selectPolicy")
-    if choice is not None and choice not in _SELECT:
-        errors.append(not_supported(f"{path}.selectPolicy", choice, _SELECT))
+    errors += optional_one_of(choice, f"{path}.selectPolicy", _SELECT)
     policies = rules.get("policies") or []
-    if not policies:
-        errors.append(required(f"{path}.policies", "must specify at least one Policy"))
+    errors += when(not policies, required, f"{path}.policies", "must specify at least one Policy")
     for index, policy in enumerate(policies):
         place = f"{path}.policies[{index}]"
-        if policy.get("type") not in _POLICY_TYPES:
-            errors.append(not_supported(f"{place}.type", policy.get("type", ""), _POLICY_TYPES))
-        if policy.get("value", 0) <= 0:
-            errors.append(invalid(f"{place}.value", policy.get("value", 0),
-                                  "must be greater than zero"))  # fmt: skip
+        errors += when(
+            policy.get("type") not in _POLICY_TYPES,
+            not_supported,
+            f"{place}.type",
+            policy.get("type", ""),
+            _POLICY_TYPES,
+        )
+        errors += when(
+            policy.get("value", 0) <= 0,
+            invalid,
+            f"{place}.value",
+            policy.get("value", 0),
+            "must be greater than zero",
+        )
         period = policy.get("periodSeconds", 0)
-        if period <= 0:
-            errors.append(invalid(f"{place}.periodSeconds", period, "must be greater than zero"))
-        if period > 1800:
-            errors.append(invalid(f"{place}.periodSeconds", period,
-                                  "must be less than or equal to 1800"))  # fmt: skip
+        errors += when(
+            period <= 0, invalid, f"{place}.periodSeconds", period, "must be greater than zero"
+        )
+        errors += when(
+            period > 1800,
+            invalid,
+            f"{place}.periodSeconds",
+            period,
+            "must be less than or equal to 1800",
+        )
     tolerance = rules.get("tolerance")
-    if tolerance is not None and quantity.parse(tolerance).sign() < 0:
-        errors.append(invalid(f"{path}.tolerance", tolerance, "must be greater than or equal to 0"))
+    errors += when(
+        tolerance is not None and quantity.parse(tolerance).sign() < 0,
+        invalid,
+        f"{path}.tolerance",
+        tolerance,
+        "must be greater than or equal to 0",
+    )
     return errors
 
 
@@ -319,11 +390,14 @@ def _row(tree: Tree, now: int) -> list[Any]:
             wanted = target.get("averageValue") or target.get("value") or "<auto>"
             targets.append(f"{name}: {value.get('averageValue', '<unknown>')}/{wanted}")
     return [
-        name_of(tree), f"{ref.get('kind', '')}/{ref.get('name', '')}",
+        name_of(tree),
+        f"{ref.get('kind', '')}/{ref.get('name', '')}",
         ", ".join(targets) or "<none>",
         "<unset>" if spec.get("minReplicas") is None else str(spec["minReplicas"]),
-        spec.get("maxReplicas", 0), state.get("currentReplicas", 0), age_of(tree, now),
-    ]  # fmt: skip
+        spec.get("maxReplicas", 0),
+        state.get("currentReplicas", 0),
+        age_of(tree, now),
+    ]
 
 
 KIND = Kind(

@@ -22,9 +22,12 @@ _HIDDEN: Final = {
 
 
 _SOURCES: Final = {
-    "Object": "object", "Pods": "pods", "Resource": "resource",
-    "ContainerResource": "containerResource", "External": "external",
-}  # fmt: skip
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+    "External": "external",
+}
 
 
 def _text(value: Any) -> str:
@@ -39,28 +42,50 @@ def _is_plain_cpu(metric: Tree) -> bool:
     resource = metric.get("resource") or {}
     target = resource.get("target") or {}
     return (
-        metric.get("type") == "Resource" and resource.get("name") == "cpu"
+        metric.get("type") == "Resource"
+        and resource.get("name") == "cpu"
         and target.get("averageUtilization") is not None
-    )  # fmt: skip
+    )
 
 
 def _source_to_v1(kind: str, source: Tree) -> Tree:
     target, metric = source.get("target") or {}, source.get("metric") or {}
     average, selector = target.get("averageValue"), metric.get("selector")
     if kind == "Object":
-        return _only({
-            "target": source.get("describedObject") or {}, "metricName": metric.get("name", ""),
-            "targetValue": target.get("value", "0"), "selector": selector, "averageValue": average,
-        })  # fmt: skip
+        return _only(
+            {
+                "target": source.get("describedObject") or {},
+                "metricName": metric.get("name", ""),
+                "targetValue": target.get("value", "0"),
+                "selector": selector,
+                "averageValue": average,
+            }
+        )
     if kind == "Pods":
-        return _only({"metricName": metric.get("name", ""), "targetAverageValue": average or "0",
-                      "selector": selector})  # fmt: skip
+        return _only(
+            {
+                "metricName": metric.get("name", ""),
+                "targetAverageValue": average or "0",
+                "selector": selector,
+            }
+        )
     if kind == "External":
-        return _only({"metricName": metric.get("name", ""), "metricSelector": selector,
-                      "targetValue": target.get("value"), "targetAverageValue": average})  # fmt: skip
-    return _only({"name": source.get("name", ""), "container": source.get("container"),
-                  "targetAverageUtilization": target.get("averageUtilization"),
-                  "targetAverageValue": average})  # fmt: skip
+        return _only(
+            {
+                "metricName": metric.get("name", ""),
+                "metricSelector": selector,
+                "targetValue": target.get("value"),
+                "targetAverageValue": average,
+            }
+        )
+    return _only(
+        {
+            "name": source.get("name", ""),
+            "container": source.get("container"),
+            "targetAverageUtilization": target.get("averageUtilization"),
+            "targetAverageValue": average,
+        }
+    )
 
 
 def _source_to_v2(kind: str, source: Tree) -> Tree:
@@ -71,10 +96,15 @@ def _source_to_v2(kind: str, source: Tree) -> Tree:
         average = source.get("averageValue")
         return {
             "describedObject": source.get("target") or {},
-            "metric": _only({"name": source.get("metricName", ""), "selector": source.get("selector")}),
-            "target": target("Value" if average is None else "AverageValue",
-                             value=source.get("targetValue", "0"), averageValue=average),
-        }  # fmt: skip
+            "metric": _only(
+                {"name": source.get("metricName", ""), "selector": source.get("selector")}
+            ),
+            "target": target(
+                "Value" if average is None else "AverageValue",
+                value=source.get("targetValue", "0"),
+                averageValue=average,
+            ),
+        }
     if kind == "Pods":
         return {
             "metric": _only(
@@ -85,17 +115,27 @@ def _source_to_v2(kind: str, source: Tree) -> Tree:
     if kind == "External":
         value = source.get("targetValue")
         return {
-            "metric": _only({"name": source.get("metricName", ""),
-                             "selector": source.get("metricSelector")}),
-            "target": target("AverageValue" if value is None else "Value", value=value,
-                             averageValue=source.get("targetAverageValue")),
-        }  # fmt: skip
+            "metric": _only(
+                {"name": source.get("metricName", ""), "selector": source.get("metricSelector")}
+            ),
+            "target": target(
+                "AverageValue" if value is None else "Value",
+                value=value,
+                averageValue=source.get("targetAverageValue"),
+            ),
+        }
     use = source.get("targetAverageUtilization")
-    return _only({
-        "name": source.get("name", ""), "container": source.get("container"),
-        "target": target("AverageValue" if use is None else "Utilization", averageUtilization=use,
-                         averageValue=source.get("targetAverageValue")),
-    })  # fmt: skip
+    return _only(
+        {
+            "name": source.get("name", ""),
+            "container": source.get("container"),
+            "target": target(
+                "AverageValue" if use is None else "Utilization",
+                averageUtilization=use,
+                averageValue=source.get("targetAverageValue"),
+            ),
+        }
+    )
 
 
 def _current_to_v1(kind: str, source: Tree) -> Tree:
@@ -103,20 +143,40 @@ def _current_to_v1(kind: str, source: Tree) -> Tree:
     value, average = current.get("value", "0"), current.get("averageValue")
     selector = metric.get("selector")
     if kind == "Object":
-        return _only({
-            "target": source.get("describedObject") or {}, "metricName": metric.get("name", ""),
-            "currentValue": value, "selector": selector, "averageValue": average,
-        })  # fmt: skip
+        return _only(
+            {
+                "target": source.get("describedObject") or {},
+                "metricName": metric.get("name", ""),
+                "currentValue": value,
+                "selector": selector,
+                "averageValue": average,
+            }
+        )
     if kind == "Pods":
-        return _only({"metricName": metric.get("name", ""), "currentAverageValue": average or "0",
-                      "selector": selector})  # fmt: skip
+        return _only(
+            {
+                "metricName": metric.get("name", ""),
+                "currentAverageValue": average or "0",
+                "selector": selector,
+            }
+        )
     if kind == "External":
-        return _only({"metricName": metric.get("name", ""), "metricSelector": selector,
-                      "currentValue": value, "currentAverageValue": average})  # fmt: skip
-    return _only({"name": source.get("name", ""),
-                  "currentAverageUtilization": current.get("averageUtilization"),
-                  "currentAverageValue": average or "0",
-                  "container": source.get("container")})  # fmt: skip
+        return _only(
+            {
+                "metricName": metric.get("name", ""),
+                "metricSelector": selector,
+                "currentValue": value,
+                "currentAverageValue": average,
+            }
+        )
+    return _only(
+        {
+            "name": source.get("name", ""),
+            "currentAverageUtilization": current.get("averageUtilization"),
+            "currentAverageValue": average or "0",
+            "container": source.get("container"),
+        }
+    )
 
 
 def _current_to_v2(kind: str, source: Tree) -> Tree:
@@ -126,17 +186,32 @@ def _current_to_v2(kind: str, source: Tree) -> Tree:
     if kind in ("Object", "Pods", "External"):
         selector = "metricSelector" if kind == "External" else "selector"
         average = "averageValue" if kind == "Object" else "currentAverageValue"
-        return _only({
-            "describedObject": source.get("target") if kind == "Object" else None,
-            "metric": _only({"name": source.get("metricName", ""), "selector": source.get(selector)}),
-            "current": _only({"value": known(source.get("currentValue")),
-                              "averageValue": source.get(average)}),
-        })  # fmt: skip
-    return _only({
-        "name": source.get("name", ""), "container": source.get("container"),
-        "current": _only({"averageUtilization": source.get("currentAverageUtilization"),
-                          "averageValue": known(source.get("currentAverageValue"))}),
-    })  # fmt: skip
+        return _only(
+            {
+                "describedObject": source.get("target") if kind == "Object" else None,
+                "metric": _only(
+                    {"name": source.get("metricName", ""), "selector": source.get(selector)}
+                ),
+                "current": _only(
+                    {
+                        "value": known(source.get("currentValue")),
+                        "averageValue": source.get(average),
+                    }
+                ),
+            }
+        )
+    return _only(
+        {
+            "name": source.get("name", ""),
+            "container": source.get("container"),
+            "current": _only(
+                {
+                    "averageUtilization": source.get("currentAverageUtilization"),
+                    "averageValue": known(source.get("currentAverageValue")),
+                }
+            ),
+        }
+    )
 
 
 def _metric(metric: Any, convert: Any, mark: str) -> Any:
@@ -164,7 +239,8 @@ def to_v1(tree: Tree) -> Tree:
     annotations = dict(meta.get("annotations") or {})
     if rest:
         annotations[f"{_ALPHA}metrics"] = _text(
-            [_metric(metric, _source_to_v1, "") for metric in rest])  # fmt: skip
+            [_metric(metric, _source_to_v1, "") for metric in rest]
+        )
     if spec.pop("behavior", None) is not None:
         annotations[f"{_ALPHA}behavior"] = _text(tree["spec"]["behavior"])
     state = dict(tree.get("status") or {})
@@ -176,7 +252,8 @@ def to_v1(tree: Tree) -> Tree:
             state["currentCPUUtilizationPercentage"] = use
     if current:
         annotations[f"{_ALPHA}current-metrics"] = _text(
-            [_metric(metric, _current_to_v1, "") for metric in current])  # fmt: skip
+            [_metric(metric, _current_to_v1, "") for metric in current]
+        )
     conditions = state.pop("conditions", None)
     if conditions:
         annotations[f"{_ALPHA}conditions"] = _text(conditions)
@@ -195,8 +272,12 @@ def to_v2(tree: Tree) -> Tree:
     state = dict(tree.get("status") or {})
     current = state.pop("currentCPUUtilizationPercentage", None)
     if current is not None:
-        state["currentMetrics"] = [{"type": "Resource", "resource": {
-            "name": "cpu", "current": {"averageUtilization": current}}}]  # fmt: skip
+        state["currentMetrics"] = [
+            {
+                "type": "Resource",
+                "resource": {"name": "cpu", "current": {"averageUtilization": current}},
+            }
+        ]
     use = spec.pop(_CPU, None)
     metrics: list[Tree] = []
     for key, part in _HIDDEN.items():
@@ -213,13 +294,24 @@ def to_v2(tree: Tree) -> Tree:
         elif part == "behavior":
             spec["behavior"] = value
         elif part == "currentMetrics" and isinstance(value, list):
-            state[part] = [_metric(metric, _current_to_v2, "current") for metric in value
-                           if isinstance(metric, dict)]  # fmt: skip
+            state[part] = [
+                _metric(metric, _current_to_v2, "current")
+                for metric in value
+                if isinstance(metric, dict)
+            ]
         else:
             state[part] = value
     if use is not None:
-        metrics = [*metrics, {"type": "Resource", "resource": {
-            "name": "cpu", "target": {"type": "Utilization", "averageUtilization": use}}}]  # fmt: skip
+        metrics = [
+            *metrics,
+            {
+                "type": "Resource",
+                "resource": {
+                    "name": "cpu",
+                    "target": {"type": "Utilization", "averageUtilization": use},
+                },
+            },
+        ]
     if metrics:
         spec["metrics"] = metrics
     if not state.get("currentReplicas", 1):

@@ -18,7 +18,7 @@ from controlplane.apiserver.kinds.cells import (
     selector_text,
     template_cells,
 )
-from controlplane.apiserver.kinds.checks import non_negative_field
+from controlplane.apiserver.kinds.checks import non_negative_field, when, word
 from controlplane.apiserver.kinds.core.pods.defaults import templated
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.selectors import selector_shown
@@ -35,8 +35,15 @@ def default_cron_job(tree: Tree) -> Tree:
         return with_pod_conditions(templated(spec))
 
     def spec(spec: Tree) -> Tree:
-        spec = filled(spec, {"concurrencyPolicy": "Allow", "suspend": False,
-                             "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1})  # fmt: skip
+        spec = filled(
+            spec,
+            {
+                "concurrencyPolicy": "Allow",
+                "suspend": False,
+                "successfulJobsHistoryLimit": 3,
+                "failedJobsHistoryLimit": 1,
+            },
+        )
         return inside(spec, "jobTemplate", lambda made: inside(made, "spec", job))
 
     return with_spec(tree, spec)
@@ -95,25 +102,31 @@ def validate_cron_job(tree: Tree, old: Tree | None = None) -> list[FieldError]:
     if old is None or spec.get("timeZone") != was.get("timeZone"):
         errors += _zone(spec.get("timeZone"))
     policy = spec.get("concurrencyPolicy", "")
-    if policy not in _CONCURRENCY:
-        errors.append(
-            not_supported("spec.concurrencyPolicy", policy, _CONCURRENCY)
-            if policy else required("spec.concurrencyPolicy")
-        )  # fmt: skip
+    errors += word(policy, "spec.concurrencyPolicy", _CONCURRENCY)
     job = (spec.get("jobTemplate") or {}).get("spec") or {}
     errors += validate_job_spec(job, "spec.jobTemplate.spec")
     if job.get("selector") is not None:
         shown = selector_shown(job["selector"])
         text = "`selector` will be auto-generated"
         errors.append(invalid("spec.jobTemplate.spec.selector", shown, text))
-    if job.get("manualSelector"):
-        errors.append(not_supported("spec.jobTemplate.spec.manualSelector", True,
-                                    ("nil", "false"), sort=False))  # fmt: skip
+    errors += when(
+        job.get("manualSelector"),
+        not_supported,
+        "spec.jobTemplate.spec.manualSelector",
+        True,
+        ("nil", "false"),
+        sort=False,
+    )
     for key in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         errors += non_negative_field(spec, key, "spec")
     name = tree["metadata"].get("name", "")
-    if old is None and len(name) > 52:
-        errors.append(invalid("metadata.name", name, "must be no more than 52 characters"))
+    errors += when(
+        old is None and len(name) > 52,
+        invalid,
+        "metadata.name",
+        name,
+        "must be no more than 52 characters",
+    )
     return errors
 
 
@@ -122,10 +135,16 @@ def _row(tree: Tree, now: int) -> list[Any]:
     last = age(state["lastScheduleTime"], now) if state.get("lastScheduleTime") else "<none>"
     job = part_of(spec, "jobTemplate")
     return [
-        name_of(tree), spec.get("schedule", ""), spec.get("timeZone") or "<none>",
-        "True" if spec.get("suspend") else "False", len(state.get("active") or ()), last, age_of(tree, now),
-        *template_cells(job), selector_text(part_of(job, "spec").get("selector")),
-    ]  # fmt: skip
+        name_of(tree),
+        spec.get("schedule", ""),
+        spec.get("timeZone") or "<none>",
+        "True" if spec.get("suspend") else "False",
+        len(state.get("active") or ()),
+        last,
+        age_of(tree, now),
+        *template_cells(job),
+        selector_text(part_of(job, "spec").get("selector")),
+    ]
 
 
 KIND = Kind(

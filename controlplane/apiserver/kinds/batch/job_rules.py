@@ -8,7 +8,15 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.batch.job_indexes import IndexesError, count_indexes
-from controlplane.apiserver.kinds.checks import immutable, non_negative_field, redacted
+from controlplane.apiserver.kinds.checks import (
+    at_most,
+    immutable,
+    no_longer,
+    non_negative_field,
+    one_of,
+    redacted,
+    when,
+)
 from controlplane.apiserver.kinds.core.pods.validation import validate_template
 from controlplane.apiserver.kinds.metadata import meta_step
 from controlplane.apiserver.kinds.selectors import (
@@ -25,7 +33,6 @@ from controlplane.apiserver.schema.field_errors import (
     invalid,
     not_supported,
     required,
-    too_long,
     too_many,
 )
 from controlplane.apiserver.schema.field_order import in_order
@@ -125,32 +132,44 @@ def _generated(tree: Tree, spec: Tree, *, prefixed: bool) -> list[FieldError]:
 def validate_job_spec(spec: Tree, path: str) -> list[FieldError]:
     """Return the errors of the spec of a job or of a template of jobs."""
     errors: list[FieldError] = []
-    for key in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
-                "ttlSecondsAfterFinished", "backoffLimitPerIndex"):  # fmt: skip
+    for key in (
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+    ):
         errors += non_negative_field(spec, key, path)
     per_index = spec.get("backoffLimitPerIndex")
     failed = spec.get("maxFailedIndexes")
     if failed is not None:
         errors += non_negative_field(spec, "maxFailedIndexes", path)
-        if per_index is None:
-            errors.append(required(f"{path}.backoffLimitPerIndex",
-                                   "when maxFailedIndexes is specified"))  # fmt: skip
+        errors += when(
+            per_index is None,
+            required,
+            f"{path}.backoffLimitPerIndex",
+            "when maxFailedIndexes is specified",
+        )
     manager = spec.get("managedBy")
     if manager is not None:
         errors += _domain_path(manager, f"{path}.managedBy")
-        if len(manager) > 63:
-            errors.append(too_long(f"{path}.managedBy", 63))
+        errors += no_longer(manager, f"{path}.managedBy", 63)
     mode = spec.get("completionMode")
     indexed = mode == "Indexed"
     if mode is not None:
-        if mode not in _MODES:
-            errors.append(not_supported(f"{path}.completionMode", mode, _MODES, sort=False))
+        errors += one_of(mode, f"{path}.completionMode", _MODES, sort=False)
         if indexed:
             errors += _indexed(spec, path)
     if mode is None or mode == "NonIndexed":
         for key, value in (("backoffLimitPerIndex", per_index), ("maxFailedIndexes", failed)):
-            if value is not None:
-                errors.append(invalid(f"{path}.{key}", value, "requires indexed completion mode"))
+            errors += when(
+                value is not None,
+                invalid,
+                f"{path}.{key}",
+                value,
+                "requires indexed completion mode",
+            )
     if spec.get("podFailurePolicy") is not None:
         errors += _failure_policy(spec, f"{path}.podFailurePolicy")
     if spec.get("successPolicy") is not None:
@@ -160,15 +179,23 @@ def validate_job_spec(spec: Tree, path: str) -> list[FieldError]:
     errors += validate_template(template, f"{path}.template")
     policy = (template.get("spec") or {}).get("restartPolicy", "")
     if policy in {"Always", ""}:
-        errors.append(required(f"{path}.template.spec.restartPolicy",
-                               'valid values: "OnFailure", "Never"'))  # fmt: skip
+        errors.append(
+            required(f"{path}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+        )
     elif policy not in ("OnFailure", "Never"):
-        errors.append(not_supported(f"{path}.template.spec.restartPolicy", policy,
-                                    ("OnFailure", "Never"), sort=False))  # fmt: skip
+        errors.append(
+            not_supported(
+                f"{path}.template.spec.restartPolicy", policy, ("OnFailure", "Never"), sort=False
+            )
+        )
     elif spec.get("podFailurePolicy") is not None and policy != "Never":
-        errors.append(invalid(f"{path}.template.spec.restartPolicy", policy,
-                              'only "Never" is supported when podFailurePolicy is specified'
-                              ))  # fmt: skip
+        errors.append(
+            invalid(
+                f"{path}.template.spec.restartPolicy",
+                policy,
+                'only "Never" is supported when podFailurePolicy is specified',
+            )
+        )
     return errors
 
 
@@ -190,27 +217,44 @@ def _indexed(spec: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     completions, parallelism = spec.get("completions"), spec.get("parallelism")
     failed, place = spec.get("maxFailedIndexes"), f"{path}.maxFailedIndexes"
-    if completions is None:
-        errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
-    if parallelism is not None and parallelism > MANY_COMPLETIONS:
-        errors.append(invalid(f"{path}.parallelism", parallelism, (
-            f"must be less than or equal to {MANY_COMPLETIONS} when completion mode is Indexed"
-        )))  # fmt: skip
-    if completions is not None and failed is not None and failed > completions:
-        errors.append(invalid(place, failed, "must be less than or equal to completions"))
-    if failed is not None and failed > MANY_COMPLETIONS:
-        errors.append(invalid(place, failed, f"must be less than or equal to {MANY_COMPLETIONS}"))
+    errors += when(
+        completions is None, required, f"{path}.completions", "when completion mode is Indexed"
+    )
+    errors += when(
+        parallelism is not None and parallelism > MANY_COMPLETIONS,
+        invalid,
+        f"{path}.parallelism",
+        parallelism,
+        f"must be less than or equal to {MANY_COMPLETIONS} when completion mode is Indexed",
+    )
+    errors += when(
+        completions is not None and failed is not None and failed > completions,
+        invalid,
+        place,
+        failed,
+        "must be less than or equal to completions",
+    )
+    errors += when(
+        failed is not None and failed > MANY_COMPLETIONS,
+        invalid,
+        place,
+        failed,
+        f"must be less than or equal to {MANY_COMPLETIONS}",
+    )
     if (completions or 0) <= MANY_COMPLETIONS or spec.get("backoffLimitPerIndex") is None:
         return errors
     if failed is None:
         text = f"must be specified when completions is above {MANY_COMPLETIONS}"
         errors.append(required(place, text))
     for key, value in (("parallelism", parallelism), ("maxFailedIndexes", failed)):
-        if value is not None and value > FEW_AT_ONCE:
-            errors.append(invalid(f"{path}.{key}", value, (
-                f"must be less than or equal to {FEW_AT_ONCE} when completions are above "
-                f"{MANY_COMPLETIONS} and used with backoff limit per index"
-            )))  # fmt: skip
+        errors += when(
+            value is not None and value > FEW_AT_ONCE,
+            invalid,
+            f"{path}.{key}",
+            value,
+            f"must be less than or equal to {FEW_AT_ONCE} when completions are above "
+            f"{MANY_COMPLETIONS} and used with backoff limit per index",
+        )
     return errors
 
 
@@ -222,19 +266,22 @@ def _replacement(spec: Tree, path: str) -> list[FieldError]:
         if policy != "Failed":
             return [not_supported(f"{path}.podReplacementPolicy", policy, ("Failed",))]
     elif policy not in ("Failed", "TerminatingOrFailed"):
-        return [not_supported(f"{path}.podReplacementPolicy", policy,
-                              ("Failed", "TerminatingOrFailed"))]  # fmt: skip
+        return [
+            not_supported(f"{path}.podReplacementPolicy", policy, ("Failed", "TerminatingOrFailed"))
+        ]
     return []
 
 
 def _failure_policy(spec: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     rules = spec["podFailurePolicy"].get("rules") or []
-    if len(rules) > 20:
-        errors.append(too_many(f"{path}.rules", len(rules), 20))
+    errors += at_most(rules, f"{path}.rules", 20)
     template = (spec.get("template") or {}).get("spec") or {}
-    containers = [c.get("name", "") for key in ("containers", "initContainers")
-                  for c in template.get(key) or ()]  # fmt: skip
+    containers = [
+        c.get("name", "")
+        for key in ("containers", "initContainers")
+        for c in template.get(key) or ()
+    ]
     for index, rule in enumerate(rules):
         errors += _failure_rule(spec, rule, containers, f"{path}.rules[{index}]")
     return errors
@@ -244,34 +291,41 @@ def _failure_rule(spec: Tree, rule: Tree, containers: list[str], path: str) -> l
     errors: list[FieldError] = []
     action = rule.get("action", "")
     if not action:
-        errors.append(required(f"{path}.action", 'valid values: ["Count" "FailIndex" "FailJob" '
-                                                 '"Ignore"]'))  # fmt: skip
+        errors.append(
+            required(f"{path}.action", 'valid values: ["Count" "FailIndex" "FailJob" "Ignore"]')
+        )
     elif action == "FailIndex":
-        if spec.get("backoffLimitPerIndex") is None:
-            errors.append(invalid(f"{path}.action", action,
-                                  "requires the backoffLimitPerIndex to be set"))  # fmt: skip
+        errors += when(
+            spec.get("backoffLimitPerIndex") is None,
+            invalid,
+            f"{path}.action",
+            action,
+            "requires the backoffLimitPerIndex to be set",
+        )
     elif action not in _ACTIONS:
         errors.append(not_supported(f"{path}.action", action, _ACTIONS))
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
     if codes is not None:
         errors += _exit_codes(codes, containers, f"{path}.onExitCodes")
-    if conditions and len(conditions) > 20:
-        errors.append(too_many(f"{path}.onPodConditions", len(conditions), 20))
+    errors += at_most(conditions, f"{path}.onPodConditions", 20)
     for index, pattern in enumerate(conditions or ()):
         place = f"{path}.onPodConditions[{index}]"
         errors += label_name(pattern.get("type", ""), f"{place}.type")
         state = pattern.get("status", "")
         choices = ("False", "True", "Unknown")
-        if state not in choices:
-            errors.append(not_supported(f"{place}.status", state, choices))
-    if codes is not None and conditions:
-        errors.append(redacted(path, (
-            "specifying both OnExitCodes and OnPodConditions is not supported"
-        )))  # fmt: skip
-    if codes is None and not conditions:
-        errors.append(
-            redacted(path, "specifying one of OnExitCodes and OnPodConditions is required")
-        )
+        errors += one_of(state, f"{place}.status", choices)
+    errors += when(
+        codes is not None and conditions,
+        redacted,
+        path,
+        "specifying both OnExitCodes and OnPodConditions is not supported",
+    )
+    errors += when(
+        codes is None and not conditions,
+        redacted,
+        path,
+        "specifying one of OnExitCodes and OnPodConditions is required",
+    )
     return errors
 
 
@@ -283,10 +337,13 @@ def _exit_codes(codes: Tree, containers: list[str], path: str) -> list[FieldErro
     elif operator not in ("In", "NotIn"):
         errors.append(not_supported(f"{path}.operator", operator, ("In", "NotIn")))
     name = codes.get("containerName")
-    if name is not None and name not in containers:
-        errors.append(invalid(f"{path}.containerName", name, (
-            "must be one of the container or initContainer names in the pod template"
-        )))  # fmt: skip
+    errors += when(
+        name is not None and name not in containers,
+        invalid,
+        f"{path}.containerName",
+        name,
+        "must be one of the container or initContainer names in the pod template",
+    )
     if not values:
         errors.append(invalid(f"{path}.values", values, "at least one value is required"))
     elif len(values) > 255:
@@ -294,17 +351,20 @@ def _exit_codes(codes: Tree, containers: list[str], path: str) -> list[FieldErro
     seen: dict[int, None] = {}
     ordered = True
     for index, value in enumerate(values):
-        if operator == "In" and value == 0:
-            errors.append(invalid(f"{path}.values[{index}]", value,
-                                  "must not be 0 for the In operator"))  # fmt: skip
+        errors += when(
+            operator == "In" and value == 0,
+            invalid,
+            f"{path}.values[{index}]",
+            value,
+            "must not be 0 for the In operator",
+        )
         if value in seen:
             errors.append(duplicate(f"{path}.values[{index}]", value))
         else:
             seen[value] = None
         if index and values[index - 1] > value:
             ordered = False
-    if not ordered:
-        errors.append(invalid(f"{path}.values", values, "must be ordered"))
+    errors += when(not ordered, invalid, f"{path}.values", values, "must be ordered")
     return errors
 
 
@@ -318,16 +378,21 @@ def _success_policy(spec: Tree, path: str, *, indexed: bool) -> list[FieldError]
         }
         return [invalid(path, shown, "requires indexed completion mode")]
     errors: list[FieldError] = []
-    if not rules:
-        errors.append(required(f"{path}.rules", "at least one rules must be specified when the "
-                                                "successPolicy is specified"))  # fmt: skip
-    if len(rules) > 20:
-        errors.append(too_many(f"{path}.rules", len(rules), 20))
+    errors += when(
+        not rules,
+        required,
+        f"{path}.rules",
+        "at least one rules must be specified when the successPolicy is specified",
+    )
+    errors += at_most(rules, f"{path}.rules", 20)
     for index, rule in enumerate(rules):
         place = f"{path}.rules[{index}]"
-        if rule.get("succeededCount") is None and rule.get("succeededIndexes") is None:
-            errors.append(required(place, "at least one of succeededCount or succeededIndexes "
-                                          "must be specified"))  # fmt: skip
+        errors += when(
+            rule.get("succeededCount") is None and rule.get("succeededIndexes") is None,
+            required,
+            place,
+            "at least one of succeededCount or succeededIndexes must be specified",
+        )
         errors += _succeeded(rule, spec.get("completions") or 0, place)
     return errors
 
@@ -338,8 +403,7 @@ def _succeeded(rule: Tree, completions: int, path: str) -> list[FieldError]:
     indexes, count, named = rule.get("succeededIndexes"), rule.get("succeededCount"), 0
     if indexes is not None:
         place = f"{path}.succeededIndexes"
-        if len(indexes) > MAX_INDEXES_TEXT:
-            errors.append(too_long(place, MAX_INDEXES_TEXT))
+        errors += no_longer(indexes, place, MAX_INDEXES_TEXT)
         try:
             named = count_indexes(indexes, completions)
         except IndexesError as problem:
@@ -351,11 +415,14 @@ def _succeeded(rule: Tree, completions: int, path: str) -> list[FieldError]:
     if count > completions:
         text = f"must be less than or equal to {completions} (the number of specified completions)"
         errors.append(invalid(place, count, text))
-    if indexes is not None and count > named:
-        errors.append(invalid(place, count, (
-            f"must be less than or equal to {named} (the number of indexes in the specified "
-            "succeededIndexes field)"
-        )))  # fmt: skip
+    errors += when(
+        indexes is not None and count > named,
+        invalid,
+        place,
+        count,
+        f"must be less than or equal to {named} (the number of indexes in the specified "
+        "succeededIndexes field)",
+    )
     return errors
 
 
@@ -383,8 +450,13 @@ def validate_job_update(new: Tree, old: Tree) -> list[FieldError]:
         selector_shown(spec.get("selector")), selector_shown(was.get("selector")), "spec.selector"
     )
     errors += _template_kept(spec, was, old.get("status") or {})
-    for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy",
-                "successPolicy"):  # fmt: skip
+    for key in (
+        "completionMode",
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+        "managedBy",
+        "successPolicy",
+    ):
         errors += immutable(_shown(spec, key), _shown(was, key), f"spec.{key}")
     return errors
 

@@ -15,7 +15,7 @@ from controlplane.apiserver.kinds.batch.job_indexes import (
     count_indexes,
     overlap_problem,
 )
-from controlplane.apiserver.kinds.checks import non_negative_field, redacted
+from controlplane.apiserver.kinds.checks import non_negative_field, redacted, when
 from controlplane.apiserver.schema.field_errors import FieldError, duplicate, invalid, required
 
 __all__ = ["validate_job_status"]
@@ -28,8 +28,9 @@ _INDEXED = "Indexed"
 
 
 def _is(status: Tree, kind: str, value: str = "True") -> bool:
-    return any(c.get("type") == kind and c.get("status") == value
-               for c in status.get("conditions") or ())  # fmt: skip
+    return any(
+        c.get("type") == kind and c.get("status") == value for c in status.get("conditions") or ()
+    )
 
 
 def _finished(status: Tree) -> bool:
@@ -100,11 +101,20 @@ def _times(status: Tree, was: Tree) -> list[FieldError]:
         if end is not None and not complete:
             text = "cannot set completionTime when there is no Complete=True condition"
             errors.append(invalid(place, end, text))
-        if end is None and complete:
-            errors.append(required(place, "completionTime is required for Complete jobs"))
+        errors += when(
+            end is None and complete,
+            required,
+            place,
+            "completionTime is required for Complete jobs",
+        )
     moved = start != was.get("startTime") or end != was.get("completionTime")
-    if moved and start is not None and end is not None and parse_time(end) < parse_time(start):
-        errors.append(invalid(place, end, "must be equal to or after `startTime`"))
+    errors += when(
+        moved and start is not None and end is not None and parse_time(end) < parse_time(start),
+        invalid,
+        place,
+        end,
+        "must be equal to or after `startTime`",
+    )
     return errors
 
 
@@ -124,12 +134,21 @@ def _ends(spec: Tree, status: Tree, was: Tree) -> list[FieldError]:
     if not finished:
         return errors
     active = status.get("active", 0)
-    if active > 0 and (ended or active != was.get("active", 0)):
-        errors.append(invalid("status.active", active, "active>0 is invalid for finished job"))
+    errors += when(
+        active > 0 and (ended or active != was.get("active", 0)),
+        invalid,
+        "status.active",
+        active,
+        "active>0 is invalid for finished job",
+    )
     empty = bool(spec.get("suspend")) and spec.get("completions") == 0
     begun = status.get("startTime") is not None
-    if not begun and not empty and (ended or was.get("startTime") is not None):
-        errors.append(required("status.startTime", "startTime is required for finished job"))
+    errors += when(
+        not begun and not empty and (ended or was.get("startTime") is not None),
+        required,
+        "status.startTime",
+        "startTime is required for finished job",
+    )
     uncounted = status.get("uncountedTerminatedPods") or {}
     if (uncounted.get("succeeded") or uncounted.get("failed")) and (
         ended or uncounted != was.get("uncountedTerminatedPods")
@@ -159,8 +178,7 @@ def _indexes(spec: Tree, status: Tree, was: Tree) -> list[FieldError]:
         errors.append(invalid("status.failedIndexes", failed, text))
     if (new_done or new_failed) and count is not None and failed is not None:
         text = overlap_problem(done, failed, count)
-        if text:
-            errors.append(invalid("status.failedIndexes", failed, text))
+        errors += when(text, invalid, "status.failedIndexes", failed, text)
     return errors
 
 
@@ -176,15 +194,23 @@ def _pods(status: Tree, was: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     terminating, ready = status.get("terminating"), status.get("ready")
     ended = _finished(status) != _finished(was)
-    if (terminating or 0) > 0 and _finished(status) and (
-        ended or terminating != was.get("terminating")
-    ):  # fmt: skip
+    if (
+        (terminating or 0) > 0
+        and _finished(status)
+        and (ended or terminating != was.get("terminating"))
+    ):
         text = "terminating>0 is invalid for finished job"
         errors.append(invalid("status.terminating", terminating, text))
     active = status.get("active", 0)
-    if (ready is not None and ready > active
-            and (ready != was.get("ready") or active != was.get("active", 0))):  # fmt: skip
-        errors.append(invalid("status.ready", ready, "cannot set more ready pods than active"))
+    errors += when(
+        ready is not None
+        and ready > active
+        and (ready != was.get("ready") or active != was.get("active", 0)),
+        invalid,
+        "status.ready",
+        ready,
+        "cannot set more ready pods than active",
+    )
     return errors
 
 
@@ -203,19 +229,26 @@ def _kept(spec: Tree, status: Tree, was: Tree) -> list[FieldError]:
             text = f"cannot decrease the {key} counter"
             errors.append(invalid(f"status.{key}", status.get(key, 0), text))
     end, ended = status.get("completionTime"), was.get("completionTime")
-    if end is not None and ended is not None and parse_time(end) != parse_time(ended):
-        errors.append(invalid("status.completionTime", end, "field is immutable"))
+    errors += when(
+        end is not None and ended is not None and parse_time(end) != parse_time(ended),
+        invalid,
+        "status.completionTime",
+        end,
+        "field is immutable",
+    )
     start, begun = status.get("startTime"), was.get("startTime")
     resumed = _is(was, "Suspended") and _is(status, "Suspended", "False")
     if begun is not None and start != begun and not spec.get("suspend") and not resumed:
         text = "field is immutable for unsuspended job once set"
         errors.append(invalid("status.startTime", start, text))
     met, had = _is(status, "SuccessCriteriaMet"), _is(was, "SuccessCriteriaMet")
-    if had and not met:
-        errors.append(redacted(_CONDITIONS, "cannot disable the SuccessCriteriaMet=True condition"))
+    errors += when(
+        had and not met,
+        redacted,
+        _CONDITIONS,
+        "cannot disable the SuccessCriteriaMet=True condition",
+    )
     if _is(was, "Complete") and met and not had:
-        text = (
-            "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
-        )  # fmt: skip
+        text = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
         errors.append(redacted(_CONDITIONS, text))
     return errors

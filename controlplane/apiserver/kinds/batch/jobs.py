@@ -32,8 +32,12 @@ _MAX_INT32 = 2**31 - 1
 def default_job_spec(spec: Tree) -> Tree:
     """Defaults of a job's spec."""
     spec = templated(spec)
-    defaults: Tree = {"parallelism": 1, "completionMode": "NonIndexed", "suspend": False,
-                      "manualSelector": False}  # fmt: skip
+    defaults: Tree = {
+        "parallelism": 1,
+        "completionMode": "NonIndexed",
+        "suspend": False,
+        "manualSelector": False,
+    }
     if "completions" not in spec and "parallelism" not in spec:
         defaults["completions"] = 1
     defaults["backoffLimit"] = _MAX_INT32 if "backoffLimitPerIndex" in spec else 6
@@ -49,8 +53,11 @@ def with_pod_conditions(spec: Tree) -> Tree:
     def pattern(entry: Tree) -> Tree:
         return entry if entry.get("status") else {**entry, "status": "True"}
 
-    return inside(spec, "podFailurePolicy", lambda policy: each(
-        policy, "rules", lambda rule: each(rule, "onPodConditions", pattern)))  # fmt: skip
+    return inside(
+        spec,
+        "podFailurePolicy",
+        lambda policy: each(policy, "rules", lambda rule: each(rule, "onPodConditions", pattern)),
+    )
 
 
 def default_job(tree: Tree) -> Tree:
@@ -114,9 +121,11 @@ def generated_selector(tree: Tree) -> Tree:
     uid, name = meta["uid"], meta.get("name", "")
     labels = dict(template_meta.get("labels", {}))
     for key, value in (
-        ("controller-uid", uid), ("job-name", name),
-        ("batch.kubernetes.io/controller-uid", uid), ("batch.kubernetes.io/job-name", name),
-    ):  # fmt: skip
+        ("controller-uid", uid),
+        ("job-name", name),
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("batch.kubernetes.io/job-name", name),
+    ):
         labels.setdefault(key, value)
     selector = spec.get("selector") or {}
     matched = dict(selector.get("matchLabels", {}))
@@ -127,8 +136,9 @@ def generated_selector(tree: Tree) -> Tree:
 
 
 def _has(state: Tree, kind: str) -> bool:
-    return any(c.get("type") == kind and c.get("status") == "True"
-               for c in state.get("conditions") or ())  # fmt: skip
+    return any(
+        c.get("type") == kind and c.get("status") == "True" for c in state.get("conditions") or ()
+    )
 
 
 def _row(tree: Tree, now: int) -> list[Any]:
@@ -157,8 +167,15 @@ def _row(tree: Tree, now: int) -> list[Any]:
         word = "FailureTarget"
     elif _has(state, "SuccessCriteriaMet"):
         word = "SuccessCriteriaMet"
-    return [name_of(tree), word, completions, duration, age_of(tree, now), *template_cells(tree),
-            selector_text(spec.get("selector"))]  # fmt: skip
+    return [
+        name_of(tree),
+        word,
+        completions,
+        duration,
+        age_of(tree, now),
+        *template_cells(tree),
+        selector_text(spec.get("selector")),
+    ]
 
 
 def _selected(tree: Tree, path: str) -> str:

@@ -9,16 +9,22 @@ from controlplane.apiserver.schema.types import load_data
 
 __all__ = ["known_zone", "schedule_problem"]
 
-_MONTHS = {name: index + 1 for index, name in enumerate(
-    "jan feb mar apr may jun jul aug sep oct nov dec".split())}  # fmt: skip
+_MONTHS = {
+    name: index + 1
+    for index, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split())
+}
 
 
 _DAYS = {name: index for index, name in enumerate("sun mon tue wed thu fri sat".split())}
 
 
 _FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
-    (0, 59, {}), (0, 23, {}), (1, 31, {}), (1, 12, _MONTHS), (0, 6, _DAYS),
-)  # fmt: skip
+    (0, 59, {}),
+    (0, 23, {}),
+    (1, 31, {}),
+    (1, 12, _MONTHS),
+    (0, 6, _DAYS),
+)
 
 
 _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")

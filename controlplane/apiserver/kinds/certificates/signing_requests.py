@@ -13,7 +13,7 @@ from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.apiregistration.api_services import CONDITION_STATES
-from controlplane.apiserver.kinds.checks import entries, present, problems, repeated
+from controlplane.apiserver.kinds.checks import entries, present, problems, repeated, when, word
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status
 from controlplane.apiserver.schema.field_errors import (
@@ -30,12 +30,30 @@ __all__ = ["KIND"]
 
 MIN_SECONDS = 600
 _USAGES = (
-    "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign",
-    "data encipherment", "decipher only", "digital signature", "email protection",
-    "encipher only", "ipsec end system", "ipsec tunnel", "ipsec user", "key agreement",
-    "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime", "server auth",
-    "signing", "timestamping",
-)  # fmt: skip
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+)
 
 
 _PEM = re.compile(rb"-----BEGIN ([A-Z ]+)-----\s*\n((?:[A-Za-z0-9+/=]+\s*\n)*)-----END \1-----")
@@ -46,8 +64,7 @@ def validate_signing_request(tree: Tree) -> list[FieldError]:
     spec = tree.get("spec") or {}
     errors: list[FieldError] = []
     problem = _request_problem(spec.get("request") or "")
-    if problem:
-        errors.append(invalid("spec.request", spec.get("request"), problem))
+    errors += when(problem, invalid, "spec.request", spec.get("request"), problem)
     errors += present(spec, "usages", "spec")
     listed = [(usage, f"spec.usages[{i}]") for i, usage in enumerate(spec.get("usages") or ())]
     errors += [
@@ -130,19 +147,14 @@ def _conditions(tree: Tree) -> list[FieldError]:
     seen: set[str] = set()
     for condition, path in entries(tree.get("status") or {}, "conditions", "status"):
         kind, value = condition.get("type", ""), condition.get("status", "")
-        if not kind:
-            errors.append(required(f"{path}.type"))
+        errors += when(not kind, required, f"{path}.type")
         allowed = ("True",) if kind in _LASTING else CONDITION_STATES
-        if not value:
-            errors.append(required(f"{path}.status"))
-        elif value not in allowed:
-            errors.append(not_supported(f"{path}.status", value, allowed))
+        errors += word(value, f"{path}.status", allowed)
         other = {"Approved": "Denied", "Denied": "Approved"}.get(kind)
         if other in seen:
             text = "Approved and Denied conditions are mutually exclusive"
             errors.append(invalid("status.conditions", kind, text))
-        if kind in seen:
-            errors.append(duplicate(f"{path}.type", kind))
+        errors += when(kind in seen, duplicate, f"{path}.type", kind)
         seen.add(kind)
     return errors
 
@@ -239,8 +251,11 @@ def _timed(item: Tree, before: list[Tree], now: str) -> Tree:
     if not timed.get("lastUpdateTime"):
         timed["lastUpdateTime"] = now
     if not timed.get("lastTransitionTime"):
-        same = (each.get("lastTransitionTime") for each in before
-                if all(each.get(key) == item.get(key) for key in ("type", "status")))  # fmt: skip
+        same = (
+            each.get("lastTransitionTime")
+            for each in before
+            if all(each.get(key) == item.get(key) for key in ("type", "status"))
+        )
         timed["lastTransitionTime"] = next(filter(None, same), now)
     return timed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import plain_row
+from controlplane.apiserver.kinds.checks import when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.kinds.trees import in_spec
@@ -29,12 +30,21 @@ def validate_lease(tree: Tree) -> list[FieldError]:
     spec = tree.get("spec") or {}
     errors: list[FieldError] = []
     seconds = spec.get("leaseDurationSeconds")
-    if seconds is not None and seconds <= 0:
-        errors.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+    errors += when(
+        seconds is not None and seconds <= 0,
+        invalid,
+        "spec.leaseDurationSeconds",
+        seconds,
+        "must be greater than 0",
+    )
     transitions = spec.get("leaseTransitions")
-    if transitions is not None and transitions < 0:
-        errors.append(invalid("spec.leaseTransitions", transitions,
-                              "must be greater than or equal to 0"))  # fmt: skip
+    errors += when(
+        transitions is not None and transitions < 0,
+        invalid,
+        "spec.leaseTransitions",
+        transitions,
+        "must be greater than or equal to 0",
+    )
     return errors
 
 

@@ -7,6 +7,7 @@ import base64
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of
+from controlplane.apiserver.kinds.checks import problems, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid, too_long
@@ -24,17 +25,15 @@ def validate_config_map(tree: Tree) -> list[FieldError]:
     total = 0
     spend(2 * (len(data) + len(binary)))
     for key in sorted(data):
-        for problem in names.config_key(key):
-            errors.append(invalid(f"data[{key}]", key, problem))
-        if key in binary:
-            errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+        errors += problems(f"data[{key}]", key, names.config_key(key))
+        errors += when(
+            key in binary, invalid, f"data[{key}]", key, "duplicate of key present in binaryData"
+        )
         total += len(data[key].encode())
     for key in sorted(binary):
-        for problem in names.config_key(key):
-            errors.append(invalid(f"binaryData[{key}]", key, problem))
+        errors += problems(f"binaryData[{key}]", key, names.config_key(key))
         total += len(base64.b64decode(binary[key] or ""))
-    if total > DATA_LIMIT:
-        errors.append(too_long("", DATA_LIMIT))
+    errors += when(total > DATA_LIMIT, too_long, "", DATA_LIMIT)
     return errors
 
 
@@ -46,11 +45,9 @@ def validate_immutable(new: Tree, old: Tree, keys: tuple[str, ...]) -> list[Fiel
     errors: list[FieldError] = []
     if not old.get("immutable"):
         return errors
-    if not new.get("immutable"):
-        errors.append(forbidden("immutable", _FIXED))
+    errors += when(not new.get("immutable"), forbidden, "immutable", _FIXED)
     for key in keys:
-        if (new.get(key) or {}) != (old.get(key) or {}):
-            errors.append(forbidden(key, _FIXED))
+        errors += when((new.get(key) or {}) != (old.get(key) or {}), forbidden, key, _FIXED)
     return errors
 
 

@@ -7,12 +7,13 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, first_few, name_of
+from controlplane.apiserver.kinds.checks import problems, when, word
 from controlplane.apiserver.kinds.core.services import validate_not_special
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.kinds.trees import each
-from controlplane.apiserver.schema.field_errors import FieldError, invalid, not_supported, required
+from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
 
 __all__ = ["KIND"]
 
@@ -31,8 +32,12 @@ def validate_endpoints(tree: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, subset in enumerate(tree.get("subsets") or ()):
         path = f"subsets[{index}]"
-        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
-            errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+        errors += when(
+            not subset.get("addresses") and not subset.get("notReadyAddresses"),
+            required,
+            path,
+            "must specify `addresses` or `notReadyAddresses`",
+        )
         for key in ("addresses", "notReadyAddresses"):
             for number, address in enumerate(subset.get(key) or ()):
                 errors += _endpoint_address(address, f"{path}.{key}[{number}]")
@@ -48,10 +53,10 @@ def _endpoint_address(address: Tree, path: str) -> list[FieldError]:
     unreadable = bool(errors)
     host = address.get("hostname", "")
     if host:
-        errors += [invalid(f"{path}.hostname", host, p) for p in names.dns_label(host)]
+        errors += problems(f"{path}.hostname", host, names.dns_label(host))
     node = address.get("nodeName")
     if node is not None:
-        errors += [invalid(f"{path}.nodeName", node, p) for p in names.dns_subdomain(node)]
+        errors += problems(f"{path}.nodeName", node, names.dns_subdomain(node))
     if unreadable:  # the check for special addresses reads it once more
         errors.append(invalid(f"{path}.ip", ip, "must be a valid IP address"))
     if not errors or not names.ip_problems(ip):
@@ -66,14 +71,11 @@ def _endpoint_port(port: Tree, several: bool, path: str) -> list[FieldError]:
     if several and not name:
         errors.append(required(f"{path}.name"))
     elif name:
-        errors += [invalid(f"{path}.name", name, problem) for problem in names.dns_label(name)]
+        errors += problems(f"{path}.name", name, names.dns_label(name))
     number = port.get("port", 0)
-    errors += [invalid(f"{path}.port", number, problem) for problem in names.port_number(number)]
+    errors += problems(f"{path}.port", number, names.port_number(number))
     protocol = port.get("protocol", "")
-    if not protocol:
-        errors.append(required(f"{path}.protocol"))
-    elif protocol not in ("SCTP", "TCP", "UDP"):
-        errors.append(not_supported(f"{path}.protocol", protocol, ("SCTP", "TCP", "UDP")))
+    errors += word(protocol, f"{path}.protocol", ("SCTP", "TCP", "UDP"))
     return errors
 
 

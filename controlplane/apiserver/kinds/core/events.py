@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age, name_of
-from controlplane.apiserver.kinds.checks import immutable
+from controlplane.apiserver.kinds.checks import immutable, present, problems, when
 from controlplane.apiserver.kinds.kind import META, Kind, value_at
 from controlplane.apiserver.kinds.metadata import change_errors
 from controlplane.apiserver.kinds.strategy import Context, Strategy
@@ -22,15 +22,14 @@ def validate_event(tree: Tree, ctx: Any = None) -> list[FieldError]:
     if ctx is None or ctx.info.group == "" or ctx.request.verb not in ("create", "patch"):
         return _event(tree, "reportingComponent")
     errors: list[FieldError] = []
-    if not tree.get("eventTime"):
-        errors.append(required("eventTime"))
+    errors += present(tree, "eventTime", "")
     errors += _new_event(tree, "reportingController")
     kind = tree.get("type", "")
-    if kind not in ("Normal", "Warning"):
-        errors.append(invalid("type", "", f"has invalid value: {kind}"))
+    errors += when(
+        kind not in ("Normal", "Warning"), invalid, "type", "", f"has invalid value: {kind}"
+    )
     for key in ("firstTimestamp", "lastTimestamp", "count", "source"):
-        if tree.get(key):
-            errors.append(invalid(key, "", "needs to be unset"))
+        errors += when(tree.get(key), invalid, key, "", "needs to be unset")
     return errors + _series(tree)
 
 
@@ -43,12 +42,21 @@ def _event(tree: Tree, controller: str) -> list[FieldError]:
 
 
 _KEPT = (
-    ("involvedObject", "involvedObject"), ("reason", "reason"), ("message", "message"),
-    ("source", "source"), ("firstTimestamp", "firstTimestamp"), ("lastTimestamp", "lastTimestamp"),
-    ("count", "count"), ("reason", "reason"), ("type", "type"), ("eventTime", "eventTime"),
-    ("action", "action"), ("related", "related"), ("reportingComponent", "reportingController"),
+    ("involvedObject", "involvedObject"),
+    ("reason", "reason"),
+    ("message", "message"),
+    ("source", "source"),
+    ("firstTimestamp", "firstTimestamp"),
+    ("lastTimestamp", "lastTimestamp"),
+    ("count", "count"),
+    ("reason", "reason"),
+    ("type", "type"),
+    ("eventTime", "eventTime"),
+    ("action", "action"),
+    ("related", "related"),
+    ("reportingComponent", "reportingController"),
     ("reportingInstance", "reportingInstance"),
-)  # fmt: skip
+)
 """The fields that an update in the newer group may not change (ours, then upstream's name); reason is listed twice.
 """
 
@@ -75,14 +83,21 @@ def _shown(tree: Tree, key: str) -> Any:
 
 
 _INTERNAL = {
-    "involvedObject": "ObjectReference", "related": "ObjectReference", "source": "EventSource",
-}  # fmt: skip
+    "involvedObject": "ObjectReference",
+    "related": "ObjectReference",
+    "source": "EventSource",
+}
 
 
 _ZERO: dict[str, Any] = {
-    "reason": "", "message": "", "count": 0, "type": "", "action": "", "reportingComponent": "",
+    "reason": "",
+    "message": "",
+    "count": 0,
+    "type": "",
+    "action": "",
+    "reportingComponent": "",
     "reportingInstance": "",
-}  # fmt: skip
+}
 
 
 def _event_namespace(involved: Tree, namespace: str) -> list[FieldError]:
@@ -99,7 +114,7 @@ def _event_namespace(involved: Tree, namespace: str) -> list[FieldError]:
 def _new_event(tree: Tree, path: str) -> list[FieldError]:
     controller = tree.get("reportingComponent", "")
     errors = [] if controller else [required(path)]
-    errors += [invalid(path, controller, p) for p in names.qualified_name(controller)]
+    errors += problems(path, controller, names.qualified_name(controller))
     instance = tree.get("reportingInstance", "")
     if not instance:
         errors.append(required("reportingInstance"))
@@ -113,18 +128,25 @@ def _new_event(tree: Tree, path: str) -> list[FieldError]:
         errors.append(required("reason"))
     elif len(tree["reason"]) > 128:
         errors.append(invalid("reason", "", "can have at most 128 characters"))
-    if len(tree.get("message", "")) > 1024:
-        errors.append(invalid("message", "", "can have at most 1024 characters"))
+    errors += when(
+        len(tree.get("message", "")) > 1024,
+        invalid,
+        "message",
+        "",
+        "can have at most 1024 characters",
+    )
     return errors
 
 
 def _series(tree: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     if tree.get("series") is not None:
-        if tree["series"].get("count", 0) < 2:
-            errors.append(invalid("series.count", "", "should be at least 2"))
-        if not tree["series"].get("lastObservedTime"):
-            errors.append(required("series.lastObservedTime"))
+        errors += when(
+            tree["series"].get("count", 0) < 2, invalid, "series.count", "", "should be at least 2"
+        )
+        errors += when(
+            not tree["series"].get("lastObservedTime"), required, "series.lastObservedTime"
+        )
     return errors
 
 
@@ -151,10 +173,17 @@ def _row(tree: Tree, now: int) -> list[Any]:
     target = tree.get("involvedObject") or {}
     shown = f"{target.get('kind', '').lower()}/{target.get('name', '')}"
     return [
-        age(last, now), tree.get("type", ""), tree.get("reason", ""), shown,
-        target.get("fieldPath", ""), ", ".join(part for part in (component, host) if part),
-        tree.get("message", "").strip(), age(first, now), count, name_of(tree),
-    ]  # fmt: skip
+        age(last, now),
+        tree.get("type", ""),
+        tree.get("reason", ""),
+        shown,
+        target.get("fieldPath", ""),
+        ", ".join(part for part in (component, host) if part),
+        tree.get("message", "").strip(),
+        age(first, now),
+        count,
+        name_of(tree),
+    ]
 
 
 _OBJECT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")

@@ -40,12 +40,17 @@ def validate_namespace_status(new: Tree, _old: Tree) -> list[FieldError]:
     phase = (new.get("status") or {}).get("phase", "")
     if new["metadata"].get("deletionTimestamp"):
         if phase != "Terminating":
-            return [invalid("status.Phase", phase,
-                            "may only be 'Terminating' if `deletionTimestamp` is not empty"
-                            )]  # fmt: skip
+            return [
+                invalid(
+                    "status.Phase",
+                    phase,
+                    "may only be 'Terminating' if `deletionTimestamp` is not empty",
+                )
+            ]
     elif phase != "Active":
-        return [invalid("status.Phase", phase,
-                        "may only be 'Active' if `deletionTimestamp` is empty")]  # fmt: skip
+        return [
+            invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")
+        ]
     return []
 
 

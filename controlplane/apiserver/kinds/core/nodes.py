@@ -10,7 +10,7 @@ from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
-from controlplane.apiserver.kinds.checks import cidr_problems
+from controlplane.apiserver.kinds.checks import cidr_problems, problems, when
 from controlplane.apiserver.kinds.core.pods.placement import validate_taint_effect
 from controlplane.apiserver.kinds.core.resources import resource_list, validate_amount
 from controlplane.apiserver.kinds.kind import Kind
@@ -72,11 +72,14 @@ _FEATURE_TEXT = (
 def _features(features: list[str]) -> list[FieldError]:
     """Return the errors of the features that a node declares."""
     return [
-        invalid(f"status.declaredFeatures[{index}]", name,
-                f"invalid feature name {go_quote(name)}: {_FEATURE_TEXT}")
+        invalid(
+            f"status.declaredFeatures[{index}]",
+            name,
+            f"invalid feature name {go_quote(name)}: {_FEATURE_TEXT}",
+        )
         for index, name in enumerate(features)
         if not _FEATURE.fullmatch(name)
-    ]  # fmt: skip
+    ]
 
 
 def _cidrs(spec: Tree) -> list[FieldError]:
@@ -85,15 +88,18 @@ def _cidrs(spec: Tree) -> list[FieldError]:
     cidrs = spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else [])
     bad = False
     for index, text in enumerate(cidrs):
-        problems = cidr_problems(text)
-        bad = bad or bool(problems)
-        errors += [invalid(f"spec.podCIDRs[{index}]", text, problem) for problem in problems]
+        texts = cidr_problems(text)
+        bad = bad or bool(texts)
+        errors += problems(f"spec.podCIDRs[{index}]", text, texts)
     if len(cidrs) > 1 and not bad:
         versions = [ipaddress.ip_network(text, strict=False).version for text in cidrs]
-        if len(cidrs) > 2 or len(set(versions)) < len(versions):
-            errors.append(invalid("spec.podCIDRs", cidrs,
-                                  "may specify no more than one CIDR for each IP family"
-                                  ))  # fmt: skip
+        errors += when(
+            len(cidrs) > 2 or len(set(versions)) < len(versions),
+            invalid,
+            "spec.podCIDRs",
+            cidrs,
+            "may specify no more than one CIDR for each IP family",
+        )
     return errors
 
 
@@ -123,11 +129,15 @@ def _taints(taints: list[Tree], path: str) -> list[FieldError]:
         else:
             errors += validate_taint_effect(effect, f"{place}.effect")
         if (key, effect) in seen:
-            error = duplicate(place, {"Key": key, "Value": value, "Effect": effect,
-                                      "TimeAdded": taint.get("timeAdded")})  # fmt: skip
-            errors.append(FieldError(error.reason, place, error.value,
-                                     "taints must be unique by key and effect pair"
-                                     ))  # fmt: skip
+            error = duplicate(
+                place,
+                {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")},
+            )
+            errors.append(
+                FieldError(
+                    error.reason, place, error.value, "taints must be unique by key and effect pair"
+                )
+            )
         seen[key, effect] = None
     return errors
 
@@ -138,8 +148,11 @@ _NODE_MUTABLE = ("podCIDR", "podCIDRs", "providerID", "taints", "unschedulable",
 def validate_node_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed node."""
     spec, was = new.get("spec") or {}, old.get("spec") or {}
-    errors = _node_resources(new.get("status") or {}) if new.get("status") is not old.get(
-        "status") else []  # fmt: skip
+    errors = (
+        _node_resources(new.get("status") or {})
+        if new.get("status") is not old.get("status")
+        else []
+    )
     addresses = Seen()
     for index, address in enumerate((new.get("status") or {}).get("addresses") or ()):
         if addresses.again(address):
@@ -148,25 +161,31 @@ def validate_node_update(new: Tree, old: Tree) -> list[FieldError]:
     if spec.get("podCIDRs") != was.get("podCIDRs"):
         errors += _cidrs(spec)
     cidrs = was.get("podCIDRs") or []
-    if cidrs and spec.get("podCIDRs", []) != cidrs:
-        errors.append(forbidden("spec.podCIDRs",
-                                "node updates may not change podCIDR except from \"\" to valid"
-                                ))  # fmt: skip
-    if was.get("providerID") and spec.get("providerID") != was["providerID"]:
-        errors.append(forbidden("spec.providerID",
-                                "node updates may not change providerID except from \"\" to valid"
-                                ))  # fmt: skip
+    errors += when(
+        cidrs and spec.get("podCIDRs", []) != cidrs,
+        forbidden,
+        "spec.podCIDRs",
+        'node updates may not change podCIDR except from "" to valid',
+    )
+    errors += when(
+        was.get("providerID") and spec.get("providerID") != was["providerID"],
+        forbidden,
+        "spec.providerID",
+        'node updates may not change providerID except from "" to valid',
+    )
     if spec.get("taints") is not was.get("taints"):
         errors += (
             _taints(spec.get("taints") or [], "metadata.taints") * 2
         )  # in both upstream checks
     kept = {k: v for k, v in spec.items() if k not in _NODE_MUTABLE}
     before = {k: v for k, v in was.items() if k not in _NODE_MUTABLE}
-    if kept != before:
-        errors.append(forbidden("spec", (
-            "node updates may only change labels, taints, or capacity (or configSource, if the "
-            "DynamicKubeletConfig feature gate is enabled)"
-        )))  # fmt: skip
+    errors += when(
+        kept != before,
+        forbidden,
+        "spec",
+        "node updates may only change labels, taints, or capacity (or configSource, if the "
+        "DynamicKubeletConfig feature gate is enabled)",
+    )
     return errors
 
 
@@ -222,11 +241,17 @@ def _row(tree: Tree, now: int) -> list[Any]:
         return "<none>"
 
     return [
-        name_of(tree), ",".join(words), ",".join(sorted(roles)) or "<none>", age_of(tree, now),
-        info.get("kubeletVersion", ""), address("InternalIP"), address("ExternalIP"),
-        info.get("osImage") or "<unknown>", _kernel(info),
+        name_of(tree),
+        ",".join(words),
+        ",".join(sorted(roles)) or "<none>",
+        age_of(tree, now),
+        info.get("kubeletVersion", ""),
+        address("InternalIP"),
+        address("ExternalIP"),
+        info.get("osImage") or "<unknown>",
+        _kernel(info),
         info.get("containerRuntimeVersion") or "<unknown>",
-    ]  # fmt: skip
+    ]
 
 
 def _kernel(info: Tree) -> str:

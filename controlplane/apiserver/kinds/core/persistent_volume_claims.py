@@ -11,7 +11,16 @@ from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
-from controlplane.apiserver.kinds.checks import ACCESS_MODES, VOLUME_MODES, immutable
+from controlplane.apiserver.kinds.checks import (
+    ACCESS_MODES,
+    VOLUME_MODES,
+    immutable,
+    one_of,
+    optional_one_of,
+    present,
+    problems,
+    when,
+)
 from controlplane.apiserver.kinds.core.resources import (
     is_native,
     resources,
@@ -36,8 +45,10 @@ __all__ = ["KIND", "claim_warnings", "class_text", "modes_text", "validate_claim
 
 def default_claim(tree: Tree) -> Tree:
     """Defaults of a persistent volume claim."""
-    tree = in_spec(tree, lambda spec: inside(
-        filled(spec, {"volumeMode": "Filesystem"}), "resources", resources))  # fmt: skip
+    tree = in_spec(
+        tree,
+        lambda spec: inside(filled(spec, {"volumeMode": "Filesystem"}), "resources", resources),
+    )
     return inside(tree, "status", lambda s: filled(s, {"phase": "Pending"}))
 
 
@@ -51,22 +62,25 @@ def validate_claim(tree: Tree) -> list[FieldError]:
 
 def _access_modes(modes: list[str], path: str, missing: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if not modes:
-        errors.append(required(path, missing))
+    errors += when(not modes, required, path, missing)
     for mode in modes:
-        if mode not in ACCESS_MODES:
-            errors.append(not_supported(path, mode, ACCESS_MODES))
-    if "ReadWriteOncePod" in modes and len({*modes} & {*ACCESS_MODES}) > 1:
-        errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+        errors += one_of(mode, path, ACCESS_MODES)
+    errors += when(
+        "ReadWriteOncePod" in modes and len({*modes} & {*ACCESS_MODES}) > 1,
+        forbidden,
+        path,
+        "may not use ReadWriteOncePod with other access modes",
+    )
     return errors
 
 
 def validate_claim_spec(spec: Tree, path: str) -> list[FieldError]:
     """A claim's spec, in a claim or in a template."""
     errors = _access_modes(
-        spec.get("accessModes") or [], f"{path}.accessModes",
+        spec.get("accessModes") or [],
+        f"{path}.accessModes",
         "at least 1 access mode is required",
-    )  # fmt: skip
+    )
     errors += validate_label_selector(spec.get("selector"), f"{path}.selector")
     size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if size is None:
@@ -75,10 +89,9 @@ def validate_claim_spec(spec: Tree, path: str) -> list[FieldError]:
         errors += validate_positive(size, f"{path}.resources[storage]")
     name = spec.get("storageClassName")
     if name:
-        errors += [invalid(f"{path}.storageClassName", name, p) for p in names.dns_subdomain(name)]
+        errors += problems(f"{path}.storageClassName", name, names.dns_subdomain(name))
     mode = spec.get("volumeMode")
-    if mode is not None and mode not in VOLUME_MODES:
-        errors.append(not_supported(f"{path}.volumeMode", mode, VOLUME_MODES))
+    errors += optional_one_of(mode, f"{path}.volumeMode", VOLUME_MODES)
     source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is not None:
         errors += _data_source(source, f"{path}.dataSource")
@@ -86,9 +99,9 @@ def validate_claim_spec(spec: Tree, path: str) -> list[FieldError]:
         errors += _data_source(ref, f"{path}.dataSourceRef")
     if ref is not None and "namespace" in ref and ref["namespace"]:
         if source is not None:
-            errors.append(invalid(path, {},
-                                  "may not be specified when dataSourceRef.namespace is specified"
-                                  ))  # fmt: skip
+            errors.append(
+                invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified")
+            )
     elif source is not None and ref is not None:
         kept = {key: ref.get(key) for key in ("apiGroup", "kind", "name")}
         if kept != {key: source.get(key) for key in ("apiGroup", "kind", "name")}:
@@ -97,28 +110,28 @@ def validate_claim_spec(spec: Tree, path: str) -> list[FieldError]:
             )  # {}: as upstream prints it
     attributes = spec.get("volumeAttributesClassName")
     if attributes:
-        errors += [
-            invalid(f"{path}.volumeAttributesClassName", attributes, p)
-            for p in names.dns_subdomain(attributes)
-        ]
+        errors += problems(
+            f"{path}.volumeAttributesClassName", attributes, names.dns_subdomain(attributes)
+        )
     return errors
 
 
 def _data_source(source: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if not source.get("name"):
-        errors.append(required(f"{path}.name"))
+    errors += present(source, "name", path)
     kind = source.get("kind", "")
-    if not kind:
-        errors.append(required(f"{path}.kind"))
+    errors += when(not kind, required, f"{path}.kind")
     group = source.get("apiGroup") or ""
-    if not group and kind != "PersistentVolumeClaim":
-        errors.append(invalid(path, kind, (
-            "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-        )))  # fmt: skip
+    errors += when(
+        not group and kind != "PersistentVolumeClaim",
+        invalid,
+        path,
+        kind,
+        "must be 'PersistentVolumeClaim' when referencing the default apiGroup",
+    )
     if group:
         place = f"{path}.apiGroup"
-        errors += [invalid(place, group, problem) for problem in names.dns_subdomain(group)]
+        errors += problems(place, group, names.dns_subdomain(group))
     return errors
 
 
@@ -159,8 +172,13 @@ def validate_claim_update(new: Tree, old: Tree, written: Any = None) -> list[Fie
         if "volumeAttributesClassName" in merged:
             before["volumeAttributesClassName"] = merged["volumeAttributesClassName"]
     if merged != before:
-        errors.append(forbidden("spec", _CLAIM_FIXED + difference(
-            internal("ClaimSpec", before), internal("ClaimSpec", merged, written))))  # fmt: skip
+        errors.append(
+            forbidden(
+                "spec",
+                _CLAIM_FIXED
+                + difference(internal("ClaimSpec", before), internal("ClaimSpec", merged, written)),
+            )
+        )
     errors += _claim_size(spec, was, status)
     errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode")
     path, name = "spec.volumeAttributesClassName", spec.get("volumeAttributesClassName")
@@ -173,8 +191,9 @@ def validate_claim_update(new: Tree, old: Tree, written: Any = None) -> list[Fie
 
 def _class_of(tree: Tree) -> str | None:
     annotations = tree["metadata"].get("annotations") or {}
-    found: str | None = annotations.get(_BETA_CLASS, (tree.get("spec") or {}).get(
-        "storageClassName"))  # fmt: skip
+    found: str | None = annotations.get(
+        _BETA_CLASS, (tree.get("spec") or {}).get("storageClassName")
+    )
     return found
 
 
@@ -194,26 +213,36 @@ def _claim_size(spec: Tree, was: Tree, status: Tree) -> list[FieldError]:
     return [forbidden(path, "field can not be less than status.capacity")]
 
 
-_RESIZE_STATES = ("ControllerResizeInProgress", "ControllerResizeInfeasible",
-                  "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending")  # fmt: skip
+_RESIZE_STATES = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+)
 
 
 def validate_claim_status(new: Tree, _old: Tree) -> list[FieldError]:
     """A claim's status."""
     status = new.get("status") or {}
     errors: list[FieldError] = []
-    if not (new["metadata"].get("resourceVersion")):
-        errors.append(required("metadata.resourceVersion"))
+    errors += when(
+        not (new["metadata"].get("resourceVersion")), required, "metadata.resourceVersion"
+    )
     for name, text in sorted((status.get("capacity") or {}).items()):
         amount = quantity.parse(text)
         if amount.sign() < 0:
-            errors.append(invalid(f"status.capacity[{name}]", amount.value(),
-                                  "must be a valid resource quantity"))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"status.capacity[{name}]", amount.value(), "must be a valid resource quantity"
+                )
+            )
     path = "status.allocatedResourceStatuses"
     for name, state in sorted((status.get("allocatedResourceStatuses") or {}).items()):
         errors += _allocated_name(name, path)
-        if state not in _RESIZE_STATES:
-            errors.append(not_supported(path, name, _RESIZE_STATES, sort=False))
+        errors += when(
+            state not in _RESIZE_STATES, not_supported, path, name, _RESIZE_STATES, sort=False
+        )
     path = "status.allocatedResources"
     for name, text in sorted((status.get("allocatedResources") or {}).items()):
         errors += _allocated_name(name, path)
@@ -229,8 +258,13 @@ def validate_claim_status(new: Tree, _old: Tree) -> list[FieldError]:
 def _allocated_name(name: str, path: str) -> list[FieldError]:
     """Return the errors of a resource of a claim: storage, or one of another domain."""
     errors = [invalid(path, name, problem) for problem in names.qualified_name(name)]
-    if not errors and is_native(name) and name != "storage":
-        errors.append(not_supported(path, name, ("storage",)))
+    errors += when(
+        not errors and is_native(name) and name != "storage",
+        not_supported,
+        path,
+        name,
+        ("storage",),
+    )
     return errors
 
 
@@ -291,14 +325,19 @@ class ClaimStrategy(Strategy):
 def _known_source(source: Tree) -> bool:
     group, kind = source.get("apiGroup") or "", source.get("kind", "")
     return (group, kind) in (
-        ("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"),
-    )  # fmt: skip
+        ("", "PersistentVolumeClaim"),
+        ("snapshot.storage.k8s.io", "VolumeSnapshot"),
+    )
 
 
 def modes_text(modes: list[str] | None) -> str:
     """Access modes in their short form."""
-    short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
-             "ReadWriteOncePod": "RWOP"}  # fmt: skip
+    short = {
+        "ReadWriteOnce": "RWO",
+        "ReadOnlyMany": "ROX",
+        "ReadWriteMany": "RWX",
+        "ReadWriteOncePod": "RWOP",
+    }
     given = modes or []
     return ",".join(text for mode, text in short.items() if mode in given)
 
@@ -320,10 +359,16 @@ def _row(tree: Tree, now: int) -> list[Any]:
         modes = modes_text(state.get("accessModes"))
         capacity = part_of(state, "capacity").get("storage", "0")
     return [
-        name_of(tree), phase, volume, capacity, modes, class_text(tree),
-        spec.get("volumeAttributesClassName") or "<unset>", age_of(tree, now),
+        name_of(tree),
+        phase,
+        volume,
+        capacity,
+        modes,
+        class_text(tree),
+        spec.get("volumeAttributesClassName") or "<unset>",
+        age_of(tree, now),
         spec.get("volumeMode") or "<unset>",
-    ]  # fmt: skip
+    ]
 
 
 KIND = Kind(

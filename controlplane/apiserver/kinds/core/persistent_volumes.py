@@ -10,7 +10,14 @@ from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
-from controlplane.apiserver.kinds.checks import ACCESS_MODES, VOLUME_MODES, immutable
+from controlplane.apiserver.kinds.checks import (
+    ACCESS_MODES,
+    VOLUME_MODES,
+    immutable,
+    optional_one_of,
+    problems,
+    when,
+)
 from controlplane.apiserver.kinds.core.persistent_volume_claims import class_text, modes_text
 from controlplane.apiserver.kinds.core.pods.defaults import default_volume_source
 from controlplane.apiserver.kinds.core.pods.warnings import OLD_VOLUMES, PLACES, node_term_warnings
@@ -68,8 +75,7 @@ def validate_volume(tree: Tree, missing: Tree | None = None) -> list[FieldError]
     capacity = spec.get("capacity") or {}
     errors: list[FieldError] = []
     errors += _access_modes(spec, "spec.accessModes")
-    if not capacity:
-        errors.append(required("spec.capacity"))
+    errors += when(not capacity, required, "spec.capacity")
     if "storage" not in capacity or len(capacity) > 1:
         errors.append(not_supported("spec.capacity", capacity or missing, ("storage",)))
     for name, text in sorted(capacity.items()):
@@ -77,11 +83,15 @@ def validate_volume(tree: Tree, missing: Tree | None = None) -> list[FieldError]
         amount = quantity.parse(text)
         if amount.value() < 0:
             errors.append(invalid(path, amount.value(), "must be a valid resource quantity"))
-        if amount.sign() <= 0:
-            errors.append(invalid(path, text, "must be greater than zero"))
+        errors += when(amount.sign() <= 0, invalid, path, text, "must be greater than zero")
     policy = spec.get("persistentVolumeReclaimPolicy", "")
-    if policy and policy not in _RECLAIM:
-        errors.append(not_supported("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM))
+    errors += when(
+        policy and policy not in _RECLAIM,
+        not_supported,
+        "spec.persistentVolumeReclaimPolicy",
+        policy,
+        _RECLAIM,
+    )
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
         errors += _volume_affinity(affinity, "spec.nodeAffinity")
@@ -89,24 +99,24 @@ def validate_volume(tree: Tree, missing: Tree | None = None) -> list[FieldError]
         spec, "spec", tree["metadata"].get("name", ""), reachable=affinity is not None
     )
     path = (spec.get("hostPath") or {}).get("path", "")
-    if policy == "Recycle" and path and posixpath.normpath(path) in ("/", "//"):
-        errors.append(forbidden("spec.persistentVolumeReclaimPolicy",
-                                "may not be 'recycle' for a hostPath mount of '/'"
-                                ))  # fmt: skip
+    errors += when(
+        policy == "Recycle" and path and posixpath.normpath(path) in ("/", "//"),
+        forbidden,
+        "spec.persistentVolumeReclaimPolicy",
+        "may not be 'recycle' for a hostPath mount of '/'",
+    )
     name = spec.get("storageClassName", "")
     if name:
-        errors += [invalid("spec.storageClassName", name, p) for p in names.dns_subdomain(name)]
+        errors += problems("spec.storageClassName", name, names.dns_subdomain(name))
     mode = spec.get("volumeMode")
-    if mode is not None and mode not in VOLUME_MODES:
-        errors.append(not_supported("spec.volumeMode", mode, VOLUME_MODES))
+    errors += optional_one_of(mode, "spec.volumeMode", VOLUME_MODES)
     return errors + _attributes_class(spec)
 
 
 def _access_modes(spec: Tree, path: str) -> list[FieldError]:
     modes = spec.get("accessModes") or []
     errors = [not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
-    if not modes:
-        errors.append(required(path))
+    errors += when(not modes, required, path)
     if "ReadWriteOncePod" in modes and len({*modes} & {*ACCESS_MODES}) > 1:
         text = "may not use ReadWriteOncePod with other access modes"
         errors.append(forbidden(path, text))
@@ -119,19 +129,21 @@ _INLINE = "in the context of inline volumes"
 def validate_inline_volume(spec: Tree, path: str) -> list[FieldError]:
     """A volume that stands in an attachment: a CSI volume, and nothing of what claims need."""
     refused = f"may not be specified {_INLINE}"
-    errors = [forbidden(f"{path}.{key}", refused) for key in ("claimRef", "capacity")
-              if spec.get(key) is not None]  # fmt: skip
-    if spec.get("csi") is None:
-        errors.append(required(f"{path}.csi", f"has to be specified {_INLINE}"))
+    errors = [
+        forbidden(f"{path}.{key}", refused)
+        for key in ("claimRef", "capacity")
+        if spec.get(key) is not None
+    ]
+    errors += when(
+        spec.get("csi") is None, required, f"{path}.csi", f"has to be specified {_INLINE}"
+    )
     errors += _access_modes(spec, f"{path}.accessModes")
     if spec.get("persistentVolumeReclaimPolicy") not in (None, "", "Retain"):
         place = f"{path}.persistentVolumeReclaimPolicy"
         errors.append(forbidden(place, f"may only be Retain {_INLINE}"))
-    if spec.get("nodeAffinity") is not None:
-        errors.append(forbidden(f"{path}.nodeAffinity", refused))
+    errors += when(spec.get("nodeAffinity") is not None, forbidden, f"{path}.nodeAffinity", refused)
     errors += validate_volume_source(spec, path, "", reachable=False)
-    if spec.get("storageClassName"):
-        errors.append(forbidden(f"{path}.storageClassName", refused))
+    errors += when(spec.get("storageClassName"), forbidden, f"{path}.storageClassName", refused)
     if spec.get("volumeMode") not in (None, "Filesystem"):
         text = f"may not specify volumeMode other than Filesystem {_INLINE}"
         errors.append(forbidden(f"{path}.volumeMode", text))
@@ -144,7 +156,7 @@ def _attributes_class(spec: Tree, root: str = "spec") -> list[FieldError]:
         return []
     errors = [] if name else [required(path, "an empty string is disallowed")]
     if name:
-        errors += [invalid(path, name, p) for p in names.dns_subdomain(name)]
+        errors += problems(path, name, names.dns_subdomain(name))
     if spec.get("csi") is None:
         text = "has to be specified when using volumeAttributesClassName"
         errors.append(required(f"{root}.csi", text))
@@ -172,17 +184,28 @@ def validate_volume_update(new: Tree, old: Tree, written: Any = None) -> list[Fi
     source, before = _source_part(spec), _source_part(was)
     source = _with_expansion(source, before)
     if source != before:
-        errors.append(forbidden("spec.persistentvolumesource", (
-            "spec.persistentvolumesource is immutable after creation\n"
-            + difference(internal("VolumeSource", before), internal("VolumeSource", source, written))
-        )))  # fmt: skip
+        errors.append(
+            forbidden(
+                "spec.persistentvolumesource",
+                (
+                    "spec.persistentvolumesource is immutable after creation\n"
+                    + difference(
+                        internal("VolumeSource", before), internal("VolumeSource", source, written)
+                    )
+                ),
+            )
+        )
     errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode")
     if was.get("nodeAffinity") is not None:
         given = written.get("nodeAffinity") if isinstance(written, dict) else None
         errors += _affinity_kept(spec.get("nodeAffinity"), was["nodeAffinity"], given)
     key = "volumeAttributesClassName"
-    if was.get(key) is not None and spec.get(key) is None:
-        errors.append(forbidden(f"spec.{key}", "update from non-nil value to nil is forbidden"))
+    errors += when(
+        was.get(key) is not None and spec.get(key) is None,
+        forbidden,
+        f"spec.{key}",
+        "update from non-nil value to nil is forbidden",
+    )
     return errors
 
 
@@ -215,11 +238,14 @@ _NEW_LABELS = {
 def _keyed(affinity: Tree) -> list[Any]:
     """The affinity's terms with each key said, empty or not."""
     return [
-        {**term, "matchExpressions": [
-            {"key": "", **each} for each in term.get("matchExpressions") or ()
-        ]}
+        {
+            **term,
+            "matchExpressions": [
+                {"key": "", **each} for each in term.get("matchExpressions") or ()
+            ],
+        }
         for term in (affinity.get("required") or {}).get("nodeSelectorTerms") or ()
-    ]  # fmt: skip
+    ]
 
 
 def _renewed(old: Tree, new: Tree) -> Tree:
@@ -246,11 +272,15 @@ def volume_warnings(tree: Tree) -> list[str]:
     spec, found = tree.get("spec") or {}, []
     key = "volume.beta.kubernetes.io/storage-class"
     if key in (tree["metadata"].get("annotations") or {}):
-        found.append(f'metadata.annotations[{key}]: deprecated since v1.8; use "storageClassName" '
-                     "attribute instead")  # fmt: skip
+        found.append(
+            f'metadata.annotations[{key}]: deprecated since v1.8; use "storageClassName" '
+            "attribute instead"
+        )
     if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
-        found.append("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
-                     "Instead, the recommended approach is to use dynamic provisioning.")  # fmt: skip
+        found.append(
+            "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
+            "Instead, the recommended approach is to use dynamic provisioning."
+        )
     needed = (spec.get("nodeAffinity") or {}).get("required") or {}
     for index, term in enumerate(needed.get("nodeSelectorTerms") or ()):
         found += node_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
@@ -299,11 +329,18 @@ def _row(tree: Tree, now: int) -> list[Any]:
     ref = spec.get("claimRef")
     claim = f"{ref.get('namespace', '')}/{ref.get('name', '')}" if ref else ""
     return [
-        name_of(tree), part_of(spec, "capacity").get("storage", "0"), modes_text(spec.get("accessModes")),
-        spec.get("persistentVolumeReclaimPolicy", ""), phase, claim, class_text(tree),
-        spec.get("volumeAttributesClassName") or "<unset>", state.get("reason", ""),
-        age_of(tree, now), spec.get("volumeMode") or "<unset>",
-    ]  # fmt: skip
+        name_of(tree),
+        part_of(spec, "capacity").get("storage", "0"),
+        modes_text(spec.get("accessModes")),
+        spec.get("persistentVolumeReclaimPolicy", ""),
+        phase,
+        claim,
+        class_text(tree),
+        spec.get("volumeAttributesClassName") or "<unset>",
+        state.get("reason", ""),
+        age_of(tree, now),
+        spec.get("volumeMode") or "<unset>",
+    ]
 
 
 KIND = Kind(

@@ -46,8 +46,11 @@ class PodTemplateStrategy(Strategy):
 
 
 def _template_without_disabled(tree: Tree, old: Tree | None) -> Tree:
-    return inside(tree, "template", lambda template: without_disabled_in_template(
-        template, (old or {}).get("template")))  # fmt: skip
+    return inside(
+        tree,
+        "template",
+        lambda template: without_disabled_in_template(template, (old or {}).get("template")),
+    )
 
 
 KIND = Kind(

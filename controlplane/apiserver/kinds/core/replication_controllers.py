@@ -14,7 +14,7 @@ from controlplane.apiserver.kinds.apps.workloads import (
     validate_replica_status,
 )
 from controlplane.apiserver.kinds.cells import labels_text
-from controlplane.apiserver.kinds.checks import non_negative_field
+from controlplane.apiserver.kinds.checks import non_negative_field, when
 from controlplane.apiserver.kinds.core.pods.defaults import templated
 from controlplane.apiserver.kinds.core.pods.validation import validate_template
 from controlplane.apiserver.kinds.kind import META, Kind
@@ -44,10 +44,8 @@ def validate_replication_controller(tree: Tree) -> list[FieldError]:
     spec = tree.get("spec") or {}
     errors = non_negative_field(spec, "minReadySeconds", "spec")
     selector = spec.get("selector") or {}
-    if not selector:
-        errors.append(required("spec.selector"))
-    if "replicas" not in spec:
-        errors.append(required("spec.replicas"))
+    errors += when(not selector, required, "spec.selector")
+    errors += when("replicas" not in spec, required, "spec.replicas")
     errors += non_negative_field(spec, "replicas", "spec")
     template = spec.get("template")
     if template is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
+from controlplane.apiserver.kinds.checks import when
 from controlplane.apiserver.kinds.core.resources import (
     STANDARD_QUOTA,
     resource_list,
@@ -23,20 +24,37 @@ __all__ = ["KIND"]
 def default_quota(tree: Tree) -> Tree:
     """Amounts are rounded."""
     tree = in_spec(tree, lambda spec: inside(spec, "hard", resource_list))
-    return inside(tree, "status", lambda s: inside(
-        inside(s, "hard", resource_list), "used", resource_list))  # fmt: skip
+    return inside(
+        tree, "status", lambda s: inside(inside(s, "hard", resource_list), "used", resource_list)
+    )
 
 
-_SCOPES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass",
-           "CrossNamespacePodAffinity", "VolumeAttributesClass")  # fmt: skip
+_SCOPES = (
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
+)
 
 
 _POD_COUNTED = ("pods",)
 
 
-_COMPUTE = ("cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
-            "pods", "ephemeral-storage", "requests.ephemeral-storage",
-            "limits.ephemeral-storage")  # fmt: skip
+_COMPUTE = (
+    "cpu",
+    "memory",
+    "limits.cpu",
+    "limits.memory",
+    "requests.cpu",
+    "requests.memory",
+    "pods",
+    "ephemeral-storage",
+    "requests.ephemeral-storage",
+    "limits.ephemeral-storage",
+)
 
 
 def _scope_fits(scope: str, name: str) -> bool:
@@ -45,8 +63,9 @@ def _scope_fits(scope: str, name: str) -> bool:
     if scope == "VolumeAttributesClass":
         return name in ("requests.storage", "persistentvolumeclaims")
     if scope in ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass"):
-        return name in _COMPUTE or (name.startswith(("requests.", "hugepages-")) and (
-            name != "requests.storage"))  # fmt: skip
+        return name in _COMPUTE or (
+            name.startswith(("requests.", "hugepages-")) and (name != "requests.storage")
+        )
     if scope == "CrossNamespacePodAffinity":
         return name in _POD_COUNTED or name in _COMPUTE
     return True
@@ -80,11 +99,17 @@ def _scopes(spec: Tree, path: str) -> list[FieldError]:
             errors.append(invalid(place, scopes, "unsupported scope"))
         else:
             for name in limited:
-                if not _scope_fits(scope, name):
-                    errors.append(invalid(place, scopes, "unsupported scope applied to resource"))
+                errors += when(
+                    not _scope_fits(scope, name),
+                    invalid,
+                    place,
+                    scopes,
+                    "unsupported scope applied to resource",
+                )
     for pair in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
-        if all(scope in scopes for scope in pair):
-            errors.append(invalid(place, scopes, "conflicting scopes"))
+        errors += when(
+            all(scope in scopes for scope in pair), invalid, place, scopes, "conflicting scopes"
+        )
     return errors
 
 
@@ -94,10 +119,16 @@ def _scope_selector(spec: Tree, path: str) -> list[FieldError]:
         return []
     place = f"{path}.scopeSelector.matchExpressions"
     expressions = selector.get("matchExpressions") or []
-    shown = {"MatchExpressions": [
-        {"ScopeName": e.get("scopeName", ""), "Operator": e.get("operator", ""),
-         "Values": e.get("values")} for e in expressions
-    ]}  # fmt: skip
+    shown = {
+        "MatchExpressions": [
+            {
+                "ScopeName": e.get("scopeName", ""),
+                "Operator": e.get("operator", ""),
+                "Values": e.get("values"),
+            }
+            for e in expressions
+        ]
+    }
     errors: list[FieldError] = []
     names_seen = frozenset(e.get("scopeName", "") for e in expressions)
     limited = [name for name in sorted(spec.get("hard") or {}) if name in STANDARD_QUOTA]
@@ -107,35 +138,57 @@ def _scope_selector(spec: Tree, path: str) -> list[FieldError]:
             errors.append(invalid(f"{place}.scopeName", scope, "unsupported scope"))
         else:
             for name in limited:
-                if not _scope_fits(scope, name):
-                    errors.append(invalid(place, shown, "unsupported scope applied to resource"))
-        if scope in ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating",
-                     "CrossNamespacePodAffinity") and operator != "Exists":  # fmt: skip
-            errors.append(invalid(f"{place}.operator", operator, (
-                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
-                "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
-                "ResourceQuotaScopeNotBestEffort or "
-                "ResourceQuotaScopeCrossNamespacePodAffinity"
-            )))  # fmt: skip
+                errors += when(
+                    not _scope_fits(scope, name),
+                    invalid,
+                    place,
+                    shown,
+                    "unsupported scope applied to resource",
+                )
+        errors += when(
+            scope
+            in (
+                "BestEffort",
+                "NotBestEffort",
+                "Terminating",
+                "NotTerminating",
+                "CrossNamespacePodAffinity",
+            )
+            and operator != "Exists",
+            invalid,
+            f"{place}.operator",
+            operator,
+            "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
+            "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+            "ResourceQuotaScopeNotBestEffort or "
+            "ResourceQuotaScopeCrossNamespacePodAffinity",
+        )
         values = expression.get("values") or []
         if operator in {"In", "NotIn"}:
-            if not values:
-                errors.append(required(f"{place}.values", (
-                    "must be at least one value when `operator` is 'In' or 'NotIn' for scope "
-                    "selector"
-                )))  # fmt: skip
+            errors += when(
+                not values,
+                required,
+                f"{place}.values",
+                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+            )
         elif operator in {"Exists", "DoesNotExist"}:
-            if values:
-                errors.append(invalid(f"{place}.values", values, (
-                    "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope "
-                    "selector"
-                )))  # fmt: skip
+            errors += when(
+                values,
+                invalid,
+                f"{place}.values",
+                values,
+                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+            )
         else:
             errors.append(invalid(f"{place}.operator", operator, "not a valid selector operator"))
     for pair in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
-        if all(scope in names_seen for scope in pair):
-            errors.append(invalid(f"{path}.scopeSelector.matchExpressions", shown,
-                                  "conflicting scopes"))  # fmt: skip
+        errors += when(
+            all(scope in names_seen for scope in pair),
+            invalid,
+            f"{path}.scopeSelector.matchExpressions",
+            shown,
+            "conflicting scopes",
+        )
     return errors
 
 
@@ -143,8 +196,13 @@ def validate_quota_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed quota; its scopes stay."""
     errors = validate_quota(new)
     spec, was = new.get("spec") or {}, old.get("spec") or {}
-    if frozenset(spec.get("scopes") or ()) != frozenset(was.get("scopes") or ()):
-        errors.append(invalid("spec.scopes", spec.get("scopes"), "field is immutable"))
+    errors += when(
+        frozenset(spec.get("scopes") or ()) != frozenset(was.get("scopes") or ()),
+        invalid,
+        "spec.scopes",
+        spec.get("scopes"),
+        "field is immutable",
+    )
     return errors
 
 

@@ -6,6 +6,7 @@ from controlplane.api import quantity
 from controlplane.api.equality import remembered
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import problems, when
 from controlplane.apiserver.kinds.trees import inside
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -56,20 +57,42 @@ _CONTAINER = ("cpu", "memory", "ephemeral-storage")
 
 
 STANDARD_QUOTA = (
-    "cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage",
-    "requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage", "pods",
-    "resourcequotas", "services", "replicationcontrollers", "secrets", "persistentvolumeclaims",
-    "configmaps", "services.nodeports", "services.loadbalancers",
-)  # fmt: skip
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.storage",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "persistentvolumeclaims",
+    "configmaps",
+    "services.nodeports",
+    "services.loadbalancers",
+)
 
 
 _STANDARD = (*STANDARD_QUOTA, "storage", "requests.hugepages-2Mi")
 
 
 _INTEGERS = (
-    "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
-    "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
-)  # fmt: skip
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+)
 
 
 _QOS = ("cpu", "memory")
@@ -109,8 +132,13 @@ def overcommit_allowed(name: str) -> bool:
 def validate_resource_name(name: str, path: str) -> list[FieldError]:
     """A standard or fully qualified resource name."""
     errors = [invalid(path, name, problem) for problem in names.qualified_name(name)]
-    if not errors and "/" not in name and not is_standard(name):
-        errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+    errors += when(
+        not errors and "/" not in name and not is_standard(name),
+        invalid,
+        path,
+        name,
+        "must be a standard resource type or fully qualified",
+    )
     return errors
 
 
@@ -120,8 +148,13 @@ def validate_container_resource_name(name: str, path: str) -> list[FieldError]:
         return []
     errors = validate_resource_name(name, path)
     if "/" not in name:
-        if not is_huge_page(name):
-            errors.append(invalid(path, name, "must be a standard resource for containers"))
+        errors += when(
+            not is_huge_page(name),
+            invalid,
+            path,
+            name,
+            "must be a standard resource for containers",
+        )
     elif not is_native(name) and not is_extended(name):
         errors.append(invalid(path, name, "doesn't follow extended resource name standard"))
     return errors
@@ -131,10 +164,14 @@ def validate_amount(name: str, text: str, path: str) -> list[FieldError]:
     """Not negative; whole where only whole ones make sense."""
     amount = quantity.parse(text)
     errors: list[FieldError] = []
-    if amount.sign() < 0:
-        errors.append(invalid(path, text, "must be greater than or equal to 0"))
-    if (name in _INTEGERS or is_extended(name)) and amount.milli_value() % 1000:
-        errors.append(invalid(path, text, "must be an integer"))
+    errors += when(amount.sign() < 0, invalid, path, text, "must be greater than or equal to 0")
+    errors += when(
+        (name in _INTEGERS or is_extended(name)) and amount.milli_value() % 1000,
+        invalid,
+        path,
+        text,
+        "must be an integer",
+    )
     return errors
 
 
@@ -186,21 +223,25 @@ def validate_requirements(
         if limit is not None:
             order = quantity.parse(text).cmp(quantity.parse(limit))
             if order and not overcommit_allowed(name):
-                errors.append(invalid(f"{path}.requests", text,
-                                      f"must be equal to {name} limit of {limit}"))  # fmt: skip
+                errors.append(
+                    invalid(f"{path}.requests", text, f"must be equal to {name} limit of {limit}")
+                )
             elif order > 0:
-                errors.append(invalid(f"{path}.requests", text,
-                                      f"must be less than or equal to {name} limit of {limit}"
-                                      ))  # fmt: skip
+                errors.append(
+                    invalid(
+                        f"{path}.requests",
+                        text,
+                        f"must be less than or equal to {name} limit of {limit}",
+                    )
+                )
         elif not overcommit_allowed(name):
-            errors.append(required(f"{path}.limits",
-                                   "Limit must be set for non overcommitable resources"
-                                   ))  # fmt: skip
+            errors.append(
+                required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+            )
         if is_huge_page(name):
             huge = True
             errors += _huge_page(name, text, place)
-    if huge and not base:
-        errors.append(forbidden(path, "HugePages require cpu or memory"))
+    errors += when(huge and not base, forbidden, path, "HugePages require cpu or memory")
     if requirements.get("claims"):
         errors += _claims(requirements["claims"], claims or [], f"{path}.claims")
     return errors
@@ -224,7 +265,7 @@ def _claims(claims: list[Tree], known: list[str], path: str) -> list[FieldError]
             errors.append(required(place))
             continue
         if request:
-            errors += [invalid(f"{place}.request", request, p) for p in names.dns_label(request)]
+            errors += problems(f"{place}.request", request, names.dns_label(request))
         if (name, request) in seen or (name, "") in seen:
             errors.append(duplicate(place, name))
         else:
@@ -246,7 +287,13 @@ _CLASSES = ("requests.storage", "persistentvolumeclaims")
 def validate_quota_name(name: str, path: str) -> list[FieldError]:
     """A resource that a quota may limit."""
     errors = validate_resource_name(name, path)
-    if "/" not in name and name not in STANDARD_QUOTA and not name.startswith(
-        ("hugepages-", "requests.hugepages-")):  # fmt: skip
-        errors.append(invalid(path, name, "must be a standard resource for quota"))
+    errors += when(
+        "/" not in name
+        and name not in STANDARD_QUOTA
+        and not name.startswith(("hugepages-", "requests.hugepages-")),
+        invalid,
+        path,
+        name,
+        "must be a standard resource for quota",
+    )
     return errors

@@ -7,7 +7,7 @@ import base64
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of
-from controlplane.apiserver.kinds.checks import immutable
+from controlplane.apiserver.kinds.checks import immutable, problems, when
 from controlplane.apiserver.kinds.core.config_maps import DATA_LIMIT, validate_immutable
 from controlplane.apiserver.kinds.kind import META, Kind
 from controlplane.apiserver.kinds.strategy import Context, Strategy
@@ -48,15 +48,17 @@ def validate_secret(tree: Tree) -> list[FieldError]:
     data = tree.get("data") or {}
     total = 0
     for key in sorted(data):
-        errors += [invalid(f"data[{key}]", key, problem) for problem in names.config_key(key)]
+        errors += problems(f"data[{key}]", key, names.config_key(key))
         total += len(base64.b64decode(data[key] or ""))
-    if total > DATA_LIMIT:
-        errors.append(too_long("data", DATA_LIMIT))
+    errors += when(total > DATA_LIMIT, too_long, "data", DATA_LIMIT)
     kind = tree.get("type", "")
     if kind == "kubernetes.io/service-account-token":
         key = "kubernetes.io/service-account.name"
-        if not (tree["metadata"].get("annotations") or {}).get(key):
-            errors.append(required(f"metadata.annotations[{key}]"))
+        errors += when(
+            not (tree["metadata"].get("annotations") or {}).get(key),
+            required,
+            f"metadata.annotations[{key}]",
+        )
     elif kind == "kubernetes.io/basic-auth":
         if "username" not in data and "password" not in data:
             errors += [required("data[username]"), required("data[password]")]
@@ -69,8 +71,7 @@ def validate_secret(tree: Tree) -> list[FieldError]:
         else:
             text = base64.b64decode(data[key] or "").decode("utf-8", "replace")
             problem = go_json.syntax_error(text)
-            if problem:
-                errors.append(invalid(f"data[{key}]", "<secret contents redacted>", problem))
+            errors += when(problem, invalid, f"data[{key}]", "<secret contents redacted>", problem)
     return errors
 
 

@@ -10,6 +10,7 @@ import ipaddress
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import optional_one_of, problems, when
 from controlplane.apiserver.kinds.strategy import Context, without
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError, duplicate, invalid, not_supported
@@ -190,8 +191,7 @@ def _family_errors(spec: Tree) -> list[FieldError]:
     policy = spec.get("ipFamilyPolicy")
     families = spec.get("ipFamilies", [])
     selectorless_headless = _headless(spec) and not spec.get("selector")
-    if policy is not None and policy not in _POLICIES:
-        errors.append(not_supported("spec.ipFamilyPolicy", policy, _POLICIES))
+    errors += optional_one_of(policy, "spec.ipFamilyPolicy", _POLICIES)
     seen: list[str] = []
     for index, family in enumerate(families):
         path = f"spec.ipFamilies[{index}]"
@@ -205,24 +205,35 @@ def _family_errors(spec: Tree) -> list[FieldError]:
     if errors:
         return errors
     ips, single = spec.get("clusterIPs", []), spec.get("clusterIP", "")
-    if single and ips and ips[0] != single:
-        errors.append(invalid("spec.clusterIPs", ips, "first value must match `clusterIP`"))
-    if not single and ips:
-        errors.append(
-            invalid("spec.clusterIPs", ips, "must be empty when `clusterIP` is not specified")
-        )
+    errors += when(
+        single and ips and ips[0] != single,
+        invalid,
+        "spec.clusterIPs",
+        ips,
+        "first value must match `clusterIP`",
+    )
+    errors += when(
+        not single and ips,
+        invalid,
+        "spec.clusterIPs",
+        ips,
+        "must be empty when `clusterIP` is not specified",
+    )
     for index, ip in enumerate(ips):
         path = f"spec.clusterIPs[{index}]"
         if index == 0 and ip == "None":
             continue
-        problems = names.ip_problems(ip)
-        errors += [invalid(path, ip, problem) for problem in problems]
+        texts = names.ip_problems(ip)
+        errors += problems(path, ip, texts)
     if errors:
         return errors
-    if policy == "RequireDualStack" and not selectorless_headless:
-        errors.append(invalid("spec.ipFamilyPolicy", policy,
-                              "this cluster is not configured for dual-stack services"
-                              ))  # fmt: skip
+    errors += when(
+        policy == "RequireDualStack" and not selectorless_headless,
+        invalid,
+        "spec.ipFamilyPolicy",
+        policy,
+        "this cluster is not configured for dual-stack services",
+    )
     return errors
 
 
@@ -241,9 +252,11 @@ def with_address(ctx: Context, tree: Tree, spec: Tree) -> Tree:
         elif ips[0] in used:
             problem = "provided IP is already allocated"
         if problem:
-            raise status.invalid(ctx.info, tree["metadata"].get("name", ""), [
-                invalid("spec.clusterIPs", ips, f"failed to allocate IP {ips[0]}: {problem}")
-            ])  # fmt: skip
+            raise status.invalid(
+                ctx.info,
+                tree["metadata"].get("name", ""),
+                [invalid("spec.clusterIPs", ips, f"failed to allocate IP {ips[0]}: {problem}")],
+            )
         return spec
     if ctx.dry_run:  # as upstream: no free address is looked for
         first_of_range = str(SERVICE_RANGE.network_address)

@@ -8,7 +8,15 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, labels_text, name_of, part_of
-from controlplane.apiserver.kinds.checks import cidr_problems, immutable
+from controlplane.apiserver.kinds.checks import (
+    cidr_problems,
+    immutable,
+    name_at,
+    needed_one_of,
+    problems,
+    when,
+    word,
+)
 from controlplane.apiserver.kinds.core.pods.probes import port_or_name
 from controlplane.apiserver.kinds.core.service_addresses import (
     is_external,
@@ -94,23 +102,31 @@ def validate_service(tree: Tree) -> list[FieldError]:
     headless = (spec.get("clusterIPs") or [""])[0] == "None"
     errors: list[FieldError] = []
     ports = spec.get("ports") or []
-    if not ports and not headless and kind != "ExternalName":
-        errors.append(required("spec.ports"))
+    errors += when(not ports and not headless and kind != "ExternalName", required, "spec.ports")
     if kind == "LoadBalancer":
         for index, port in enumerate(ports):
-            if port.get("port") == 10250:
-                errors.append(invalid(f"spec.ports[{index}]", port.get("port"),
-                                      "may not expose port 10250 externally since it is used by "
-                                      "kubelet"))  # fmt: skip
-        if headless:
-            errors.append(invalid("spec.clusterIPs[0]", "None",
-                                  "may not be set to 'None' for LoadBalancer services"
-                                  ))  # fmt: skip
+            errors += when(
+                port.get("port") == 10250,
+                invalid,
+                f"spec.ports[{index}]",
+                port.get("port"),
+                "may not expose port 10250 externally since it is used by kubelet",
+            )
+        errors += when(
+            headless,
+            invalid,
+            "spec.clusterIPs[0]",
+            "None",
+            "may not be set to 'None' for LoadBalancer services",
+        )
     elif kind == "NodePort":
-        if headless:
-            errors.append(invalid("spec.clusterIPs[0]", "None",
-                                  "may not be set to 'None' for NodePort services"
-                                  ))  # fmt: skip
+        errors += when(
+            headless,
+            invalid,
+            "spec.clusterIPs[0]",
+            "None",
+            "may not be set to 'None' for NodePort services",
+        )
     elif kind == "ExternalName":
         errors += _external_name(spec)
     several = len(ports) > 1
@@ -120,22 +136,25 @@ def validate_service(tree: Tree) -> list[FieldError]:
     if spec.get("selector"):
         errors += validate_labels(spec["selector"], "spec.selector")
     errors += _affinity(spec)
-    if kind not in _TYPES:
-        errors.append(not_supported("spec.type", kind, _TYPES) if kind else required("spec.type"))
+    errors += word(kind, "spec.type", _TYPES)
     errors += _cluster_ips(spec)
     errors += _external_ips(spec.get("externalIPs") or [], "spec.externalIPs")
     if kind in ("ClusterIP", ""):
         for index, port in enumerate(ports):
-            if port.get("nodePort"):
-                errors.append(forbidden(f"spec.ports[{index}].nodePort",
-                                        "may not be used when `type` is 'ClusterIP'"
-                                        ))  # fmt: skip
+            errors += when(
+                port.get("nodePort"),
+                forbidden,
+                f"spec.ports[{index}].nodePort",
+                "may not be used when `type` is 'ClusterIP'",
+            )
     errors += _unique_ports(ports)
     errors += _source_ranges(tree, spec)
-    if "allocateLoadBalancerNodePorts" in spec and kind != "LoadBalancer":
-        errors.append(forbidden("spec.allocateLoadBalancerNodePorts",
-                                "may only be used when `type` is 'LoadBalancer'"
-                                ))  # fmt: skip
+    errors += when(
+        "allocateLoadBalancerNodePorts" in spec and kind != "LoadBalancer",
+        forbidden,
+        "spec.allocateLoadBalancerNodePorts",
+        "may only be used when `type` is 'LoadBalancer'",
+    )
     errors += _balancer_class(spec)
     errors += _external_traffic(spec)
     errors += _internal_traffic(spec)
@@ -145,15 +164,12 @@ def validate_service(tree: Tree) -> list[FieldError]:
 def _external_name(spec: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     text = "may not be set for ExternalName services"
-    if spec.get("clusterIPs"):
-        errors.append(forbidden("spec.clusterIPs", text))
-    if spec.get("ipFamilies"):
-        errors.append(forbidden("spec.ipFamilies", text))
-    if "ipFamilyPolicy" in spec:
-        errors.append(forbidden("spec.ipFamilyPolicy", text))
+    errors += when(spec.get("clusterIPs"), forbidden, "spec.clusterIPs", text)
+    errors += when(spec.get("ipFamilies"), forbidden, "spec.ipFamilies", text)
+    errors += when("ipFamilyPolicy" in spec, forbidden, "spec.ipFamilyPolicy", text)
     name = spec.get("externalName", "").removesuffix(".")
     if name:
-        errors += [invalid("spec.externalName", name, p) for p in names.dns_subdomain(name)]
+        errors += problems("spec.externalName", name, names.dns_subdomain(name))
     else:
         errors.append(required("spec.externalName"))
     return errors
@@ -165,18 +181,15 @@ def _port(port: Tree, several: bool, seen: dict[str, None], path: str) -> list[F
     if several and not name:
         errors.append(required(f"{path}.name"))
     elif name:
-        errors += [invalid(f"{path}.name", name, problem) for problem in names.dns_label(name)]
+        errors += problems(f"{path}.name", name, names.dns_label(name))
         if name in seen:
             errors.append(duplicate(f"{path}.name", name))
         else:
             seen[name] = None
     number = port.get("port", 0)
-    errors += [invalid(f"{path}.port", number, problem) for problem in names.port_number(number)]
+    errors += problems(f"{path}.port", number, names.port_number(number))
     protocol = port.get("protocol", "")
-    if not protocol:
-        errors.append(required(f"{path}.protocol"))
-    elif protocol not in _PROTOCOLS:
-        errors.append(not_supported(f"{path}.protocol", protocol, _PROTOCOLS))
+    errors += word(protocol, f"{path}.protocol", _PROTOCOLS)
     errors += port_or_name(port.get("targetPort", 0), f"{path}.targetPort")
     app = port.get("appProtocol")
     if app is not None:
@@ -193,17 +206,22 @@ def _affinity(spec: Tree) -> list[FieldError]:
     config = spec.get("sessionAffinityConfig")
     if affinity == "None":
         if config is not None:
-            return [forbidden("spec.sessionAffinityConfig",
-                              "must not be set when session affinity is None")]  # fmt: skip
+            return [
+                forbidden(
+                    "spec.sessionAffinityConfig", "must not be set when session affinity is None"
+                )
+            ]
         return []
     path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
     seconds = ((config or {}).get("clientIP") or {}).get("timeoutSeconds")
     if seconds is None:
         return [required(path)]
     if not 0 < seconds <= _MAX_AFFINITY:
-        return [invalid(path, seconds,
-                        f"must be greater than 0 and less than or equal to {_MAX_AFFINITY}"
-                        )]  # fmt: skip
+        return [
+            invalid(
+                path, seconds, f"must be greater than 0 and less than or equal to {_MAX_AFFINITY}"
+            )
+        ]
     return []
 
 
@@ -212,10 +230,7 @@ def _cluster_ips(spec: Tree) -> list[FieldError]:
         return []
     errors: list[FieldError] = []
     policy = spec.get("ipFamilyPolicy")
-    if policy is None:
-        errors.append(required("spec.ipFamilyPolicy"))
-    elif policy not in _POLICIES:
-        errors.append(not_supported("spec.ipFamilyPolicy", policy, _POLICIES))
+    errors += needed_one_of(policy, "spec.ipFamilyPolicy", _POLICIES)
     ips, single = spec.get("clusterIPs") or [], spec.get("clusterIP", "")
     if single:
         if not ips:
@@ -223,17 +238,20 @@ def _cluster_ips(spec: Tree) -> list[FieldError]:
         elif ips[0] != single:
             errors.append(invalid("spec.clusterIPs", ips, "first value must match `clusterIP`"))
     elif ips:
-        errors.append(invalid("spec.clusterIPs", ips,
-                              "must be empty when `clusterIP` is not specified"))  # fmt: skip
+        errors.append(
+            invalid("spec.clusterIPs", ips, "must be empty when `clusterIP` is not specified")
+        )
     for index, ip in enumerate(ips):
         if index == 0 and ip == "None":
             if len(ips) > 1:
-                errors.append(invalid(f"spec.clusterIPs[{index}]", ips,
-                                      "'None' must be the first and only value"
-                                      ))  # fmt: skip
+                errors.append(
+                    invalid(
+                        f"spec.clusterIPs[{index}]", ips, "'None' must be the first and only value"
+                    )
+                )
                 return errors
             continue
-        errors += [invalid(f"spec.clusterIPs[{index}]", ip, p) for p in names.ip_problems(ip)]
+        errors += problems(f"spec.clusterIPs[{index}]", ip, names.ip_problems(ip))
     return errors
 
 
@@ -241,9 +259,9 @@ def _external_ips(ips: list[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, text in enumerate(ips):
         place = f"{path}[{index}]"
-        problems = names.ip_problems(text)
-        if problems:
-            errors += [invalid(place, text, problem) for problem in problems]
+        texts = names.ip_problems(text)
+        if texts:
+            errors += problems(place, text, texts)
             continue
         errors += validate_not_special(text, place)
     return errors
@@ -257,13 +275,15 @@ def validate_not_special(text: str, path: str) -> list[FieldError]:
     if ip.is_loopback:
         return [invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")]
     if ip.is_link_local:
-        return [invalid(path, text,
-                        "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
-                        )]  # fmt: skip
+        return [
+            invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+        ]
     if ip.is_multicast and str(ip).startswith(("224.0.0.", "ff02:")):
-        return [invalid(path, text,
-                        "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
-                        )]  # fmt: skip
+        return [
+            invalid(
+                path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+            )
+        ]
     return []
 
 
@@ -276,16 +296,24 @@ def _unique_ports(ports: list[Tree]) -> list[FieldError]:
         if not number:
             continue
         key = (port.get("protocol", ""), number)
-        if key in node_ports:
-            errors.append(duplicate(f"spec.ports[{index}].nodePort", number))
+        errors += when(key in node_ports, duplicate, f"spec.ports[{index}].nodePort", number)
         node_ports[key] = None
     for index, port in enumerate(ports):
         key = (port.get("protocol", ""), port.get("port", 0))
         if key in numbers:
-            errors.append(duplicate(f"spec.ports[{index}]", {
-                "Name": "", "Protocol": port.get("protocol", ""), "AppProtocol": None,
-                "Port": port.get("port", 0), "TargetPort": 0, "NodePort": 0,
-            }))  # fmt: skip
+            errors.append(
+                duplicate(
+                    f"spec.ports[{index}]",
+                    {
+                        "Name": "",
+                        "Protocol": port.get("protocol", ""),
+                        "AppProtocol": None,
+                        "Port": port.get("port", 0),
+                        "TargetPort": 0,
+                        "NodePort": 0,
+                    },
+                )
+            )
         numbers[key] = None
     return errors
 
@@ -298,18 +326,26 @@ def _source_ranges(tree: Tree, spec: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     path = "spec.LoadBalancerSourceRanges"
     if ranges:
-        if spec.get("type") != "LoadBalancer":
-            errors.append(forbidden(path, "may only be used when `type` is 'LoadBalancer'"))
+        errors += when(
+            spec.get("type") != "LoadBalancer",
+            forbidden,
+            path,
+            "may only be used when `type` is 'LoadBalancer'",
+        )
         for index, text in enumerate(ranges):
-            errors += [invalid(f"{path}[{index}]", text, p) for p in cidr_problems(text.strip())]
+            errors += problems(f"{path}[{index}]", text, cidr_problems(text.strip()))
         return errors
     annotations = tree["metadata"].get("annotations") or {}
     if annotations.get(_RANGES_ANNOTATION):
         place = f"metadata.annotations[{_RANGES_ANNOTATION}]"
-        if spec.get("type") != "LoadBalancer":
-            errors.append(forbidden(place, "may only be used when `type` is 'LoadBalancer'"))
+        errors += when(
+            spec.get("type") != "LoadBalancer",
+            forbidden,
+            place,
+            "may only be used when `type` is 'LoadBalancer'",
+        )
         for text in annotations[_RANGES_ANNOTATION].strip().split(","):
-            errors += [invalid(place, text, p) for p in cidr_problems(text.strip())]
+            errors += problems(place, text, cidr_problems(text.strip()))
     return errors
 
 
@@ -318,8 +354,9 @@ def _balancer_class(spec: Tree) -> list[FieldError]:
     if name is None:
         return []
     if spec.get("type") != "LoadBalancer":
-        return [forbidden("spec.loadBalancerClass",
-                          "may only be used when `type` is 'LoadBalancer'")]  # fmt: skip
+        return [
+            forbidden("spec.loadBalancerClass", "may only be used when `type` is 'LoadBalancer'")
+        ]
     return label_name(name, "spec.loadBalancerClass")
 
 
@@ -330,10 +367,13 @@ def _external_traffic(spec: Tree) -> list[FieldError]:
     )
     errors: list[FieldError] = []
     if not exposed:
-        if policy:
-            errors.append(invalid("spec.externalTrafficPolicy", policy,
-                                  "may only be set for externally-accessible services"
-                                  ))  # fmt: skip
+        errors += when(
+            policy,
+            invalid,
+            "spec.externalTrafficPolicy",
+            policy,
+            "may only be set for externally-accessible services",
+        )
     elif not policy:
         errors.append(required("spec.externalTrafficPolicy"))
     elif policy not in ("Cluster", "Local"):
@@ -341,16 +381,17 @@ def _external_traffic(spec: Tree) -> list[FieldError]:
     port = spec.get("healthCheckNodePort", 0)
     wants = kind == "LoadBalancer" and policy == "Local"
     if wants:
-        if not port:
-            errors.append(required("spec.healthCheckNodePort"))
-        else:
-            errors += [
-                invalid("spec.healthCheckNodePort", port, p) for p in names.port_number(port)
-            ]
+        errors += name_at(port, "spec.healthCheckNodePort", names.port_number)
     elif port:
-        errors.append(invalid("spec.healthCheckNodePort", port, (
-            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        )))  # fmt: skip
+        errors.append(
+            invalid(
+                "spec.healthCheckNodePort",
+                port,
+                (
+                    "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+                ),
+            )
+        )
     return errors
 
 
@@ -381,11 +422,21 @@ def validate_service_update(new: Tree, old: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     if _wants_ip(was) and _wants_ip(spec):
         ips, had = spec.get("clusterIPs") or [], was.get("clusterIPs") or []
-        if ips and had and ips[0] != had[0]:
-            errors.append(invalid("spec.clusterIPs[0]", ips, "may not change once set"))
+        errors += when(
+            ips and had and ips[0] != had[0],
+            invalid,
+            "spec.clusterIPs[0]",
+            ips,
+            "may not change once set",
+        )
         families, before = spec.get("ipFamilies") or [], was.get("ipFamilies") or []
-        if families and before and families[0] != before[0]:
-            errors.append(invalid("spec.ipFamilies[0]", families, "may not change once set"))
+        errors += when(
+            families and before and families[0] != before[0],
+            invalid,
+            "spec.ipFamilies[0]",
+            families,
+            "may not change once set",
+        )
     if was.get("type") == "LoadBalancer" and spec.get("type") == "LoadBalancer":
         errors += immutable(
             spec.get("loadBalancerClass"), was.get("loadBalancerClass"), "spec.loadBalancerClass"
@@ -406,23 +457,32 @@ def validate_ingress_points(points: list[Tree], allowed: bool, path: str) -> lis
     """Return the errors of the ingress points of a load balancer."""
     errors: list[FieldError] = []
     if not allowed and points:
-        errors.append(forbidden(f"{path}.ingress",
-                                "may only be used when `spec.type` is 'LoadBalancer'"
-                                ))  # fmt: skip
+        errors.append(
+            forbidden(f"{path}.ingress", "may only be used when `spec.type` is 'LoadBalancer'")
+        )
         return errors
     for index, point in enumerate(points):
         place = f"{path}.ingress[{index}]"
         ip, host = point.get("ip", ""), point.get("hostname", "")
         if ip:
-            errors += [invalid(f"{place}.ip", ip, problem) for problem in names.ip_problems(ip)]
+            errors += problems(f"{place}.ip", ip, names.ip_problems(ip))
         mode = point.get("ipMode")
-        if ip and mode is not None and mode not in ("Proxy", "VIP"):
-            errors.append(not_supported(f"{place}.ipMode", mode, ("Proxy", "VIP")))
+        errors += when(
+            ip and mode is not None and mode not in ("Proxy", "VIP"),
+            not_supported,
+            f"{place}.ipMode",
+            mode,
+            ("Proxy", "VIP"),
+        )
         if host:
-            errors += [invalid(f"{place}.hostname", host, p) for p in names.dns_subdomain(host)]
-            if not names.ip_problems(host):
-                errors.append(invalid(f"{place}.hostname", host,
-                                      "must be a DNS name, not an IP address"))  # fmt: skip
+            errors += problems(f"{place}.hostname", host, names.dns_subdomain(host))
+            errors += when(
+                not names.ip_problems(host),
+                invalid,
+                f"{place}.hostname",
+                host,
+                "must be a DNS name, not an IP address",
+            )
     return errors
 
 
@@ -434,20 +494,26 @@ def service_warnings(tree: Tree) -> list[str]:
     spec = tree.get("spec") or {}
     found: list[str] = []
     if _HINTS in (tree["metadata"].get("annotations") or {}):
-        found.append(f"annotation {_HINTS} is deprecated, please use "
-                     "service.kubernetes.io/topology-mode instead")  # fmt: skip
+        found.append(
+            f"annotation {_HINTS} is deprecated, please use "
+            "service.kubernetes.io/topology-mode instead"
+        )
     external = spec.get("type") == "ExternalName"
     headless = spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None"
     if headless:
         found += [
             f"spec.{shown} is ignored for headless services"
-            for key, shown in (("loadBalancerIP", "loadBalancerIP"), ("externalIPs", "externalIPs"),
-                               ("sessionAffinity", "SessionAffinity"))
+            for key, shown in (
+                ("loadBalancerIP", "loadBalancerIP"),
+                ("externalIPs", "externalIPs"),
+                ("sessionAffinity", "SessionAffinity"),
+            )
             if spec.get(key) not in (None, "", [], "None")
-        ]  # fmt: skip
+        ]
     if spec.get("externalIPs") and not headless and not external:
-        found.append("spec.externalIPs is deprecated and may no longer be implemented in some "
-                     "clusters")  # fmt: skip
+        found.append(
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+        )
     if external and spec.get("externalIPs"):
         found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
     if not external and spec.get("externalName"):
@@ -531,9 +597,14 @@ def _row(tree: Tree, now: int) -> list[Any]:
         ports.append(f"{text}/{port.get('protocol', '')}")
     ips = spec.get("clusterIPs") or []
     return [
-        name_of(tree), spec.get("type", ""), ips[0] if ips else "<none>", _external_ip(tree),
-        ",".join(ports) or "<none>", age_of(tree, now), labels_text(spec.get("selector")),
-    ]  # fmt: skip
+        name_of(tree),
+        spec.get("type", ""),
+        ips[0] if ips else "<none>",
+        _external_ip(tree),
+        ",".join(ports) or "<none>",
+        age_of(tree, now),
+        labels_text(spec.get("selector")),
+    ]
 
 
 KIND = Kind(

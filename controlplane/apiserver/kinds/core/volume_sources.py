@@ -8,14 +8,22 @@ from collections.abc import Callable
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import local_descending_path, path_no_backsteps
+from controlplane.apiserver.kinds.checks import (
+    local_descending_path,
+    no_longer,
+    one_of,
+    optional_one_of,
+    path_no_backsteps,
+    present,
+    problems,
+    when,
+)
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
     invalid,
     not_supported,
     required,
-    too_long,
 )
 
 __all__ = [
@@ -44,8 +52,16 @@ __all__ = [
     "validate_storage_os",
 ]
 
-_HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File",
-               "FileOrCreate", "Socket")  # fmt: skip
+_HOST_PATHS = (
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
 
 
 _IQN = re.compile(r"iqn\.\d{4}-\d{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+")
@@ -76,16 +92,14 @@ def validate_host_path(source: Tree, path: str) -> list[FieldError]:
         return [required(f"{path}.path")]
     errors = path_no_backsteps(text, f"{path}.path")
     kind = source.get("type")
-    if kind is not None and kind not in _HOST_PATHS:
-        errors.append(not_supported(f"{path}.type", kind, _HOST_PATHS))
+    errors += optional_one_of(kind, f"{path}.type", _HOST_PATHS)
     return errors
 
 
 def validate_git_repo(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of a git repository."""
     errors: list[FieldError] = []
-    if not source.get("repository"):
-        errors.append(required(f"{path}.repository"))
+    errors += present(source, "repository", path)
     if source.get("directory"):
         errors += local_descending_path(source["directory"], f"{path}.directory")
     return errors
@@ -94,29 +108,30 @@ def validate_git_repo(source: Tree, path: str) -> list[FieldError]:
 def validate_nfs(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of an NFS export."""
     errors: list[FieldError] = []
-    if not source.get("server"):
-        errors.append(required(f"{path}.server"))
+    errors += present(source, "server", path)
     text = source.get("path", "")
-    if not text:
-        errors.append(required(f"{path}.path"))
-    if not text.startswith("/"):
-        errors.append(invalid(f"{path}.path", text, "must be an absolute path"))
+    errors += when(not text, required, f"{path}.path")
+    errors += when(
+        not text.startswith("/"), invalid, f"{path}.path", text, "must be an absolute path"
+    )
     return errors
 
 
 def validate_iscsi(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of an iSCSI disk."""
     errors: list[FieldError] = []
-    if not source.get("targetPortal"):
-        errors.append(required(f"{path}.targetPortal"))
+    errors += present(source, "targetPortal", path)
     errors += validate_initiator(source.get("iqn", ""), f"{path}.iqn")
     lun = source.get("lun", 0)
-    if not 0 <= lun <= 255:
-        errors.append(invalid(f"{path}.lun", lun, "must be between 0 and 255, inclusive"))
-    if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and not source.get(
-        "secretRef"
-    ):
-        errors.append(required(f"{path}.secretRef"))
+    errors += when(
+        not 0 <= lun <= 255, invalid, f"{path}.lun", lun, "must be between 0 and 255, inclusive"
+    )
+    errors += when(
+        (source.get("chapAuthDiscovery") or source.get("chapAuthSession"))
+        and not source.get("secretRef"),
+        required,
+        f"{path}.secretRef",
+    )
     if source.get("initiatorName"):
         errors += validate_initiator(source["initiatorName"], f"{path}.initiatorname")
     return errors
@@ -156,8 +171,7 @@ def validate_claim(source: Tree, path: str) -> list[FieldError]:
 def validate_pd(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of a GCE disk."""
     errors: list[FieldError] = []
-    if not source.get("pdName"):
-        errors.append(required(f"{path}.pdName"))
+    errors += present(source, "pdName", path)
     return errors + _partition(source, path)
 
 
@@ -171,8 +185,7 @@ def _partition(source: Tree, path: str) -> list[FieldError]:
 def validate_ebs(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of an AWS disk."""
     errors: list[FieldError] = []
-    if not source.get("volumeID"):
-        errors.append(required(f"{path}.volumeID"))
+    errors += present(source, "volumeID", path)
     return errors + _partition(source, path)
 
 
@@ -195,7 +208,7 @@ def validate_csi(source: Tree, path: str) -> list[FieldError]:
         if not name:
             errors.append(required(f"{path}.nodePublishSecretRef.name"))
         else:
-            errors += [invalid(f"{path}.name", name, p) for p in names.dns_subdomain(name)]
+            errors += problems(f"{path}.name", name, names.dns_subdomain(name))
     return errors
 
 
@@ -204,34 +217,37 @@ def csi_driver_name(name: str, path: str) -> list[FieldError]:
     if not name:
         return [required(path)]
     errors: list[FieldError] = []
-    if len(name) > 63:
-        errors.append(too_long(path, 63))
-    return errors + [invalid(path, name, p) for p in names.dns_subdomain(name.lower())]
+    errors += no_longer(name, path, 63)
+    return errors + problems(path, name, names.dns_subdomain(name.lower()))
 
 
 def validate_image(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of an image volume."""
     errors: list[FieldError] = []
-    if not source.get("reference"):
-        errors.append(required(f"{path}.reference"))
+    errors += present(source, "reference", path)
     policy = source.get("pullPolicy", "")
     choices = ("Always", "IfNotPresent", "Never")
-    if policy not in choices:
-        errors.append(not_supported(f"{path}.pullPolicy", policy, choices))
+    errors += one_of(policy, f"{path}.pullPolicy", choices)
     return errors
 
 
 def validate_fc(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of a fibre channel disk."""
     errors: list[FieldError] = []
-    if not source.get("targetWWNs") and not source.get("wwids"):
-        errors.append(required(f"{path}.targetWWNs", (
-            "must specify either targetWWNs or wwids, but not both"
-        )))  # fmt: skip
+    errors += when(
+        not source.get("targetWWNs") and not source.get("wwids"),
+        required,
+        f"{path}.targetWWNs",
+        "must specify either targetWWNs or wwids, but not both",
+    )
     if source.get("targetWWNs") and source.get("wwids"):
-        errors.append(invalid(f"{path}.targetWWNs", source["targetWWNs"],
-                              "targetWWNs and wwids can not be specified simultaneously"
-                              ))  # fmt: skip
+        errors.append(
+            invalid(
+                f"{path}.targetWWNs",
+                source["targetWWNs"],
+                "targetWWNs and wwids can not be specified simultaneously",
+            )
+        )
     if source.get("targetWWNs"):
         lun = source.get("lun")
         if lun is None:
@@ -245,14 +261,17 @@ def validate_flocker(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of a Flocker volume."""
     name, uid = source.get("datasetName", ""), source.get("datasetUUID", "")
     errors: list[FieldError] = []
-    if not name and not uid:
-        errors.append(required(path, "one of datasetName and datasetUUID is required"))
-    if name and uid:
-        errors.append(invalid(path, "resource", (
-            "datasetName and datasetUUID can not be specified simultaneously"
-        )))  # fmt: skip
-    if "/" in name:
-        errors.append(invalid(f"{path}.datasetName", name, "must not contain '/'"))
+    errors += when(
+        not name and not uid, required, path, "one of datasetName and datasetUUID is required"
+    )
+    errors += when(
+        name and uid,
+        invalid,
+        path,
+        "resource",
+        "datasetName and datasetUUID can not be specified simultaneously",
+    )
+    errors += when("/" in name, invalid, f"{path}.datasetName", name, "must not contain '/'")
     return errors
 
 
@@ -286,10 +305,13 @@ def validate_flex(source: Tree, path: str) -> list[FieldError]:
     errors = needs("driver")(source, path)
     for key in sorted(source.get("options") or {}):
         space = f".{key.partition('/')[0].lower()}"
-        if space.endswith((".kubernetes.io", ".k8s.io")):
-            errors.append(invalid(f"{path}.options[{key}]", key,
-                                  "kubernetes.io and k8s.io namespaces are reserved"
-                                  ))  # fmt: skip
+        errors += when(
+            space.endswith((".kubernetes.io", ".k8s.io")),
+            invalid,
+            f"{path}.options[{key}]",
+            key,
+            "kubernetes.io and k8s.io namespaces are reserved",
+        )
     return errors
 
 
@@ -312,15 +334,12 @@ def validate_azure_disk(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of an Azure disk."""
     errors = needs("diskName", "diskURI")(source, path)
     caching, kind, uri = source.get("cachingMode"), source.get("kind"), source.get("diskURI", "")
-    if caching is not None and caching not in _CACHING:
-        errors.append(not_supported(f"{path}.cachingMode", caching, _CACHING))
+    errors += optional_one_of(caching, f"{path}.cachingMode", _CACHING)
     if kind is None:
         return errors
-    if kind not in _DISKS:
-        errors.append(not_supported(f"{path}.kind", kind, _DISKS))
+    errors += one_of(kind, f"{path}.kind", _DISKS)
     start, form = ("/subscriptions/", _MANAGED) if kind == "Managed" else ("https://", _BLOB)
-    if not uri.startswith(start):
-        errors.append(not_supported(f"{path}.diskURI", uri, (form,)))
+    errors += when(not uri.startswith(start), not_supported, f"{path}.diskURI", uri, (form,))
     return errors
 
 
@@ -343,5 +362,5 @@ def validate_storage_os(source: Tree, path: str, *parts: str) -> list[FieldError
     for key in ("volumeName", "volumeNamespace"):
         text = source.get(key, "")
         if text:
-            errors += [invalid(f"{path}.{key}", text, p) for p in names.dns_label(text)]
+            errors += problems(f"{path}.{key}", text, names.dns_label(text))
     return errors + validate_secret_ref(source, path, "name", *parts)

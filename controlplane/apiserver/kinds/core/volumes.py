@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import local_name_path, path_no_backsteps
+from controlplane.apiserver.kinds.checks import (
+    local_name_path,
+    path_no_backsteps,
+    present,
+    problems,
+    when,
+)
 from controlplane.apiserver.kinds.core.persistent_volume_claims import validate_claim_spec
 from controlplane.apiserver.kinds.core.pods.environment import (
     validate_field_ref,
@@ -50,8 +56,13 @@ from controlplane.apiserver.schema.field_errors import (
 
 __all__ = ["validate_volume_source", "validate_volumes"]
 
-_VOLUME_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name",
-                  "metadata.namespace", "metadata.uid")  # fmt: skip
+_VOLUME_FIELDS = (
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+)
 
 
 _MODE_TEXT = "must be a number between 0 and 0777 (octal), both inclusive"
@@ -66,11 +77,9 @@ def _mode(source: Tree, key: str, path: str) -> list[FieldError]:
 
 def _key_to_path(item: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if not item.get("key"):
-        errors.append(required(f"{path}.key"))
+    errors += present(item, "key", path)
     text = item.get("path", "")
-    if not text:
-        errors.append(required(f"{path}.path"))
+    errors += when(not text, required, f"{path}.path")
     errors += local_name_path(text, f"{path}.path")
     return errors + _mode(item, "mode", path)
 
@@ -84,15 +93,13 @@ def _items(source: Tree, path: str) -> list[FieldError]:
 
 def _secret(source: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if not source.get("secretName"):
-        errors.append(required(f"{path}.secretName"))
+    errors += present(source, "secretName", path)
     return errors + _mode(source, "defaultMode", path) + _items(source, path)
 
 
 def _config_map(source: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if not source.get("name"):
-        errors.append(required(f"{path}.name"))
+    errors += present(source, "name", path)
     return errors + _mode(source, "defaultMode", path) + _items(source, path)
 
 
@@ -100,15 +107,17 @@ def _downward_items(items: list[Tree], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for item in items:
         text = item.get("path", "")
-        if not text:
-            errors.append(required(f"{path}.path"))
+        errors += when(not text, required, f"{path}.path")
         errors += local_name_path(text, f"{path}.path")
         if item.get("fieldRef") is not None:
             errors += validate_field_ref(item["fieldRef"], _VOLUME_FIELDS, f"{path}.fieldRef")
-            if item.get("resourceFieldRef") is not None:
-                errors.append(invalid(path, "resource", (
-                    "fieldRef and resourceFieldRef can not be specified simultaneously"
-                )))  # fmt: skip
+            errors += when(
+                item.get("resourceFieldRef") is not None,
+                invalid,
+                path,
+                "resource",
+                "fieldRef and resourceFieldRef can not be specified simultaneously",
+            )
         elif item.get("resourceFieldRef") is not None:
             errors += validate_resource_ref(
                 item["resourceFieldRef"], f"{path}.resourceFieldRef", volume=True
@@ -123,8 +132,14 @@ def _downward(source: Tree, path: str) -> list[FieldError]:
     return _mode(source, "defaultMode", path) + _downward_items(source.get("items") or [], path)
 
 
-_PROJECTIONS = ("secret", "configMap", "downwardAPI", "serviceAccountToken",
-                "clusterTrustBundle", "podCertificate")  # fmt: skip
+_PROJECTIONS = (
+    "secret",
+    "configMap",
+    "downwardAPI",
+    "serviceAccountToken",
+    "clusterTrustBundle",
+    "podCertificate",
+)
 
 
 def _projected(source: Tree, path: str) -> list[FieldError]:
@@ -135,8 +150,9 @@ def _projected(source: Tree, path: str) -> list[FieldError]:
         given = [key for key in _PROJECTIONS if projection.get(key) is not None]
         for key in given:
             errors += _projection(key, projection[key], f"{place}.{key}", path, paths)
-        if len(given) > 1:
-            errors.append(forbidden(place, "may not specify more than 1 volume type per source"))
+        errors += when(
+            len(given) > 1, forbidden, place, "may not specify more than 1 volume type per source"
+        )
     return errors
 
 
@@ -146,8 +162,7 @@ def _projection(
     """One part of a projected volume, which stands at `whole`; `paths` are those taken so far."""
     errors: list[FieldError] = []
     if key in {"secret", "configMap"}:
-        if not part.get("name"):
-            errors.append(required(f"{path}.name"))
+        errors += present(part, "name", path)
         for index, item in enumerate(part.get("items") or ()):
             errors += _key_to_path(item, f"{path}.items[{index}]")
             errors += _taken(item, whole, part.get("name", ""), paths)
@@ -157,14 +172,20 @@ def _projection(
             errors += _taken(item, whole, item.get("path", ""), paths)
     elif key == "serviceAccountToken":
         seconds = part.get("expirationSeconds", 3600)
-        if seconds < 600:
-            errors.append(invalid(f"{path}.expirationSeconds", seconds,
-                                  "may not specify a duration less than 10 minutes"
-                                  ))  # fmt: skip
-        if seconds > 1 << 32:
-            errors.append(invalid(f"{path}.expirationSeconds", seconds,
-                                  "may not specify a duration larger than 2^32 seconds"
-                                  ))  # fmt: skip
+        errors += when(
+            seconds < 600,
+            invalid,
+            f"{path}.expirationSeconds",
+            seconds,
+            "may not specify a duration less than 10 minutes",
+        )
+        errors += when(
+            seconds > 1 << 32,
+            invalid,
+            f"{path}.expirationSeconds",
+            seconds,
+            "may not specify a duration larger than 2^32 seconds",
+        )
         if not part.get("path"):
             errors.append(required(f"{whole}.path"))
         else:
@@ -172,11 +193,9 @@ def _projection(
     elif key == "clusterTrustBundle":
         errors += _trust_bundle(part, path)
         text = part.get("path", "")
-        if not text:
-            errors.append(required(f"{path}.path"))
+        errors += when(not text, required, f"{path}.path")
         errors += local_name_path(text, f"{path}.path")
-        if text in paths:
-            errors.append(invalid(whole, text, "conflicting duplicate paths"))
+        errors += when(text in paths, invalid, whole, text, "conflicting duplicate paths")
         paths[text] = None
     return errors
 
@@ -187,21 +206,26 @@ def _trust_bundle(part: Tree, path: str) -> list[FieldError]:
     selector = part.get("labelSelector")
     if name is not None and signer is not None:
         shown = {
-            "Name": name, "SignerName": signer, "LabelSelector": selector_shown(selector),
-            "Optional": part.get("optional"), "Path": part.get("path", ""),
-        }  # fmt: skip
+            "Name": name,
+            "SignerName": signer,
+            "LabelSelector": selector_shown(selector),
+            "Optional": part.get("optional"),
+            "Path": part.get("path", ""),
+        }
         return [invalid(path, shown, "only one of name and signerName may be used")]
     errors: list[FieldError] = []
     if name is not None:
-        if not name:
-            errors.append(required(f"{path}.name", "must be a valid object name"))
+        errors += when(not name, required, f"{path}.name", "must be a valid object name")
         if selector is not None:
-            errors.append(invalid(f"{path}.labelSelector", selector_shown(selector),
-                                  "labelSelector must be unset if name is specified"
-                                  ))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{path}.labelSelector",
+                    selector_shown(selector),
+                    "labelSelector must be unset if name is specified",
+                )
+            )
     elif signer is not None:
-        if not signer:
-            errors.append(required(f"{path}.signerName", "must be a valid signer name"))
+        errors += when(not signer, required, f"{path}.signerName", "must be a valid signer name")
         errors += validate_label_selector(selector, f"{path}.labelSelector")
     else:
         errors.append(required(path, "either name or signerName must be specified"))
@@ -218,10 +242,21 @@ def _taken(item: Tree, whole: str, shown: str, paths: dict[str, None]) -> list[F
     return [invalid(whole, shown, "conflicting duplicate paths")] if again else []
 
 
-_META_FIELDS = ("name", "generateName", "namespace", "selfLink", "uID", "resourceVersion",
-                "generation", "creationTimestamp", "deletionTimestamp",
-                "deletionGracePeriodSeconds", "ownerReferences", "finalizers",
-                "managedFields")  # fmt: skip
+_META_FIELDS = (
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uID",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+)
 
 
 _SPELT = {"uID": "uid"}  # upstream makes only the first letter of the Go name small
@@ -253,22 +288,30 @@ def _pv_glusterfs(source: Tree, path: str) -> list[FieldError]:
         text = "if the endpointnamespace is set, it must be a valid namespace name"
         errors.append(invalid(place, space, text))
     elif space is not None:
-        errors += [invalid(place, space, p) for p in names.dns_label(space)]
+        errors += problems(place, space, names.dns_label(space))
     return errors
 
 
 def _pv_iscsi(source: Tree, path: str, name: str) -> list[FieldError]:
     errors = needs("targetPortal")(source, path)
-    if long_iscsi(source, name):
-        errors.append(invalid(f"{path}.targetportal", source.get("targetPortal", ""), LONG))
+    errors += when(
+        long_iscsi(source, name),
+        invalid,
+        f"{path}.targetportal",
+        source.get("targetPortal", ""),
+        LONG,
+    )
     errors += validate_initiator(source.get("iqn", ""), f"{path}.iqn", "must be valid format")
     lun = source.get("lun", 0)
-    if not 0 <= lun <= 255:
-        errors.append(invalid(f"{path}.lun", lun, "must be between 0 and 255, inclusive"))
-    if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and not source.get(
-        "secretRef"
-    ):
-        errors.append(required(f"{path}.secretRef"))
+    errors += when(
+        not 0 <= lun <= 255, invalid, f"{path}.lun", lun, "must be between 0 and 255, inclusive"
+    )
+    errors += when(
+        (source.get("chapAuthDiscovery") or source.get("chapAuthSession"))
+        and not source.get("secretRef"),
+        required,
+        f"{path}.secretRef",
+    )
     errors += validate_secret_ref(source, path, "name")
     if source.get("initiatorName"):
         place = f"{path}.initiatorname"
@@ -286,16 +329,19 @@ def _pv_storage_os(source: Tree, path: str) -> list[FieldError]:
 
 def _pv_azure_file(source: Tree, path: str) -> list[FieldError]:
     errors = needs("secretName", "shareName")(source, path)
-    if source.get("secretNamespace") == "":
-        errors.append(required(f"{path}.secretNamespace"))
+    errors += when(source.get("secretNamespace") == "", required, f"{path}.secretNamespace")
     return errors
 
 
 def _pv_csi(source: Tree, path: str) -> list[FieldError]:
     errors = csi_driver_name(source.get("driver", ""), f"{path}.driver")
     errors += needs("volumeHandle")(source, path)
-    for key in ("controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef",
-                "nodeExpandSecretRef"):  # fmt: skip
+    for key in (
+        "controllerPublishSecretRef",
+        "controllerExpandSecretRef",
+        "nodePublishSecretRef",
+        "nodeExpandSecretRef",
+    ):
         ref = source.get(key)
         if ref is None:
             continue
@@ -373,8 +419,9 @@ def _sources(volume: Tree, path: str, name: str, pod: str) -> list[FieldError]:
             if key == "ephemeral" and pod and name:
                 errors += _made_claim(name, f"{pod}-{name}", f"{path}.name")
         found += 1
-        if key == "iscsi" and long_iscsi(source, name):
-            errors.append(invalid(f"{path}.name", name, LONG))
+        errors += when(
+            key == "iscsi" and long_iscsi(source, name), invalid, f"{path}.name", name, LONG
+        )
     return errors if found else [*errors, required(path, _MISSING)]
 
 
@@ -432,8 +479,12 @@ def validate_volume_source(
         found += 1
         place = f"{path}.{_INSIDE.get(key, key)}"
         errors += _pv_iscsi(source, place, name) if key == "iscsi" else check(source, place)
-        if key == "local" and not reachable:
-            errors.append(required(f"{path}.nodeAffinity", "Local volume requires node affinity"))
+        errors += when(
+            key == "local" and not reachable,
+            required,
+            f"{path}.nodeAffinity",
+            "Local volume requires node affinity",
+        )
     return errors if found else [*errors, required(path, _MISSING)]
 
 
@@ -463,8 +514,11 @@ def validate_volumes(
         else:
             known[name] = volume
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
-        if claim in made:
-            errors.append(invalid(f"{place}.persistentVolumeClaim.claimName", claim,
-                                  "must not reference a PVC that gets created for an ephemeral "
-                                  "volume"))  # fmt: skip
+        errors += when(
+            claim in made,
+            invalid,
+            f"{place}.persistentVolumeClaim.claimName",
+            claim,
+            "must not reference a PVC that gets created for an ephemeral volume",
+        )
     return known, errors

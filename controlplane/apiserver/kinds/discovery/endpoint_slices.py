@@ -8,7 +8,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, first_few, name_of
-from controlplane.apiserver.kinds.checks import immutable
+from controlplane.apiserver.kinds.checks import immutable, problems, when, word
 from controlplane.apiserver.kinds.core.services import validate_not_special
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.metadata import NameRule
@@ -19,7 +19,6 @@ from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
     invalid,
-    not_supported,
     required,
     too_many,
 )
@@ -30,8 +29,11 @@ __all__ = ["KIND"]
 def default_endpoint_slice(tree: Tree) -> Tree:
     """Default an EndpointSlice: ports are TCP and have a name, be it empty; missing lists are null."""
     named = each(tree, "ports", lambda port: filled(port, {"name": "", "protocol": "TCP"}))
-    return {**named, "endpoints": named.get("endpoints") or None,
-            "ports": named.get("ports") or None}  # fmt: skip
+    return {
+        **named,
+        "endpoints": named.get("endpoints") or None,
+        "ports": named.get("ports") or None,
+    }
 
 
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
@@ -41,24 +43,17 @@ def validate_endpoint_slice(tree: Tree) -> list[FieldError]:
     """An endpoint slice."""
     kind = tree.get("addressType", "")
     errors: list[FieldError] = []
-    if not kind:
-        errors.append(required("addressType"))
-    elif kind not in _ADDRESS_TYPES:
-        errors.append(not_supported("addressType", kind, _ADDRESS_TYPES))
+    errors += word(kind, "addressType", _ADDRESS_TYPES)
     seen: dict[str, None] = {}
     for index, port in enumerate(tree.get("ports") or ()):
         path = f"ports[{index}]"
         name = port.get("name") or ""
         if name:
-            errors += [invalid(f"{path}.name", name, problem) for problem in names.dns_label(name)]
-        if name in seen:
-            errors.append(duplicate(f"{path}.name", name))
+            errors += problems(f"{path}.name", name, names.dns_label(name))
+        errors += when(name in seen, duplicate, f"{path}.name", name)
         seen[name] = None
         protocol = port.get("protocol") or ""
-        if not protocol:
-            errors.append(required(f"{path}.protocol"))
-        elif protocol not in ("SCTP", "TCP", "UDP"):
-            errors.append(not_supported(f"{path}.protocol", protocol, ("SCTP", "TCP", "UDP")))
+        errors += word(protocol, f"{path}.protocol", ("SCTP", "TCP", "UDP"))
         app = port.get("appProtocol")
         if app is not None:
             errors += label_name(app, f"{path}.appProtocol")
@@ -89,30 +84,31 @@ def _slice_endpoint(endpoint: Tree, kind: str, path: str) -> list[FieldError]:
         article = "an" if kind[0] in "aeiouI" else "a"
         for index, text in enumerate(addresses):
             place = f"{path}.addresses[{index}]"
-            problems = names.ip_problems(text)
-            if problems:
-                errors += [invalid(place, text, problem) for problem in problems]
+            texts = names.ip_problems(text)
+            if texts:
+                errors += problems(place, text, texts)
                 continue
-            if ipaddress.ip_address(text).version != wanted:
-                errors.append(invalid(f"{path}.addresses", text,
-                                      f"must be {article} {kind} address"))  # fmt: skip
+            errors += when(
+                ipaddress.ip_address(text).version != wanted,
+                invalid,
+                f"{path}.addresses",
+                text,
+                f"must be {article} {kind} address",
+            )
 
             errors += validate_not_special(text, place)
     elif kind == "FQDN":
         for index, text in enumerate(addresses):
-            errors += [
-                invalid(f"{path}.addresses[{index}]", text, p) for p in names.dns_subdomain(text)
-            ]
+            errors += problems(f"{path}.addresses[{index}]", text, names.dns_subdomain(text))
     node = endpoint.get("nodeName")
     if node is not None:
-        errors += [invalid(f"{path}.nodeName", node, p) for p in names.dns_subdomain(node)]
+        errors += problems(f"{path}.nodeName", node, names.dns_subdomain(node))
     for key, value in sorted((endpoint.get("deprecatedTopology") or {}).items()):
         errors += label_name(key, f"{path}.deprecatedTopology[{key}]")
-        errors += [invalid(f"{path}.deprecatedTopology[{key}]", value, p)
-                   for p in names.label_value(value)]  # fmt: skip
+        errors += problems(f"{path}.deprecatedTopology[{key}]", value, names.label_value(value))
     host = endpoint.get("hostname")
     if host is not None:
-        errors += [invalid(f"{path}.hostname", host, p) for p in names.dns_label(host)]
+        errors += problems(f"{path}.hostname", host, names.dns_label(host))
     hints = endpoint.get("hints") or {}
     for key, rule in (("forZones", names.label_value), ("forNodes", names.dns_subdomain)):
         errors += _hints(hints.get(key) or [], rule, f"{path}.hints.{key}")
@@ -132,7 +128,7 @@ def _hints(hints: list[Tree], rule: NameRule, path: str) -> list[FieldError]:
         if name in seen:
             errors.append(duplicate(place, name))
         else:
-            errors += [invalid(place, name, problem) for problem in rule(name)]
+            errors += problems(place, name, rule(name))
         seen.add(name)
     return errors
 
@@ -155,9 +151,8 @@ class EndpointSliceStrategy(Strategy):
         """Return an update of this kind with the fields and generation that the server sets."""
         meta, was = new["metadata"], old["metadata"]
         changed = any(
-            new.get(key) != old.get(key)
-            for key in ("endpoints", "ports", "addressType")
-        ) or meta.get("labels") != was.get("labels")  # fmt: skip
+            new.get(key) != old.get(key) for key in ("endpoints", "ports", "addressType")
+        ) or meta.get("labels") != was.get("labels")
         # Counted before it is dropped, as upstream does.
         if not any("deprecatedTopology" in endpoint for endpoint in old.get("endpoints") or ()):
             new = each(new, "endpoints", lambda endpoint: without(endpoint, "deprecatedTopology"))
@@ -173,10 +168,16 @@ def _row(tree: Tree, now: int) -> list[Any]:
             ports.append(port["name"])
         elif port.get("port") is not None:
             ports.append(str(port["port"]))
-    addresses = [text for endpoint in tree.get("endpoints") or ()
-                 for text in endpoint.get("addresses") or ()]  # fmt: skip
-    return [name_of(tree), tree.get("addressType", ""), first_few(ports) or "<unset>",
-            first_few(addresses) or "<unset>", age_of(tree, now)]  # fmt: skip
+    addresses = [
+        text for endpoint in tree.get("endpoints") or () for text in endpoint.get("addresses") or ()
+    ]
+    return [
+        name_of(tree),
+        tree.get("addressType", ""),
+        first_few(ports) or "<unset>",
+        first_few(addresses) or "<unset>",
+        age_of(tree, now),
+    ]
 
 
 KIND = Kind(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import entries, exclusive_star, present, problems
+from controlplane.apiserver.kinds.checks import entries, exclusive_star, present, problems, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.kinds.trees import in_spec
@@ -58,10 +58,14 @@ def validate_flow_schema(tree: Tree) -> list[FieldError]:
     name = (tree.get("metadata") or {}).get("name", "")
     errors: list[FieldError] = []
     precedence, place = spec.get("matchingPrecedence", 0), "spec.matchingPrecedence"
-    if precedence <= 0:
-        errors.append(invalid(place, precedence, "must be a positive value"))
-    if precedence > MAX_PRECEDENCE:
-        errors.append(invalid(place, precedence, f"must not be greater than {MAX_PRECEDENCE}"))
+    errors += when(precedence <= 0, invalid, place, precedence, "must be a positive value")
+    errors += when(
+        precedence > MAX_PRECEDENCE,
+        invalid,
+        place,
+        precedence,
+        f"must not be greater than {MAX_PRECEDENCE}",
+    )
     if precedence == 1 and name != "exempt":
         text = "only the schema named 'exempt' may have matchingPrecedence 1"
         errors.append(invalid(place, precedence, text))
@@ -86,8 +90,7 @@ def validate_flow_status(new: Tree, _old: Tree) -> list[FieldError]:
     seen: set[str] = set()
     for condition, path in entries(new.get("status") or {}, "conditions", "status"):
         kind = condition.get("type", "")
-        if kind in seen:
-            errors.append(duplicate(f"{path}.type", kind))
+        errors += when(kind in seen, duplicate, f"{path}.type", kind)
         seen.add(kind)
         errors += present(condition, "type", path)
     return errors
@@ -177,8 +180,7 @@ def _paths(rule: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, url in enumerate(urls):
         problem = _path_problem(url)
-        if problem:
-            errors.append(invalid(f"{place}[{index}]", url, problem))
+        errors += when(problem, invalid, f"{place}[{index}]", url, problem)
     return errors
 
 

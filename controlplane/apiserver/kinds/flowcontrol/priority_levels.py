@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.checks import choice
+from controlplane.apiserver.kinds.checks import choice, when
 from controlplane.apiserver.kinds.flowcontrol.flow_schemas import validate_flow_status
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
@@ -25,8 +25,12 @@ def default_priority_level(tree: Tree) -> Tree:
     """Shares and queues of a priority level."""
 
     def queuing(config: Tree) -> Tree:
-        return {"queues": 64, "handSize": 8, "queueLengthLimit": 50,
-                **{key: value for key, value in config.items() if value}}  # fmt: skip
+        return {
+            "queues": 64,
+            "handSize": 8,
+            "queueLengthLimit": 50,
+            **{key: value for key, value in config.items() if value},
+        }
 
     def response(config: Tree) -> Tree:
         return inside(config, "queuing", queuing)
@@ -108,8 +112,7 @@ def _queuing(config: Tree, path: str) -> list[FieldError]:
         config.get(key, 0) for key in ("queueLengthLimit", "queues", "handSize")
     )
     errors = []
-    if length <= 0:
-        errors.append(invalid(f"{path}.queueLengthLimit", length, "must be positive"))
+    errors += when(length <= 0, invalid, f"{path}.queueLengthLimit", length, "must be positive")
     if queues <= 0:
         errors.append(invalid(f"{path}.queues", queues, "must be positive"))
     elif queues > MAX_QUEUES:
@@ -121,8 +124,10 @@ def _queuing(config: Tree, path: str) -> list[FieldError]:
         text = f"should not be greater than queues ({queues})"
         errors.append(invalid(f"{path}.handSize", hand, text))
     elif _entropy_bits(queues, hand) > MAX_ENTROPY_BITS:
-        text = (f"required entropy bits of deckSize {queues} and handSize {hand} should not be "
-                f"greater than {MAX_ENTROPY_BITS}")  # fmt: skip
+        text = (
+            f"required entropy bits of deckSize {queues} and handSize {hand} should not be "
+            f"greater than {MAX_ENTROPY_BITS}"
+        )
         errors.append(invalid(f"{path}.handSize", hand, text))
     return errors
 

@@ -7,7 +7,7 @@ import re
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
-from controlplane.apiserver.kinds.checks import immutable
+from controlplane.apiserver.kinds.checks import immutable, name_at, problems, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.kinds.trees import filled, in_spec, inside
@@ -51,13 +51,10 @@ def validate_ingress_class(tree: Tree) -> list[FieldError]:
     path = "spec.parameters"
     group = reference.get("apiGroup")
     if group is not None:
-        errors += [invalid(f"{path}.apiGroup", group, p) for p in names.dns_subdomain(group)]
+        errors += problems(f"{path}.apiGroup", group, names.dns_subdomain(group))
     for key in ("kind", "name"):
         value = reference.get(key, "")
-        if not value:
-            errors.append(required(f"{path}.{key}"))
-        else:
-            errors += [invalid(f"{path}.{key}", value, p) for p in names.path_segment(value)]
+        errors += name_at(value, f"{path}.{key}", names.path_segment)
     scope, namespace = reference.get("scope"), reference.get("namespace")
     if not scope:
         errors.append(required(f"{path}.scope"))
@@ -71,9 +68,7 @@ def validate_ingress_class(tree: Tree) -> list[FieldError]:
             text = "`parameters.scope` is set to 'Namespace'"
             errors.append(required(f"{path}.namespace", text))
         else:
-            errors += [
-                invalid(f"{path}.namespace", namespace, p) for p in names.dns_label(namespace)
-            ]
+            errors += problems(f"{path}.namespace", namespace, names.dns_label(namespace))
     return errors
 
 
@@ -83,8 +78,7 @@ def _domain_path(text: str, path: str) -> list[FieldError]:
     if not domain or not rest:
         return [invalid(path, text, 'must be a domain-prefixed path (such as "acme.io/foo")')]
     errors = [invalid(path, domain, problem) for problem in names.dns_subdomain(domain)]
-    if not _PATH_FORM.fullmatch(rest):
-        errors.append(invalid(path, rest, _PATH_TEXT))
+    errors += when(not _PATH_FORM.fullmatch(rest), invalid, path, rest, _PATH_TEXT)
     return errors
 
 

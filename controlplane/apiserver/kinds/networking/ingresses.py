@@ -7,6 +7,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
+from controlplane.apiserver.kinds.checks import name_at, problems, when
 from controlplane.apiserver.kinds.core.services import validate_ingress_points
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Context, Strategy
@@ -23,9 +24,11 @@ def validate_ingress(tree: Tree, missing: list[Tree] | None = None) -> list[Fiel
     errors: list[FieldError] = []
     rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
     if not rules and backend is None:
-        errors.append(invalid("spec", rules or missing,
-                              "either `defaultBackend` or `rules` must be specified"
-                              ))  # fmt: skip
+        errors.append(
+            invalid(
+                "spec", rules or missing, "either `defaultBackend` or `rules` must be specified"
+            )
+        )
     if backend is not None:
         errors += _backend(backend, "spec.defaultBackend")
     for index, rule in enumerate(rules):
@@ -36,19 +39,24 @@ def validate_ingress(tree: Tree, missing: list[Tree] | None = None) -> list[Fiel
         secret = tls.get("secretName", "")
         if secret:
             place = f"spec.tls[{index}].secretName"
-            errors += [invalid(place, secret, p) for p in names.dns_subdomain(secret)]
+            errors += problems(place, secret, names.dns_subdomain(secret))
     name = spec.get("ingressClassName")
     if name is not None:
-        errors += [invalid("spec.ingressClassName", name, p) for p in names.dns_subdomain(name)]
+        errors += problems("spec.ingressClassName", name, names.dns_subdomain(name))
     return errors
 
 
 def _host(host: str, path: str, *, ip_check: bool = True) -> list[FieldError]:
     errors: list[FieldError] = []
-    if ip_check and not names.ip_problems(host):
-        errors.append(invalid(path, host, "must be a DNS name, not an IP address"))
-    problems = names.wildcard_subdomain(host) if "*" in host else names.dns_subdomain(host)
-    return errors + [invalid(path, host, problem) for problem in problems]
+    errors += when(
+        ip_check and not names.ip_problems(host),
+        invalid,
+        path,
+        host,
+        "must be a DNS name, not an IP address",
+    )
+    texts = names.wildcard_subdomain(host) if "*" in host else names.dns_subdomain(host)
+    return errors + problems(path, host, texts)
 
 
 def _ingress_rule(rule: Tree, path: str) -> list[FieldError]:
@@ -59,8 +67,7 @@ def _ingress_rule(rule: Tree, path: str) -> list[FieldError]:
     if http is None:
         return errors
     paths = http.get("paths") or []
-    if not paths:
-        errors.append(required(f"{path}.http.paths"))
+    errors += when(not paths, required, f"{path}.http.paths")
     for index, entry in enumerate(paths):
         errors += _http_path(entry, f"{path}.http.paths[{index}]")
     return errors
@@ -79,16 +86,28 @@ def _http_path(entry: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     text = entry.get("path", "")
     if kind in {"Exact", "Prefix"}:
-        if not text.startswith("/"):
-            errors.append(invalid(f"{path}.path", text, "must be an absolute path"))
+        errors += when(
+            not text.startswith("/"), invalid, f"{path}.path", text, "must be an absolute path"
+        )
         if text:
-            errors += [invalid(f"{path}.path", text, f"must not contain '{part}'")
-                       for part in _INVALID_SEQUENCES if part in text]  # fmt: skip
-            errors += [invalid(f"{path}.path", text, f"cannot end with '{part}'")
-                       for part in _INVALID_SUFFIXES if text.endswith(part)]  # fmt: skip
+            errors += [
+                invalid(f"{path}.path", text, f"must not contain '{part}'")
+                for part in _INVALID_SEQUENCES
+                if part in text
+            ]
+            errors += [
+                invalid(f"{path}.path", text, f"cannot end with '{part}'")
+                for part in _INVALID_SUFFIXES
+                if text.endswith(part)
+            ]
     elif kind == "ImplementationSpecific":
-        if text and not text.startswith("/"):
-            errors.append(invalid(f"{path}.path", text, "must be an absolute path"))
+        errors += when(
+            text and not text.startswith("/"),
+            invalid,
+            f"{path}.path",
+            text,
+            "must be an absolute path",
+        )
     else:
         errors.append(not_supported(f"{path}.pathType", kind, _PATH_TYPES))
     return errors + _backend(entry.get("backend") or {}, f"{path}.backend")
@@ -102,28 +121,22 @@ def _backend(backend: Tree, path: str) -> list[FieldError]:
     if resource is not None:
         group, place = resource.get("apiGroup"), f"{path}.resource.apiGroup"
         if group:
-            errors += [invalid(place, group, p) for p in names.dns_subdomain(group)]
+            errors += problems(place, group, names.dns_subdomain(group))
         for key in ("kind", "name"):
-            if not resource.get(key):
-                errors.append(required(f"{path}.resource.{key}"))
+            errors += when(not resource.get(key), required, f"{path}.resource.{key}")
         return errors
     if service is None:
         return [invalid(path, "", "resource or service backend is required")]
     name = service.get("name", "")
-    if not name:
-        errors.append(required(f"{path}.service.name"))
-    else:
-        errors += [invalid(f"{path}.service.name", name, p) for p in names.dns_label(name)]
+    errors += name_at(name, f"{path}.service.name", names.dns_label)
     port = service.get("port") or {}
     named, number = port.get("name", ""), port.get("number", 0)
     if named and number:
         errors.append(invalid(path, "", "cannot set both port name & port number"))
     elif named:
-        errors += [invalid(f"{path}.service.port.name", named, p) for p in names.port_name(named)]
+        errors += problems(f"{path}.service.port.name", named, names.port_name(named))
     elif number:
-        errors += [
-            invalid(f"{path}.service.port.number", number, p) for p in names.port_number(number)
-        ]
+        errors += problems(f"{path}.service.port.number", number, names.port_number(number))
     else:
         errors.append(required(path, "port name or number is required"))
     return errors
@@ -160,8 +173,10 @@ class IngressStrategy(Strategy):
         named = (tree.get("spec") or {}).get("ingressClassName")
         if old is not None or named is not None or _ingress_class(tree) is None:
             return []
-        return [f'annotation "{_INGRESS_CLASS}" is deprecated, '
-                "please use 'spec.ingressClassName' instead"]  # fmt: skip
+        return [
+            f'annotation "{_INGRESS_CLASS}" is deprecated, '
+            "please use 'spec.ingressClassName' instead"
+        ]
 
     def _spec_errors(self, ctx: Context, tree: Tree) -> list[FieldError]:
         given = ctx.written("spec", "rules")
@@ -185,8 +200,14 @@ def _row(tree: Tree, now: int) -> list[Any]:
     points = part_of(part_of(tree, "status"), "loadBalancer").get("ingress") or []
     address = ",".join(p.get("ip") or p.get("hostname") or "" for p in points)
     ports = "80, 443" if spec.get("tls") else "80"
-    return [name_of(tree), spec.get("ingressClassName") or "<none>", listed, address, ports,
-            age_of(tree, now)]  # fmt: skip
+    return [
+        name_of(tree),
+        spec.get("ingressClassName") or "<none>",
+        listed,
+        address,
+        ports,
+        age_of(tree, now),
+    ]
 
 
 KIND = Kind(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of, selector_text
-from controlplane.apiserver.kinds.checks import cidr_problems, interface
+from controlplane.apiserver.kinds.checks import cidr_problems, interface, one_of, problems, when
 from controlplane.apiserver.kinds.counted import CountedAsWritten
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.selectors import validate_label_selector
@@ -50,41 +50,52 @@ def validate_network_policy(tree: Tree) -> list[FieldError]:
                 errors += _peer(peer, f"{path}.{peers}[{number}]")
     kinds = spec.get("policyTypes") or []
     if len(kinds) > 2:
-        return [*errors, invalid("spec.policyTypes", kinds,
-                                 "may not specify more than two policyTypes")]  # fmt: skip
+        return [
+            *errors,
+            invalid("spec.policyTypes", kinds, "may not specify more than two policyTypes"),
+        ]
     for index, kind in enumerate(kinds):
-        if kind not in ("Ingress", "Egress"):
-            errors.append(not_supported(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"),
-                                        sort=False))  # fmt: skip
+        errors += one_of(kind, f"spec.policyTypes[{index}]", ("Ingress", "Egress"), sort=False)
     return errors
 
 
 def _policy_port(port: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     protocol = port.get("protocol")
-    if protocol is not None and protocol not in ("SCTP", "TCP", "UDP"):
-        errors.append(
-            not_supported(f"{path}.protocol", protocol, ("TCP", "UDP", "SCTP"), sort=False)
-        )
+    errors += when(
+        protocol is not None and protocol not in ("SCTP", "TCP", "UDP"),
+        not_supported,
+        f"{path}.protocol",
+        protocol,
+        ("TCP", "UDP", "SCTP"),
+        sort=False,
+    )
     number, end = port.get("port"), port.get("endPort")
     if number is not None:
         if isinstance(number, int):
-            errors += [invalid(f"{path}.port", number, p) for p in names.port_number(number)]
+            errors += problems(f"{path}.port", number, names.port_number(number))
             if end is not None:
-                if end < number:
-                    errors.append(invalid(f"{path}.endPort", number,
-                                          "must be greater than or equal to `port`"
-                                          ))  # fmt: skip
-                errors += [invalid(f"{path}.endPort", end, p) for p in names.port_number(end)]
+                errors += when(
+                    end < number,
+                    invalid,
+                    f"{path}.endPort",
+                    number,
+                    "must be greater than or equal to `port`",
+                )
+                errors += problems(f"{path}.endPort", end, names.port_number(end))
         else:
-            if end is not None:
-                errors.append(invalid(f"{path}.endPort", end,
-                                      "may not be specified when `port` is non-numeric"
-                                      ))  # fmt: skip
-            errors += [invalid(f"{path}.port", number, p) for p in names.port_name(number)]
+            errors += when(
+                end is not None,
+                invalid,
+                f"{path}.endPort",
+                end,
+                "may not be specified when `port` is non-numeric",
+            )
+            errors += problems(f"{path}.port", number, names.port_name(number))
     elif end is not None:
-        errors.append(invalid(f"{path}.endPort", end,
-                              "may not be specified when `port` is not specified"))  # fmt: skip
+        errors.append(
+            invalid(f"{path}.endPort", end, "may not be specified when `port` is not specified")
+        )
     return errors
 
 
@@ -99,10 +110,8 @@ def _peer(peer: Tree, path: str) -> list[FieldError]:
     if block is not None:
         count += 1
         errors += _ip_block(block, f"{path}.ipBlock")
-        if count > 1:
-            errors.append(forbidden(path, "may not specify both ipBlock and another peer"))
-    if not count:
-        errors.append(required(path, "must specify a peer"))
+        errors += when(count > 1, forbidden, path, "may not specify both ipBlock and another peer")
+    errors += when(not count, required, path, "must specify a peer")
     return errors
 
 
@@ -110,16 +119,16 @@ def _ip_block(block: Tree, path: str) -> list[FieldError]:
     cidr = block.get("cidr", "")
     if not cidr:
         return [required(f"{path}.cidr")]
-    problems = cidr_problems(cidr)
-    if problems:
-        return [invalid(f"{path}.cidr", cidr, problem) for problem in problems]
+    texts = cidr_problems(cidr)
+    if texts:
+        return problems(f"{path}.cidr", cidr, texts)
     errors: list[FieldError] = []
     whole = interface(cidr).network
     for index, text in enumerate(block.get("except") or ()):
         place = f"{path}.except[{index}]"
-        problems = cidr_problems(text)
-        if problems:
-            errors += [invalid(place, text, problem) for problem in problems]
+        texts = cidr_problems(text)
+        if texts:
+            errors += problems(place, text, texts)
             continue
         part = interface(text).network
         if part.version != whole.version or part == whole or not part.subnet_of(whole):  # type: ignore[arg-type]

@@ -6,13 +6,13 @@ from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import plain_row
-from controlplane.apiserver.kinds.checks import immutable
+from controlplane.apiserver.kinds.checks import immutable, name_at
 from controlplane.apiserver.kinds.core.pods.placement import toleration_shown, validate_tolerations
 from controlplane.apiserver.kinds.core.resources import validate_requirements
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.metadata import validate_labels
 from controlplane.apiserver.kinds.strategy import Strategy
-from controlplane.apiserver.schema.field_errors import FieldError, duplicate, invalid, required
+from controlplane.apiserver.schema.field_errors import FieldError, duplicate
 
 __all__ = ["KIND"]
 
@@ -21,10 +21,7 @@ def validate_runtime_class(tree: Tree) -> list[FieldError]:
     """A runtime class."""
     handler = tree.get("handler", "")
     errors: list[FieldError] = []
-    if not handler:
-        errors.append(required("handler"))
-    else:
-        errors += [invalid("handler", handler, problem) for problem in names.dns_label(handler)]
+    errors += name_at(handler, "handler", names.dns_label)
     overhead = tree.get("overhead")
     if overhead is not None:
         errors += validate_requirements({"limits": overhead.get("podFixed") or {}}, "overhead")

@@ -7,12 +7,17 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
-from controlplane.apiserver.kinds.checks import at_most_full, int_or_percent, non_negative_field
+from controlplane.apiserver.kinds.checks import (
+    at_most_full,
+    int_or_percent,
+    non_negative_field,
+    optional_one_of,
+)
 from controlplane.apiserver.kinds.conditions import validate_conditions
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.selectors import validate_label_selector
 from controlplane.apiserver.kinds.strategy import Strategy
-from controlplane.apiserver.schema.field_errors import FieldError, invalid, not_supported
+from controlplane.apiserver.schema.field_errors import FieldError, invalid
 
 __all__ = ["KIND"]
 
@@ -25,8 +30,12 @@ def validate_budget(tree: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     low, high = spec.get("minAvailable"), spec.get("maxUnavailable")
     if low is not None and high is not None:
-        shown = {"MinAvailable": low, "Selector": spec.get("selector"), "MaxUnavailable": high,
-                 "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy")}  # fmt: skip
+        shown = {
+            "MinAvailable": low,
+            "Selector": spec.get("selector"),
+            "MaxUnavailable": high,
+            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+        }
         errors.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
     for key, value in (("minAvailable", low), ("maxUnavailable", high)):
         if value is not None:
@@ -34,8 +43,7 @@ def validate_budget(tree: Tree) -> list[FieldError]:
             errors += at_most_full(value, f"spec.{key}")
     errors += validate_label_selector(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
-    if policy is not None and policy not in _EVICTION:
-        errors.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION))
+    errors += optional_one_of(policy, "spec.unhealthyPodEvictionPolicy", _EVICTION)
     return errors
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of
+from controlplane.apiserver.kinds.checks import present, problems, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.kinds.trees import each
@@ -34,14 +35,25 @@ def default_role_binding(tree: Tree) -> Tree:
 def _role_binding(tree: Tree, roles: tuple[str, ...]) -> list[FieldError]:
     errors: list[FieldError] = []
     ref = tree.get("roleRef") or {}
-    if ref.get("apiGroup") != _RBAC:
-        errors.append(not_supported("roleRef.apiGroup", ref.get("apiGroup", ""), (_RBAC,)))
-    if ref.get("kind") not in roles:
-        errors.append(not_supported("roleRef.kind", ref.get("kind", ""), roles, sort=False))
+    errors += when(
+        ref.get("apiGroup") != _RBAC,
+        not_supported,
+        "roleRef.apiGroup",
+        ref.get("apiGroup", ""),
+        (_RBAC,),
+    )
+    errors += when(
+        ref.get("kind") not in roles,
+        not_supported,
+        "roleRef.kind",
+        ref.get("kind", ""),
+        roles,
+        sort=False,
+    )
     if not ref.get("name"):
         errors.append(required("roleRef.name"))
     else:
-        errors += [invalid("roleRef.name", ref["name"], p) for p in names.path_segment(ref["name"])]
+        errors += problems("roleRef.name", ref["name"], names.path_segment(ref["name"]))
     for index, subject in enumerate(tree.get("subjects") or ()):
         errors += _subject(subject, len(roles) > 1, f"subjects[{index}]")
     return errors
@@ -49,23 +61,22 @@ def _role_binding(tree: Tree, roles: tuple[str, ...]) -> list[FieldError]:
 
 def _subject(subject: Tree, namespaced: bool, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if not subject.get("name"):
-        errors.append(required(f"{path}.name"))
+    errors += present(subject, "name", path)
     kind, group = subject.get("kind", ""), subject.get("apiGroup", "")
     if kind == "ServiceAccount":
         name = subject.get("name", "")
         if name:
-            errors += [invalid(f"{path}.name", name, p) for p in names.dns_subdomain(name)]
-        if group:
-            errors.append(not_supported(f"{path}.apiGroup", group, ("",)))
-        if not namespaced and not subject.get("namespace"):
-            errors.append(required(f"{path}.namespace"))
+            errors += problems(f"{path}.name", name, names.dns_subdomain(name))
+        errors += when(group, not_supported, f"{path}.apiGroup", group, ("",))
+        errors += when(
+            not namespaced and not subject.get("namespace"), required, f"{path}.namespace"
+        )
     elif kind in {"User", "Group"}:
-        if group != _RBAC:
-            errors.append(not_supported(f"{path}.apiGroup", group, (_RBAC,)))
+        errors += when(group != _RBAC, not_supported, f"{path}.apiGroup", group, (_RBAC,))
     else:
-        errors.append(not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group"),
-                                    sort=False))  # fmt: skip
+        errors.append(
+            not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group"), sort=False)
+        )
     return errors
 
 
@@ -81,13 +92,19 @@ def validate_cluster_role_binding(tree: Tree) -> list[FieldError]:
 
 def validate_role_binding_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed binding; the role it gives stays."""
-    rule = validate_role_binding if new.get("kind") == "RoleBinding" else (
-        validate_cluster_role_binding)  # fmt: skip
+    rule = (
+        validate_role_binding
+        if new.get("kind") == "RoleBinding"
+        else (validate_cluster_role_binding)
+    )
     errors = rule(new)
     if new.get("roleRef") != old.get("roleRef"):
         ref = new.get("roleRef") or {}
-        shown = {"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""),
-                 "Name": ref.get("name", "")}  # fmt: skip
+        shown = {
+            "APIGroup": ref.get("apiGroup", ""),
+            "Kind": ref.get("kind", ""),
+            "Name": ref.get("name", ""),
+        }
         errors.append(invalid("roleRef", shown, "cannot change roleRef"))
     return errors
 
@@ -101,10 +118,13 @@ def _row(tree: Tree, now: int) -> list[Any]:
             name = f"{subject.get('namespace', '')}/{name}"
         by_kind.setdefault(subject.get("kind", ""), []).append(name)
     return [
-        name_of(tree), f"{ref.get('kind', '')}/{ref.get('name', '')}", age_of(tree, now),
-        ", ".join(by_kind["User"]), ", ".join(by_kind["Group"]),
+        name_of(tree),
+        f"{ref.get('kind', '')}/{ref.get('name', '')}",
+        age_of(tree, now),
+        ", ".join(by_kind["User"]),
+        ", ".join(by_kind["Group"]),
         ", ".join(by_kind["ServiceAccount"]),
-    ]  # fmt: skip
+    ]
 
 
 ROLE_BINDINGS = Kind(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import present, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.selectors import selector_of, validate_label_selector
 from controlplane.apiserver.kinds.strategy import Strategy
@@ -18,38 +19,46 @@ def validate_role(tree: Tree) -> list[FieldError]:
     namespaced = tree.get("kind") == "Role"
     for index, rule in enumerate(tree.get("rules") or ()):
         path = f"rules[{index}]"
-        if not rule.get("verbs"):
-            errors.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+        errors += present(rule, "verbs", path, "verbs must contain at least one value")
         if rule.get("nonResourceURLs"):
             if namespaced:
-                errors.append(invalid(f"{path}.nonResourceURLs", rule["nonResourceURLs"],
-                                      "namespaced rules cannot apply to non-resource URLs"
-                                      ))  # fmt: skip
+                errors.append(
+                    invalid(
+                        f"{path}.nonResourceURLs",
+                        rule["nonResourceURLs"],
+                        "namespaced rules cannot apply to non-resource URLs",
+                    )
+                )
             if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
-                errors.append(invalid(f"{path}.nonResourceURLs", rule["nonResourceURLs"], (
-                    "rules cannot apply to both regular resources and non-resource URLs"
-                )))  # fmt: skip
+                errors.append(
+                    invalid(
+                        f"{path}.nonResourceURLs",
+                        rule["nonResourceURLs"],
+                        ("rules cannot apply to both regular resources and non-resource URLs"),
+                    )
+                )
             continue
-        if not rule.get("apiGroups"):
-            errors.append(required(f"{path}.apiGroups",
-                                   "resource rules must supply at least one api group"
-                                   ))  # fmt: skip
-        if not rule.get("resources"):
-            errors.append(required(f"{path}.resources",
-                                   "resource rules must supply at least one resource"
-                                   ))  # fmt: skip
+        errors += present(
+            rule, "apiGroups", path, "resource rules must supply at least one api group"
+        )
+        errors += present(
+            rule, "resources", path, "resource rules must supply at least one resource"
+        )
     aggregation = tree.get("aggregationRule")
     if aggregation is not None:
         selectors = aggregation.get("clusterRoleSelectors") or []
-        if not selectors:
-            errors.append(required("aggregationRule.clusterRoleSelectors",
-                                   "at least one clusterRoleSelector required if "
-                                   "aggregationRule is non-nil"))  # fmt: skip
+        errors += when(
+            not selectors,
+            required,
+            "aggregationRule.clusterRoleSelectors",
+            "at least one clusterRoleSelector required if aggregationRule is non-nil",
+        )
         for index, selector in enumerate(selectors):
             place = f"aggregationRule.clusterRoleSelectors[{index}]"
             errors += validate_label_selector(selector, place)
-            if selector_of(selector) is None:
-                errors.append(invalid(place, None, "invalid label selector."))
+            errors += when(
+                selector_of(selector) is None, invalid, place, None, "invalid label selector."
+            )
     return errors
 
 

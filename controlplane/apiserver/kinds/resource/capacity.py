@@ -35,8 +35,9 @@ def validate_request_policy(policy: Tree, capacity: Quantity, path: str) -> list
         return [required(f"{path}.default", f"required when {key} is defined")]
     default = quantity.parse(policy["default"])
     if values:
-        return _values([quantity.parse(text) for text in values], default, capacity,
-                       f"{path}.{key}")  # fmt: skip
+        return _values(
+            [quantity.parse(text) for text in values], default, capacity, f"{path}.{key}"
+        )
     return _range(ranged or {}, default, capacity, f"{path}.{key}")
 
 

@@ -8,7 +8,15 @@ import re
 from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import choice, entries, immutable, present, problems
+from controlplane.apiserver.kinds.checks import (
+    at_most,
+    choice,
+    entries,
+    immutable,
+    no_longer,
+    present,
+    problems,
+)
 from controlplane.apiserver.kinds.conditions import validate_conditions
 from controlplane.apiserver.kinds.resource.parts import (
     binding_parameters,
@@ -27,7 +35,6 @@ from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
     invalid,
-    too_long,
     too_many,
 )
 from controlplane.apiserver.schema.internal_form import internal
@@ -105,8 +112,12 @@ def _consumers(status: Tree, path: str) -> list[FieldError]:
 
 
 def _device_key(device: Tree, key: str) -> tuple[str, ...]:
-    return (device.get("driver", ""), device.get("pool", ""), device.get(key, ""),
-            device.get("shareID") or "")  # fmt: skip
+    return (
+        device.get("driver", ""),
+        device.get("pool", ""),
+        device.get(key, ""),
+        device.get("shareID") or "",
+    )
 
 
 def _device_shown(device: Tree) -> Tree:
@@ -124,8 +135,7 @@ def _device(device: Tree, path: str, allocated: set[tuple[str, ...]]) -> list[Fi
         text = "must be an allocated device in the claim"
         errors.append(invalid(path, _device_shown(device), text))
     conditions = device.get("conditions") or []
-    if len(conditions) > MAX_CONDITIONS:
-        errors.append(too_many(f"{path}.conditions", len(conditions), MAX_CONDITIONS))
+    errors += at_most(conditions, f"{path}.conditions", MAX_CONDITIONS)
     errors += validate_conditions(conditions, f"{path}.conditions")
     if "data" in device:
         errors += json_object(device["data"], f"{path}.data", MAX_DATA)
@@ -150,10 +160,11 @@ def _share(owner: Tree, path: str) -> list[FieldError]:
 
 def _network(data: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    for key, most in (("interfaceName", MAX_INTERFACE_NAME),
-                      ("hardwareAddress", MAX_HARDWARE_ADDRESS)):  # fmt: skip
-        if len(data.get(key, "")) > most:
-            errors.append(too_long(f"{path}.{key}", most))
+    for key, most in (
+        ("interfaceName", MAX_INTERFACE_NAME),
+        ("hardwareAddress", MAX_HARDWARE_ADDRESS),
+    ):
+        errors += no_longer(data.get(key, ""), f"{path}.{key}", most)
     addresses = data.get("ips") or []
     if len(addresses) > MAX_ADDRESSES:
         return [*errors, too_many(f"{path}.ips", len(addresses), MAX_ADDRESSES)]

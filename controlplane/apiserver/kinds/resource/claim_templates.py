@@ -6,6 +6,7 @@ from typing import Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import plain_row
+from controlplane.apiserver.kinds.checks import when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.metadata import validate_annotations, validate_labels
 from controlplane.apiserver.kinds.resource.claim_status import admin_access
@@ -36,14 +37,25 @@ def validate_claim_template(tree: Tree, written: Any = None) -> list[FieldError]
     given = written if isinstance(written, dict) else {}
     errors: list[FieldError] = []
     for key in (
-        "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
-        "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-    ):  # fmt: skip
-        if meta.get(key):
-            errors.append(forbidden(f"spec.metadata.{key}", "cannot be set"))
+        "name",
+        "generateName",
+        "namespace",
+        "selfLink",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ):
+        errors += when(meta.get(key), forbidden, f"spec.metadata.{key}", "cannot be set")
     for key in ("ownerReferences", "finalizers", "managedFields"):
-        if meta.get(key) is not None or given.get(key) == []:
-            errors.append(forbidden(f"spec.metadata.{key}", "cannot be set"))
+        errors += when(
+            meta.get(key) is not None or given.get(key) == [],
+            forbidden,
+            f"spec.metadata.{key}",
+            "cannot be set",
+        )
     errors += validate_labels(meta.get("labels") or {}, "spec.metadata.labels")
     errors += validate_annotations(meta.get("annotations") or {}, "spec.metadata.annotations")
     return errors + validate_claim_spec(spec.get("spec") or {}, "spec.spec")

@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
-from controlplane.apiserver.kinds.checks import entries, problems
+from controlplane.apiserver.kinds.checks import entries, problems, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.resource.claim_status import (
     admin_access,
@@ -152,8 +152,7 @@ def _request(request: Tree, path: str) -> list[FieldError]:
         )
     if exactly is not None:
         errors += _wish(exactly, f"{path}.exactly")
-    if exactly is None and not alternatives:
-        errors.append(required(path, text))
+    errors += when(exactly is None and not alternatives, required, path, text)
     return errors
 
 
@@ -167,8 +166,7 @@ def _wish(wish: Tree, path: str) -> list[FieldError]:
             text = "must not be specified when allocationMode is 'All'"
             errors.append(invalid(f"{path}.count", count, text))
     elif mode == "ExactCount":
-        if count <= 0:
-            errors.append(invalid(f"{path}.count", count, "must be greater than zero"))
+        errors += when(count <= 0, invalid, f"{path}.count", count, "must be greater than zero")
     else:
         errors.append(not_supported(f"{path}.allocationMode", mode, ("All", "ExactCount")))
     for toleration, spot in entries(wish, "tolerations", path):

@@ -10,7 +10,7 @@ from typing import Any
 from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import choice, problems
+from controlplane.apiserver.kinds.checks import choice, problems, when
 from controlplane.apiserver.kinds.selectors import label_name
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -110,10 +110,8 @@ def attribute_name(name: str, path: str) -> list[FieldError]:
         return [invalid(path, name, "must not contain more than one slash")]
     domain, identifier = parts
     errors = (
-        driver_name(domain, path)
-        if domain
-        else [invalid(path, "", "the domain must not be empty")]
-    )  # fmt: skip
+        driver_name(domain, path) if domain else [invalid(path, "", "the domain must not be empty")]
+    )
     if identifier:
         return errors + _identifier(identifier, path)
     return [*errors, invalid(path, "", "the name must not be empty")]
@@ -167,8 +165,7 @@ def references(owner: Tree, known: set[str], path: str, field: str = "") -> list
             continue
         for part in parts:
             errors += problems(spot, part, names.dns_label(part))
-        if name not in known:
-            errors.append(invalid(spot, name, _NO_REQUEST))
+        errors += when(name not in known, invalid, spot, name, _NO_REQUEST)
     return errors + same_items(listed, f"{path}.requests")
 
 
@@ -207,8 +204,7 @@ def binding_parameters(owner: Tree, path: str) -> list[FieldError]:
     known, seen = frozenset(awaited), Seen()
     for index, name in enumerate(ending):
         spot = f"{path}.{failed}[{index}]"
-        if seen.again(name):
-            errors.append(duplicate(spot, name))
+        errors += when(seen.again(name), duplicate, spot, name)
         if name in known:
             text = "bindingFailureConditions must not overlap with bindingConditions"
             errors.append(invalid(spot, name, text))

@@ -10,7 +10,14 @@ from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import plain_row
-from controlplane.apiserver.kinds.checks import choice, entries, immutable, problems
+from controlplane.apiserver.kinds.checks import (
+    choice,
+    entries,
+    immutable,
+    no_longer,
+    problems,
+    when,
+)
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.resource.capacity import validate_request_policy
 from controlplane.apiserver.kinds.resource.parts import (
@@ -264,21 +271,29 @@ def _placement_elsewhere(device: Tree, path: str) -> list[FieldError]:
 _ATTRIBUTE = ("Int", "Bool", "String", "Version", "Ints", "Bools", "Strings", "Versions")
 
 
-_GO = ("IntValue", "BoolValue", "StringValue", "VersionValue", "IntValues", "BoolValues",
-       "StringValues", "VersionValues")  # fmt: skip
+_GO = (
+    "IntValue",
+    "BoolValue",
+    "StringValue",
+    "VersionValue",
+    "IntValues",
+    "BoolValues",
+    "StringValues",
+    "VersionValues",
+)
 
 
 def _attribute(attribute: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     text, version = attribute.get("string"), attribute.get("version")
-    if text is not None and len(text) > MAX_STRING:
-        errors.append(too_long(f"{path}.string", MAX_STRING))
+    errors += when(
+        text is not None and len(text) > MAX_STRING, too_long, f"{path}.string", MAX_STRING
+    )
     if version is not None:
         if not _SEMVER.fullmatch(version):
             detail = "must be a string compatible with semver.org spec 2.0.0"
             errors.append(invalid(f"{path}.version", version, detail))
-        if len(version) > MAX_STRING:
-            errors.append(too_long(f"{path}.version", MAX_STRING))
+        errors += no_longer(version, f"{path}.version", MAX_STRING)
     values = [attribute.get(name.lower()) for name in _ATTRIBUTE]
     given = [value for value in values if value is not None]
     if len(given) != 1:
@@ -317,8 +332,9 @@ class SliceStrategy(Strategy):
 
 def _as_written(ctx: Context, tree: Tree) -> Tree:
     """The slice with those lists that were written without items: they too are given."""
-    empty: Tree = {key: [] for key in ("sharedCounters", "devices")
-                   if ctx.written("spec", key) == []}  # fmt: skip
+    empty: Tree = {
+        key: [] for key in ("sharedCounters", "devices") if ctx.written("spec", key) == []
+    }
     return {**tree, "spec": {**empty, **tree["spec"]}} if empty else tree
 
 

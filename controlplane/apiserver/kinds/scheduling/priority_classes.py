@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import age_of, name_of
-from controlplane.apiserver.kinds.checks import immutable
+from controlplane.apiserver.kinds.checks import immutable, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.kinds.trees import filled
@@ -41,27 +41,37 @@ def validate_priority_class(tree: Tree) -> list[FieldError]:
             problem = f"value of {name} PriorityClass must be {known}"
         else:
             problem = ""
-        if problem:
-            errors.append(forbidden("metadata.name", (
-                "priority class names with 'system-' prefix are reserved for system use only. "
-                f"error: {problem}"
-            )))  # fmt: skip
+        errors += when(
+            problem,
+            forbidden,
+            "metadata.name",
+            "priority class names with 'system-' prefix are reserved for system use only. "
+            f"error: {problem}",
+        )
     elif value > _HIGHEST:
-        errors.append(forbidden("value", f"maximum allowed value of a user defined priority is "
-                                         f"{_HIGHEST}"))  # fmt: skip
+        errors.append(
+            forbidden("value", f"maximum allowed value of a user defined priority is {_HIGHEST}")
+        )
     policy = tree.get("preemptionPolicy")
     choices = ("PreemptLowerPriority", "Never")
     if policy is not None and policy not in choices:
-        errors.append(not_supported("preemptionPolicy", policy, choices, sort=False)
-                      if policy else required("preemptionPolicy"))  # fmt: skip
+        errors.append(
+            not_supported("preemptionPolicy", policy, choices, sort=False)
+            if policy
+            else required("preemptionPolicy")
+        )
     return errors
 
 
 def validate_priority_class_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed priority class; its value stays."""
     errors: list[FieldError] = []
-    if new.get("value", 0) != old.get("value", 0):
-        errors.append(forbidden("value", "may not be changed in an update."))
+    errors += when(
+        new.get("value", 0) != old.get("value", 0),
+        forbidden,
+        "value",
+        "may not be changed in an update.",
+    )
     return errors + immutable(
         new.get("preemptionPolicy"), old.get("preemptionPolicy"), "preemptionPolicy"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
-from controlplane.apiserver.kinds.checks import immutable
+from controlplane.apiserver.kinds.checks import immutable, needed_one_of, one_of, when
 from controlplane.apiserver.kinds.core.volume_sources import csi_driver_name
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, without
@@ -15,7 +15,6 @@ from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
     invalid,
-    not_supported,
     required,
 )
 
@@ -26,11 +25,17 @@ def default_csi_driver(tree: Tree) -> Tree:
     """The switches of a CSI driver."""
 
     def spec(spec: Tree) -> Tree:
-        spec = filled(spec, {
-            "attachRequired": True, "podInfoOnMount": False, "storageCapacity": False,
-            "fsGroupPolicy": "ReadWriteOnceWithFSType", "requiresRepublish": False,
-            "seLinuxMount": False,
-        })  # fmt: skip
+        spec = filled(
+            spec,
+            {
+                "attachRequired": True,
+                "podInfoOnMount": False,
+                "storageCapacity": False,
+                "fsGroupPolicy": "ReadWriteOnceWithFSType",
+                "requiresRepublish": False,
+                "seLinuxMount": False,
+            },
+        )
         if not spec.get("volumeLifecycleModes"):
             spec = {**spec, "volumeLifecycleModes": ["Persistent"]}
         return spec
@@ -59,10 +64,7 @@ def validate_csi_driver(tree: Tree) -> list[FieldError]:
             path = "spec.attachedRequired" if key == "attachRequired" else f"spec.{key}"
             errors.append(required(path))
     policy = spec.get("fsGroupPolicy")
-    if policy is None:
-        errors.append(required("spec.fsGroupPolicy"))
-    elif policy not in _FS_GROUP:
-        errors.append(not_supported("spec.fsGroupPolicy", policy, _FS_GROUP))
+    errors += needed_one_of(policy, "spec.fsGroupPolicy", _FS_GROUP)
     audiences: dict[str, None] = {}
     for index, request in enumerate(spec.get("tokenRequests") or ()):
         path = f"spec.tokenRequests[{index}]"
@@ -74,27 +76,34 @@ def validate_csi_driver(tree: Tree) -> list[FieldError]:
         seconds = request.get("expirationSeconds")
         if seconds is None:
             continue
-        if seconds < 600:
-            errors.append(invalid(f"{path}.expirationSeconds", seconds,
-                                  "may not specify a duration less than 10 minutes"
-                                  ))  # fmt: skip
-        if seconds > 1 << 32:
-            errors.append(invalid(f"{path}.expirationSeconds", seconds,
-                                  "may not specify a duration larger than 2^32 seconds"
-                                  ))  # fmt: skip
+        errors += when(
+            seconds < 600,
+            invalid,
+            f"{path}.expirationSeconds",
+            seconds,
+            "may not specify a duration less than 10 minutes",
+        )
+        errors += when(
+            seconds > 1 << 32,
+            invalid,
+            f"{path}.expirationSeconds",
+            seconds,
+            "may not specify a duration larger than 2^32 seconds",
+        )
     for mode in spec.get("volumeLifecycleModes") or ():
-        if mode not in _LIFECYCLES:
-            errors.append(not_supported("spec.volumeLifecycleModes", mode, _LIFECYCLES,
-                                        sort=False))  # fmt: skip
+        errors += one_of(mode, "spec.volumeLifecycleModes", _LIFECYCLES, sort=False)
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period is not None and period < MIN_PERIOD:
         text = f"must be greater than or equal to {MIN_PERIOD} seconds"
         errors.append(invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, text))
     in_secrets = spec.get("serviceAccountTokenInSecrets")
-    if in_secrets is not None and not spec.get("tokenRequests"):
-        errors.append(invalid("spec.serviceAccountTokenInSecrets", in_secrets, (
-            "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
-        )))  # fmt: skip
+    errors += when(
+        in_secrets is not None and not spec.get("tokenRequests"),
+        invalid,
+        "spec.serviceAccountTokenInSecrets",
+        in_secrets,
+        "serviceAccountTokenInSecrets is set but no tokenRequests are specified",
+    )
     return errors
 
 
@@ -102,12 +111,14 @@ def validate_csi_driver_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed CSI driver."""
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     errors = validate_csi_driver(new)
-    errors += immutable(spec.get("attachRequired"), was.get("attachRequired"),
-                        "spec.attachedRequired")  # fmt: skip
+    errors += immutable(
+        spec.get("attachRequired"), was.get("attachRequired"), "spec.attachedRequired"
+    )
     return errors + immutable(
-        spec.get("volumeLifecycleModes"), was.get("volumeLifecycleModes"),
+        spec.get("volumeLifecycleModes"),
+        was.get("volumeLifecycleModes"),
         "spec.volumeLifecycleModes",
-    )  # fmt: skip
+    )
 
 
 class CSIDriverStrategy(Strategy):
@@ -149,11 +160,15 @@ def _row(tree: Tree, now: int) -> list[Any]:
     spec = part_of(tree, "spec")
     tokens = ",".join(r.get("audience", "") for r in spec.get("tokenRequests") or ())
     return [
-        name_of(tree), bool(spec.get("attachRequired", True)), bool(spec.get("podInfoOnMount")),
-        bool(spec.get("storageCapacity")), tokens or "<unset>",
+        name_of(tree),
+        bool(spec.get("attachRequired", True)),
+        bool(spec.get("podInfoOnMount")),
+        bool(spec.get("storageCapacity")),
+        tokens or "<unset>",
         bool(spec.get("requiresRepublish")),
-        ",".join(spec.get("volumeLifecycleModes") or ()) or "<none>", age_of(tree, now),
-    ]  # fmt: skip
+        ",".join(spec.get("volumeLifecycleModes") or ()) or "<none>",
+        age_of(tree, now),
+    ]
 
 
 KIND = Kind(

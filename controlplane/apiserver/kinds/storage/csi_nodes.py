@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
-from controlplane.apiserver.kinds.checks import non_negative_field
+from controlplane.apiserver.kinds.checks import non_negative_field, when
 from controlplane.apiserver.kinds.core.volume_sources import csi_driver_name
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.selectors import label_name
@@ -25,23 +25,20 @@ def validate_csi_node(tree: Tree) -> list[FieldError]:
         name = driver.get("name", "")
         errors += csi_driver_name(name, f"{path}.name")
         node = driver.get("nodeID", "")
-        if not node:
-            errors.append(required(f"{path}.nodeID"))
+        errors += when(not node, required, f"{path}.nodeID")
         if len(node.encode()) > MAX_NODE_ID:
             text = f"must be {MAX_NODE_ID} characters or less"
             errors.append(invalid(f"{path}.nodeID", node, text))
-        errors += non_negative_field(driver.get("allocatable") or {}, "count",
-                                     f"{path}.allocatable")  # fmt: skip
+        errors += non_negative_field(
+            driver.get("allocatable") or {}, "count", f"{path}.allocatable"
+        )
         keys: dict[str, None] = {}
         for key in driver.get("topologyKeys") or ():
-            if not key:
-                errors.append(required(path))
-            if key in keys:
-                errors.append(duplicate(path, key))
+            errors += when(not key, required, path)
+            errors += when(key in keys, duplicate, path, key)
             keys[key] = None
             errors += label_name(key, path)
-        if name in seen:
-            errors.append(duplicate(f"{path}.name", name))
+        errors += when(name in seen, duplicate, f"{path}.name", name)
         seen[name] = None
     return errors
 
@@ -54,9 +51,11 @@ def validate_csi_node_update(new: Tree, old: Tree) -> list[FieldError]:
         was = before.get(driver.get("name", ""))
         if was is not None and without(was, "allocatable") != without(driver, "allocatable"):
             shown = {
-                "Name": driver.get("name", ""), "NodeID": driver.get("nodeID", ""),
-                "TopologyKeys": driver.get("topologyKeys"), "Allocatable": None,
-            }  # fmt: skip
+                "Name": driver.get("name", ""),
+                "NodeID": driver.get("nodeID", ""),
+                "TopologyKeys": driver.get("topologyKeys"),
+                "Allocatable": None,
+            }
             errors.append(invalid("spec.drivers", shown, "field is immutable"))
     return errors
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import immutable
+from controlplane.apiserver.kinds.checks import immutable, problems, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.selectors import validate_label_selector
 from controlplane.apiserver.kinds.strategy import Strategy
@@ -19,10 +19,15 @@ def validate_storage_capacity(tree: Tree) -> list[FieldError]:
     """A CSI storage capacity."""
     errors = validate_label_selector(tree.get("nodeTopology"), "nodeTopology")
     name = tree.get("storageClassName", "")
-    errors += [invalid("storageClassName", name, p) for p in names.dns_subdomain(name)]
+    errors += problems("storageClassName", name, names.dns_subdomain(name))
     capacity = tree.get("capacity")
-    if capacity is not None and quantity.parse(capacity).sign() < 0:
-        errors.append(invalid("capacity", capacity, "must be greater than or equal to 0"))
+    errors += when(
+        capacity is not None and quantity.parse(capacity).sign() < 0,
+        invalid,
+        "capacity",
+        capacity,
+        "must be greater than or equal to 0",
+    )
     return errors
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of
-from controlplane.apiserver.kinds.checks import immutable
+from controlplane.apiserver.kinds.checks import immutable, needed_one_of, problems, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.selectors import label_name
 from controlplane.apiserver.kinds.strategy import Strategy
@@ -38,22 +38,22 @@ def validate_storage_class(tree: Tree) -> list[FieldError]:
         errors.append(required("provisioner"))
     else:
         lower = provisioner.lower()
-        errors += [invalid("provisioner", lower, p) for p in names.qualified_name(lower)]
+        errors += problems("provisioner", lower, names.qualified_name(lower))
     parameters = tree.get("parameters") or {}
     for key in sorted(parameters):
-        if not key:
-            errors.append(invalid("parameters", key, "field can not be empty."))
+        errors += when(not key, invalid, "parameters", key, "field can not be empty.")
     if sum(len(k) + len(v) for k, v in parameters.items()) > 256 * 1024:
         errors.append(too_long("parameters", 256 * 1024))
     policy = tree.get("reclaimPolicy")
-    if policy and policy not in ("Delete", "Retain"):
-        errors.append(not_supported("reclaimPolicy", policy, ("Delete", "Retain")))
+    errors += when(
+        policy and policy not in ("Delete", "Retain"),
+        not_supported,
+        "reclaimPolicy",
+        policy,
+        ("Delete", "Retain"),
+    )
     mode = tree.get("volumeBindingMode")
-    if mode is None:
-        errors.append(required("volumeBindingMode"))
-    elif mode not in ("Immediate", "WaitForFirstConsumer"):
-        errors.append(not_supported("volumeBindingMode", mode,
-                                    ("Immediate", "WaitForFirstConsumer")))  # fmt: skip
+    errors += needed_one_of(mode, "volumeBindingMode", ("Immediate", "WaitForFirstConsumer"))
     terms = tree.get("allowedTopologies") or ()
     known: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter({frozenset(): len(terms)})
     for index, term in enumerate(terms):
@@ -76,17 +76,14 @@ def _topology_term(term: Tree, path: str) -> list[FieldError]:
     for index, req in enumerate(term.get("matchLabelExpressions") or ()):
         place = f"{path}.matchLabelExpressions[{index}]"
         values = req.get("values") or []
-        if not values:
-            errors.append(required(f"{place}.values"))
+        errors += when(not values, required, f"{place}.values")
         listed: dict[str, None] = {}
         for number, value in enumerate(values):
-            if value in listed:
-                errors.append(duplicate(f"{place}.values[{number}]", value))
+            errors += when(value in listed, duplicate, f"{place}.values[{number}]", value)
             listed[value] = None
         key = req.get("key", "")
         errors += label_name(key, f"{place}.key")
-        if key in seen:
-            errors.append(duplicate(f"{place}.key", key))
+        errors += when(key in seen, duplicate, f"{place}.key", key)
         seen[key] = None
     return errors
 
@@ -102,8 +99,10 @@ def validate_storage_class_update(new: Tree, old: Tree) -> list[FieldError]:
 
 def _class_name(tree: Tree) -> str:
     marks = tree["metadata"].get("annotations") or {}
-    keys = ("storageclass.kubernetes.io/is-default-class",
-            "storageclass.beta.kubernetes.io/is-default-class")  # fmt: skip
+    keys = (
+        "storageclass.kubernetes.io/is-default-class",
+        "storageclass.beta.kubernetes.io/is-default-class",
+    )
     suffix = " (default)" if any(marks.get(key) == "true" for key in keys) else ""
     return name_of(tree) + suffix
 

@@ -7,6 +7,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
+from controlplane.apiserver.kinds.checks import problems, when
 from controlplane.apiserver.kinds.core.persistent_volumes import validate_inline_volume
 from controlplane.apiserver.kinds.core.pods.defaults import default_volume_source
 from controlplane.apiserver.kinds.core.resources import resource_list
@@ -32,8 +33,12 @@ def default_attachment(tree: Tree) -> Tree:
     def inline(spec: Tree) -> Tree:
         return default_volume_source(inside(spec, "capacity", resource_list))
 
-    return in_spec(tree, lambda spec: inside(
-        spec, "source", lambda source: inside(source, "inlineVolumeSpec", inline)))  # fmt: skip
+    return in_spec(
+        tree,
+        lambda spec: inside(
+            spec, "source", lambda source: inside(source, "inlineVolumeSpec", inline)
+        ),
+    )
 
 
 def validate_attachment(tree: Tree) -> list[FieldError]:
@@ -51,17 +56,20 @@ def validate_attachment(tree: Tree) -> list[FieldError]:
         text = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
         errors.append(forbidden("spec.source", text))
     elif name is None and source.get("inlineVolumeSpec") is None:
-        errors.append(required("spec.source", "must specify exactly one of inlineVolumeSpec and "
-                                              "persistentVolumeName"))  # fmt: skip
+        errors.append(
+            required(
+                "spec.source",
+                "must specify exactly one of inlineVolumeSpec and persistentVolumeName",
+            )
+        )
     elif name is None:
         errors += validate_inline_volume(source["inlineVolumeSpec"], "spec.source.inlineVolumeSpec")
     if name is not None:
         place = "spec.source.persistentVolumeName"
-        if not name:
-            errors.append(required(place, "must specify non empty persistentVolumeName"))
-        errors += [invalid(place, name, p) for p in names.dns_subdomain(name)]
+        errors += when(not name, required, place, "must specify non empty persistentVolumeName")
+        errors += problems(place, name, names.dns_subdomain(name))
     node = spec.get("nodeName", "")
-    errors += [invalid("spec.nodeName", node, p) for p in names.dns_subdomain(node)]
+    errors += problems("spec.nodeName", node, names.dns_subdomain(node))
     return errors + _attachment_status(tree.get("status") or {})
 
 
@@ -69,8 +77,12 @@ def _attachment_status(status: Tree) -> list[FieldError]:
     """Return the errors of a volume attachment's status."""
     errors: list[FieldError] = []
     metadata = status.get("attachmentMetadata") or {}
-    if sum(len(part.encode()) for pair in metadata.items() for part in pair) > _MAX_METADATA:
-        errors.append(too_long("status.attachmentMetadata", _MAX_METADATA))
+    errors += when(
+        sum(len(part.encode()) for pair in metadata.items() for part in pair) > _MAX_METADATA,
+        too_long,
+        "status.attachmentMetadata",
+        _MAX_METADATA,
+    )
     for key in ("attachError", "detachError"):
         error = status.get(key)
         if error is None:

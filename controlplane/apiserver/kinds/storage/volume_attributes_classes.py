@@ -5,9 +5,10 @@ from __future__ import annotations
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import plain_row
+from controlplane.apiserver.kinds.checks import present, problems
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
-from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid, required
+from controlplane.apiserver.schema.field_errors import FieldError, forbidden, required
 
 __all__ = ["KIND"]
 
@@ -19,9 +20,8 @@ def validate_attributes_class(tree: Tree) -> list[FieldError]:
         errors.append(required("driverName"))
     else:
         lower = tree["driverName"].lower()
-        errors += [invalid("driverName", lower, p) for p in names.qualified_name(lower)]
-    if not tree.get("parameters"):
-        errors.append(required("parameters", "must contain at least one key/value pair"))
+        errors += problems("driverName", lower, names.qualified_name(lower))
+    errors += present(tree, "parameters", "", "must contain at least one key/value pair")
     return errors
 
 

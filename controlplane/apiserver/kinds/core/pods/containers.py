@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import local_descending_path
+from controlplane.apiserver.kinds.checks import (
+    local_descending_path,
+    name_at,
+    one_of,
+    optional_one_of,
+    problems,
+    word,
+)
 from controlplane.apiserver.kinds.core.pods.environment import (
     PodScope,
     validate_env,
@@ -81,8 +88,7 @@ def _restart_policy(container: Tree, path: str) -> list[FieldError]:
     """Return the errors of a container's restart policy. Upstream: validateContainerRestartPolicy."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     errors: list[FieldError] = []
-    if policy is not None and policy not in _RESTART:
-        errors.append(not_supported(f"{path}.restartPolicy", policy, _RESTART))
+    errors += optional_one_of(policy, f"{path}.restartPolicy", _RESTART)
     if policy is None and rules:
         text = "must specify restartPolicy when restart rules are used"
         errors.append(required(f"{path}.restartPolicy", text))
@@ -97,8 +103,7 @@ def _restart_policy(container: Tree, path: str) -> list[FieldError]:
             errors.append(required(f"{place}.exitCodes", "must be specified"))
             continue
         operator, values = codes.get("operator", ""), codes.get("values") or []
-        if operator not in ("In", "NotIn"):
-            errors.append(not_supported(f"{place}.exitCodes.operator", operator, ("In", "NotIn")))
+        errors += one_of(operator, f"{place}.exitCodes.operator", ("In", "NotIn"))
         if len(values) > MAX_CODES:
             errors.append(too_many(f"{place}.exitCodes.values", len(values), MAX_CODES))
     return errors
@@ -126,19 +131,22 @@ def validate_init_containers(
             continue
         for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
             if key in container:
-                errors.append(forbidden(
-                    f"{place}.{key}",
-                    "may not be set for init containers without restartPolicy=Always",
-                ))  # fmt: skip
+                errors.append(
+                    forbidden(
+                        f"{place}.{key}",
+                        "may not be set for init containers without restartPolicy=Always",
+                    )
+                )
         if not scope.restarting_init:
             errors += [
                 invalid(
-                    f"{place}.resizePolicy[{number}].restartPolicy", "RestartContainer",
+                    f"{place}.resizePolicy[{number}].restartPolicy",
+                    "RestartContainer",
                     "must not be set to 'RestartContainer' for non-sidecar initContainers",
                 )
                 for number, each in enumerate(container.get("resizePolicy") or ())
                 if each.get("restartPolicy") == "RestartContainer"
-            ]  # fmt: skip
+            ]
     return errors
 
 
@@ -152,8 +160,17 @@ def restarts_init_containers(spec: Tree) -> bool:
     )
 
 
-_NOT_EPHEMERAL = ("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules",
-                  "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")  # fmt: skip
+_NOT_EPHEMERAL = (
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+)
 """The fields that ephemeral containers may not have, in the order of the type."""
 
 
@@ -184,9 +201,12 @@ def validate_ephemeral_containers(
         for number, mount in enumerate(container.get("volumeMounts", ())):
             for key in ("subPath", "subPathExpr"):
                 if mount.get(key):
-                    errors.append(forbidden(f"{place}.volumeMounts[{number}].{key}",
-                                            "cannot be set for an Ephemeral Container"
-                                            ))  # fmt: skip
+                    errors.append(
+                        forbidden(
+                            f"{place}.volumeMounts[{number}].{key}",
+                            "cannot be set for an Ephemeral Container",
+                        )
+                    )
     return errors
 
 
@@ -204,17 +224,13 @@ def _common(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
     if not name:
         errors.append(required(f"{path}.name"))
     else:
-        problems = names.dns_label(name)
-        if problems:
-            errors += [invalid(f"{path}.name", name, problem) for problem in problems]
+        texts = names.dns_label(name)
+        if texts:
+            errors += problems(f"{path}.name", name, texts)
     if not container.get("image"):
         errors.append(required(f"{path}.image"))
     policy = container.get("terminationMessagePolicy", "")
-    if policy not in _MESSAGE:
-        errors.append(
-            not_supported(f"{path}.terminationMessagePolicy", policy, _MESSAGE, sort=False)
-            if policy else required(f"{path}.terminationMessagePolicy")
-        )  # fmt: skip
+    errors += word(policy, f"{path}.terminationMessagePolicy", _MESSAGE, sort=False)
     if "ports" in container:
         errors += _ports(container["ports"], f"{path}.ports")
     if "env" in container:
@@ -226,11 +242,7 @@ def _common(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
     if "volumeDevices" in container:
         errors += _devices(container, scope, f"{path}.volumeDevices")
     pull = container.get("imagePullPolicy", "")
-    if pull not in _PULL:
-        errors.append(
-            not_supported(f"{path}.imagePullPolicy", pull, _PULL)
-            if pull else required(f"{path}.imagePullPolicy")
-        )  # fmt: skip
+    errors += word(pull, f"{path}.imagePullPolicy", _PULL)
     if container.get("resources"):
         errors += validate_requirements(container["resources"], f"{path}.resources", scope.claims)
     if "resizePolicy" in container:
@@ -264,28 +276,20 @@ def _ports(ports: list[Tree], path: str) -> list[FieldError]:
         place = f"{path}[{index}]"
         name = port.get("name", "")
         if name:
-            problems = names.port_name(name)
-            if problems:
-                errors += [invalid(f"{place}.name", name, problem) for problem in problems]
+            texts = names.port_name(name)
+            if texts:
+                errors += problems(f"{place}.name", name, texts)
             elif name in seen:
                 errors.append(duplicate(f"{place}.name", name))
             else:
                 seen[name] = None
         number = port.get("containerPort", 0)
-        if not number:
-            errors.append(required(f"{place}.containerPort"))
-        else:
-            errors += [
-                invalid(f"{place}.containerPort", number, p) for p in names.port_number(number)
-            ]
+        errors += name_at(number, f"{place}.containerPort", names.port_number)
         host = port.get("hostPort", 0)
         if host:
-            errors += [invalid(f"{place}.hostPort", host, p) for p in names.port_number(host)]
+            errors += problems(f"{place}.hostPort", host, names.port_number(host))
         protocol = port.get("protocol", "")
-        if not protocol:
-            errors.append(required(f"{place}.protocol"))
-        elif protocol not in _PROTOCOLS:
-            errors.append(not_supported(f"{place}.protocol", protocol, _PROTOCOLS))
+        errors += word(protocol, f"{place}.protocol", _PROTOCOLS)
     return errors
 
 
@@ -330,23 +334,29 @@ def _mounts(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
             errors.append(invalid(f"{place}.mountPath", target, "must be unique"))
         places[target] = None
         if name in devices:
-            errors.append(invalid(f"{place}.name", name,
-                                  "must not already exist in volumeDevices"))  # fmt: skip
+            errors.append(invalid(f"{place}.name", name, "must not already exist in volumeDevices"))
         if target in devices.values():
-            errors.append(invalid(f"{place}.mountPath", target,
-                                  "must not already exist as a path in volumeDevices"
-                                  ))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{place}.mountPath",
+                    target,
+                    "must not already exist as a path in volumeDevices",
+                )
+            )
         if mount.get("subPath"):
             errors += local_descending_path(mount["subPath"], f"{path}.subPath")
         if mount.get("subPathExpr"):
             if mount.get("subPath"):
-                errors.append(invalid(f"{place}.subPathExpr", mount["subPathExpr"],
-                                      "subPathExpr and subPath are mutually exclusive"
-                                      ))  # fmt: skip
+                errors.append(
+                    invalid(
+                        f"{place}.subPathExpr",
+                        mount["subPathExpr"],
+                        "subPathExpr and subPath are mutually exclusive",
+                    )
+                )
             errors += local_descending_path(mount["subPathExpr"], f"{path}.subPathExpr")
         if "mountPropagation" in mount:
-            errors += _propagation(mount["mountPropagation"], container,
-                                   f"{path}.mountPropagation")  # fmt: skip
+            errors += _propagation(mount["mountPropagation"], container, f"{path}.mountPropagation")
         if "recursiveReadOnly" in mount:
             errors += _recursive(mount, f"{path}.recursiveReadOnly")
     return errors
@@ -354,13 +364,14 @@ def _mounts(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
 
 def _propagation(mode: str, container: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if mode not in _PROPAGATION:
-        errors.append(not_supported(path, mode, _PROPAGATION))
+    errors += one_of(mode, path, _PROPAGATION)
     privileged = (container.get("securityContext") or {}).get("privileged")
     if mode == "Bidirectional" and not privileged:
-        errors.append(forbidden(path, (
-            "Bidirectional mount propagation is available only to privileged containers"
-        )))  # fmt: skip
+        errors.append(
+            forbidden(
+                path, ("Bidirectional mount propagation is available only to privileged containers")
+            )
+        )
     return errors
 
 
@@ -373,8 +384,11 @@ def _recursive(mount: Tree, path: str) -> list[FieldError]:
         if not mount.get("readOnly"):
             errors.append(forbidden(path, "may only be specified when readOnly is true"))
         if mount.get("mountPropagation", "None") != "None":
-            errors.append(forbidden(path, "may only be specified when mountPropagation is None or "
-                                          "not specified"))  # fmt: skip
+            errors.append(
+                forbidden(
+                    path, "may only be specified when mountPropagation is None or not specified"
+                )
+            )
     return errors
 
 
@@ -397,26 +411,36 @@ def _devices(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
         if source is None:
             errors.append(not_found(f"{place}.name", name))
         elif source.get("persistentVolumeClaim") is None and source.get("ephemeral") is None:
-            errors.append(invalid(f"{place}.name", name, (
-                "can only use volume source type of PersistentVolumeClaim or Ephemeral for block "
-                "mode"
-            )))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{place}.name",
+                    name,
+                    (
+                        "can only use volume source type of PersistentVolumeClaim or Ephemeral for block "
+                        "mode"
+                    ),
+                )
+            )
         if not target:
             errors.append(required(f"{place}.devicePath"))
         if target in places:
             errors.append(invalid(f"{place}.devicePath", target, "must be unique"))
         if ".." in target.split("/"):
-            errors.append(invalid(f"{place}.devicePath", target,
-                                  "can not contain backsteps ('..')"))  # fmt: skip
+            errors.append(
+                invalid(f"{place}.devicePath", target, "can not contain backsteps ('..')")
+            )
         else:
             places[target] = None
         if name in mounts:
-            errors.append(invalid(f"{place}.name", name,
-                                  "must not already exist in volumeMounts"))  # fmt: skip
+            errors.append(invalid(f"{place}.name", name, "must not already exist in volumeMounts"))
         if target in mounts.values():
-            errors.append(invalid(f"{place}.devicePath", target,
-                                  "must not already exist as a path in volumeMounts"
-                                  ))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{place}.devicePath",
+                    target,
+                    "must not already exist as a path in volumeMounts",
+                )
+            )
         if name:
             seen[name] = None
     return errors
@@ -436,16 +460,10 @@ def _resize_policy(policies: list[Tree], scope: PodScope, path: str) -> list[Fie
         if name in seen:
             errors.append(duplicate(f"{path}[{index}]", name))
         seen[name] = None
-        if not name:
-            errors.append(required(path))
-        elif name not in _RESIZABLE:
-            errors.append(not_supported(path, name, _RESIZABLE))
-        if not restart:
-            errors.append(required(path))
-        elif restart not in _RESIZE:
-            errors.append(not_supported(path, restart, _RESIZE))
+        errors += word(name, path, _RESIZABLE)
+        errors += word(restart, path, _RESIZE)
         if scope.restart_policy == "Never" and restart != "NotRequired":
-            errors.append(invalid(path, restart,
-                                  "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
-                                  ))  # fmt: skip
+            errors.append(
+                invalid(path, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
+            )
     return errors

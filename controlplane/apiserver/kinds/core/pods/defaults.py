@@ -22,8 +22,12 @@ _POD_SPEC: Tree = {
 }
 
 
-_PROBE: Tree = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1,
-                "failureThreshold": 3}  # fmt: skip
+_PROBE: Tree = {
+    "timeoutSeconds": 1,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "failureThreshold": 3,
+}
 
 
 _CONTAINER: Tree = {
@@ -126,10 +130,14 @@ _VOLUME_DEFAULTS: dict[str, Tree] = {
     "hostPath": {"type": ""},
     "iscsi": {"iscsiInterface": "default"},
     "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
-    "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4",
-                  "readOnly": False},
+    "azureDisk": {
+        "cachingMode": "ReadWrite",
+        "kind": "Shared",
+        "fsType": "ext4",
+        "readOnly": False,
+    },
     "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
-}  # fmt: skip
+}
 
 
 def _downward_item(item: Tree) -> Tree:
@@ -180,8 +188,11 @@ def _image_volume(source: Tree) -> Tree:
 
 def _ephemeral(source: Tree) -> Tree:
     def template(claim: Tree) -> Tree:
-        return inside(claim, "spec", lambda spec: inside(
-            filled(spec, {"volumeMode": "Filesystem"}), "resources", resources))  # fmt: skip
+        return inside(
+            claim,
+            "spec",
+            lambda spec: inside(filled(spec, {"volumeMode": "Filesystem"}), "resources", resources),
+        )
 
     return inside(source, "volumeClaimTemplate", template)
 

@@ -7,7 +7,7 @@ from attrs import define, field
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import path_no_backsteps
+from controlplane.apiserver.kinds.checks import name_at, path_no_backsteps, problems
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     invalid,
@@ -26,20 +26,38 @@ __all__ = [
 ]
 
 _ENV_FIELDS = (
-    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
-    "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
-)  # fmt: skip
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+)
 
 
-_KNOWN_FIELDS = (*_ENV_FIELDS, "metadata.annotations", "metadata.labels", "spec.restartPolicy",
-                 "spec.schedulerName", "status.phase", "status.nominatedNodeName",
-                 "spec.hostNetwork")  # fmt: skip
+_KNOWN_FIELDS = (
+    *_ENV_FIELDS,
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "status.phase",
+    "status.nominatedNodeName",
+    "spec.hostNetwork",
+)
 
 
 _RESOURCE_FIELDS = (
-    "limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu",
-    "requests.ephemeral-storage", "requests.memory",
-)  # fmt: skip
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+)
 
 
 _BYTES = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei"
@@ -63,10 +81,7 @@ def validate_env(variables: list[Tree], path: str) -> list[FieldError]:
     for index, variable in enumerate(variables):
         place = f"{path}[{index}]"
         name = variable.get("name", "")
-        if not name:
-            errors.append(required(f"{place}.name"))
-        else:
-            errors += [invalid(f"{place}.name", name, p) for p in names.env_var_name(name)]
+        errors += name_at(name, f"{place}.name", names.env_var_name)
         if "valueFrom" in variable:
             errors += _value_from(variable, f"{place}.valueFrom")
     return errors
@@ -91,10 +106,16 @@ def _value_from(variable: Tree, path: str) -> list[FieldError]:
     if "fileKeyRef" in found:
         errors += _file_key_ref(source["fileKeyRef"], f"{path}.fileKeyRef")
     if not found:
-        errors.append(invalid(path, "", (
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
-            "`secretKeyRef` or `fileKeyRef`"
-        )))  # fmt: skip
+        errors.append(
+            invalid(
+                path,
+                "",
+                (
+                    "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
+                    "`secretKeyRef` or `fileKeyRef`"
+                ),
+            )
+        )
     if variable.get("value"):
         if found:
             errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
@@ -107,20 +128,14 @@ def _key_ref(ref: Tree, path: str) -> list[FieldError]:
     name = ref.get("name", "")
     errors = [invalid(f"{path}.name", name, problem) for problem in names.dns_subdomain(name)]
     key = ref.get("key", "")
-    if not key:
-        errors.append(required(f"{path}.key"))
-    else:
-        errors += [invalid(f"{path}.key", key, problem) for problem in names.config_key(key)]
+    errors += name_at(key, f"{path}.key", names.config_key)
     return errors
 
 
 def _file_key_ref(ref: Tree, path: str) -> list[FieldError]:
     errors = [] if ref.get("key") else [required(f"{path}.key")]
     volume, file = ref.get("volumeName", ""), ref.get("path", "")
-    if not volume:
-        errors.append(required(f"{path}.volumeName"))
-    else:
-        errors += [invalid(f"{path}.volumeName", volume, p) for p in names.dns_label(volume)]
+    errors += name_at(volume, f"{path}.volumeName", names.dns_label)
     if not file:
         return [*errors, required(f"{path}.path")]
     return errors + path_no_backsteps(file, f"{path}.path")
@@ -151,9 +166,9 @@ def validate_field_ref(ref: Tree, allowed: tuple[str, ...], path: str) -> list[F
     base, subscripted, key = text.removesuffix("']").partition("['")
     if base and subscripted and text.endswith("']"):
         if base == "metadata.annotations":
-            return [invalid(path, key, p) for p in names.qualified_name(key.lower())]
+            return problems(path, key, names.qualified_name(key.lower()))
         if base == "metadata.labels":
-            return [invalid(path, key, p) for p in names.qualified_name(key)]
+            return problems(path, key, names.qualified_name(key))
         if base not in _KNOWN_FIELDS:
             return [_unknown_field(text, path)]
         return [invalid(path, base, "does not support subscript")]
@@ -165,8 +180,9 @@ def validate_field_ref(ref: Tree, allowed: tuple[str, ...], path: str) -> list[F
 
 
 def _unknown_field(text: str, path: str) -> FieldError:
-    return invalid(f"{path}.fieldPath", text,
-                   f"error converting fieldPath: field label not supported: {text}")  # fmt: skip
+    return invalid(
+        f"{path}.fieldPath", text, f"error converting fieldPath: field label not supported: {text}"
+    )
 
 
 def validate_resource_ref(ref: Tree, path: str, *, volume: bool) -> list[FieldError]:
@@ -204,9 +220,13 @@ def _divisor(name: str, text: str, path: str) -> list[FieldError]:
             what = "hugepages"
     if divisor.canonical() in allowed:
         return []
-    return [invalid(f"{path}.divisor", name,
-                    f"only divisor's values {listed} are supported with the {what} resource"
-                    )]  # fmt: skip
+    return [
+        invalid(
+            f"{path}.divisor",
+            name,
+            f"only divisor's values {listed} are supported with the {what} resource",
+        )
+    ]
 
 
 def validate_env_from(sources: list[Tree], path: str) -> list[FieldError]:
@@ -216,7 +236,7 @@ def validate_env_from(sources: list[Tree], path: str) -> list[FieldError]:
         place = f"{path}[{index}]"
         prefix = source.get("prefix", "")
         if prefix:
-            errors += [invalid(f"{place}.prefix", prefix, p) for p in names.env_var_name(prefix)]
+            errors += problems(f"{place}.prefix", prefix, names.env_var_name(prefix))
         found = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
         for key in found:
             named = source[key].get("name", "")
@@ -225,8 +245,8 @@ def validate_env_from(sources: list[Tree], path: str) -> list[FieldError]:
             else:
                 # Upstream takes it for the start of a name, which may end with a dash.
                 whole = f"{named[:-2]}a" if named[1:].endswith("-") else named
-                problems = names.dns_subdomain(whole)
-                errors += [invalid(f"{place}.{key}.name", named, p) for p in problems]
+                texts = names.dns_subdomain(whole)
+                errors += problems(f"{place}.{key}.name", named, texts)
         if not found:
             errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(found) > 1:

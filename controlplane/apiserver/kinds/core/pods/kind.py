@@ -67,18 +67,28 @@ class PodStrategy(Strategy):
             tree = {**tree, "spec": spec}
         status = _NEW[qos_class(spec)]
         if spec.get("schedulingGates"):
-            status = {**status, "conditions": [{
-                "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
-                "message": _GATED, "lastProbeTime": None,
-                "lastTransitionTime": format_time(ctx.now),
-            }]}  # fmt: skip
+            status = {
+                **status,
+                "conditions": [
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "SchedulingGated",
+                        "message": _GATED,
+                        "lastProbeTime": None,
+                        "lastTransitionTime": format_time(ctx.now),
+                    }
+                ],
+            }
         if spec.get("terminationGracePeriodSeconds", 0) < 0:
             spec = {**spec, "terminationGracePeriodSeconds": 1}
             tree = {**tree, "spec": spec}
         for key in tree["metadata"].get("annotations") or ():
             if key.startswith(_APP_ARMOR):
-                ctx.warn(f'metadata.annotations[{key}]: deprecated since v1.30; use the '
-                         '"appArmorProfile" field instead')  # fmt: skip
+                ctx.warn(
+                    f"metadata.annotations[{key}]: deprecated since v1.30; use the "
+                    '"appArmorProfile" field instead'
+                )
         meta = {**tree["metadata"], "generation": 1}
         return {**tree, "metadata": meta, "status": status}
 
@@ -142,8 +152,11 @@ class PodStrategy(Strategy):
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
         """Field paths that a write cannot set."""
         if sub == "status":
-            return (("f:spec",), ("f:metadata", "f:deletionTimestamp"),
-                    ("f:metadata", "f:ownerReferences"))  # fmt: skip
+            return (
+                ("f:spec",),
+                ("f:metadata", "f:deletionTimestamp"),
+                ("f:metadata", "f:ownerReferences"),
+            )
         return () if sub == "resize" else (("f:status",),)
 
     def grace_period(self, tree: Tree, wanted: int | None) -> int:
@@ -214,8 +227,11 @@ _bound: IdentityCache[Tree] = IdentityCache()
 def _bound_status(before: Tree, since: str) -> Tree:
     status = {key: value for key, value in before.items() if key != "nominatedNodeName"}
     condition = {
-        "type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": since,
-    }  # fmt: skip
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": since,
+    }
     conditions = status.get("conditions", [])
     others = [each for each in conditions if each["type"] != "PodScheduled"]
     status["conditions"] = alike_list([*others, alike(condition)])

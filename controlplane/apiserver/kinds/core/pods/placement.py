@@ -6,6 +6,7 @@ from collections import Counter
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import one_of, optional_one_of, problems
 from controlplane.apiserver.kinds.selectors import (
     label_name,
     validate_label_selector,
@@ -62,7 +63,7 @@ def _pod_term(term: Tree, path: str) -> list[FieldError]:
     errors = validate_label_selector(selector, f"{path}.labelSelector")
     errors += validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces") or ():
-        errors += [invalid(f"{path}.namespace", name, problem) for problem in names.dns_label(name)]
+        errors += problems(f"{path}.namespace", name, names.dns_label(name))
     errors += _term_keys(term, path)
     key = term.get("topologyKey", "")
     if not key:
@@ -78,11 +79,14 @@ def _term_keys(term: Tree, path: str) -> list[FieldError]:
         return errors
     known = frozenset(mismatched)
     both = [
-        invalid(f"{path}.matchLabelKeys[{index}]", key,
-                "exists in both matchLabelKeys and mismatchLabelKeys")
+        invalid(
+            f"{path}.matchLabelKeys[{index}]",
+            key,
+            "exists in both matchLabelKeys and mismatchLabelKeys",
+        )
         for index, key in enumerate(keys)
         if key in known
-    ]  # fmt: skip
+    ]
     if term.get("labelSelector") is None:
         text = "must not be specified when labelSelector is not set"
         if keys:
@@ -108,9 +112,11 @@ def _selected_twice(keys: list[str], selector: Tree | None, path: str) -> list[F
     for req in (selector or {}).get("matchExpressions") or ():
         key = req.get("key", "")
         if key in places and key in seen:
-            errors.append(invalid(f"{path}[{places[key]}]", key,
-                                  "exists in both matchLabelKeys and labelSelector"
-                                  ))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{path}[{places[key]}]", key, "exists in both matchLabelKeys and labelSelector"
+                )
+            )
         seen.add(key)
     return errors
 
@@ -160,23 +166,37 @@ def validate_tolerations(tolerations: list[Tree], path: str, first: int = 0) -> 
         if key:
             errors += label_name(key, f"{place}.key")
         elif operator != "Exists":
-            errors.append(invalid(f"{place}.operator", operator, (
-                'operator must be Exists when `key` is empty, which means "match all values and '
-                'all keys"'
-            )))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{place}.operator",
+                    operator,
+                    (
+                        'operator must be Exists when `key` is empty, which means "match all values and '
+                        'all keys"'
+                    ),
+                )
+            )
         if "tolerationSeconds" in toleration and effect != "NoExecute":
-            errors.append(invalid(f"{place}.effect", effect,
-                                  "effect must be 'NoExecute' when `tolerationSeconds` is set"
-                                  ))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{place}.effect",
+                    effect,
+                    "effect must be 'NoExecute' when `tolerationSeconds` is set",
+                )
+            )
         if operator in {"Equal", ""}:
             problems = names.label_value(value)
             if problems:
                 errors.append(invalid(f"{place}.operator", value, ";".join(problems)))
         elif operator == "Exists":
             if value:
-                errors.append(invalid(f"{place}.operator", value,
-                                      "value must be empty when `operator` is 'Exists'"
-                                      ))  # fmt: skip
+                errors.append(
+                    invalid(
+                        f"{place}.operator",
+                        value,
+                        "value must be empty when `operator` is 'Exists'",
+                    )
+                )
         else:
             known = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else _OPERATORS
             errors.append(not_supported(f"{place}.operator", operator, known, sort=False))
@@ -191,10 +211,12 @@ _OPERATORS = ("Equal", "Exists")
 def toleration_shown(toleration: Tree) -> Tree:
     """A toleration as upstream's internal type prints."""
     return {
-        "Key": toleration.get("key", ""), "Operator": toleration.get("operator", ""),
-        "Value": toleration.get("value", ""), "Effect": toleration.get("effect", ""),
+        "Key": toleration.get("key", ""),
+        "Operator": toleration.get("operator", ""),
+        "Value": toleration.get("value", ""),
+        "Effect": toleration.get("effect", ""),
         "TolerationSeconds": toleration.get("tolerationSeconds"),
-    }  # fmt: skip
+    }
 
 
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
@@ -217,32 +239,37 @@ def validate_topology_spread(constraints: list[Tree], path: str) -> list[FieldEr
             errors.append(invalid(f"{place}.maxSkew", skew, "must be greater than zero"))
         if not key:
             errors.append(required(f"{place}.topologyKey", "can not be empty"))
-        if when not in _UNSATISFIABLE:
-            errors.append(not_supported(f"{place}.whenUnsatisfiable", when, _UNSATISFIABLE))
+        errors += one_of(when, f"{place}.whenUnsatisfiable", _UNSATISFIABLE)
         left[key, when] -= 1
         if left[key, when]:
-            errors.append(duplicate(f"{place}.{{topologyKey, whenUnsatisfiable}}",
-                                    f"{{{key}, {when}}}"))  # fmt: skip
+            errors.append(
+                duplicate(f"{place}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {when}}}")
+            )
         minimum = constraint.get("minDomains")
         if minimum is not None:
             if minimum <= 0:
                 errors.append(invalid(f"{place}.minDomains", minimum, "must be greater than zero"))
             if when != "DoNotSchedule":
-                errors.append(invalid(f"{place}.minDomains", minimum, (
-                    "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not "
-                    f"{when}"
-                )))  # fmt: skip
+                errors.append(
+                    invalid(
+                        f"{place}.minDomains",
+                        minimum,
+                        (f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"),
+                    )
+                )
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             policy = constraint.get(name)
-            if policy is not None and policy not in _INCLUSION:
-                errors.append(not_supported(f"{place}.{name}", policy, _INCLUSION))
+            errors += optional_one_of(policy, f"{place}.{name}", _INCLUSION)
         keys = constraint.get("matchLabelKeys") or []
         selector = constraint.get("labelSelector")
         if keys:
             if selector is None:
-                errors.append(forbidden(f"{place}.matchLabelKeys",
-                                        "must not be specified when labelSelector is not set"
-                                        ))  # fmt: skip
+                errors.append(
+                    forbidden(
+                        f"{place}.matchLabelKeys",
+                        "must not be specified when labelSelector is not set",
+                    )
+                )
             else:
                 for number, name in enumerate(keys):
                     errors += label_name(name, f"{place}.matchLabelKeys[{number}]")

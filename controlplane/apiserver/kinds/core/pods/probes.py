@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import one_of, problems
 from controlplane.apiserver.kinds.core.pods.environment import PodScope
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
     invalid,
-    not_supported,
     required,
 )
 
@@ -40,7 +40,7 @@ def validate_handler(handler: Tree, scope: PodScope, path: str) -> list[FieldErr
             errors += port_or_name(action.get("port", 0), f"{place}.port")
         elif key == "grpc":
             port = action.get("port", 0)
-            errors += [invalid(f"{place}.port", port, p) for p in names.port_number(port)]
+            errors += problems(f"{place}.port", port, names.port_number(port))
         else:
             errors += _sleep(action.get("seconds", 0), scope, place)
     if not found:
@@ -53,17 +53,20 @@ def _sleep(seconds: int, scope: PodScope, path: str) -> list[FieldError]:
         return []
     if 0 <= seconds <= scope.grace:
         return []
-    return [invalid(path, seconds, (
-        "must be non-negative and less than terminationGracePeriodSeconds "
-        f"({scope.grace})"
-    ))]  # fmt: skip
+    return [
+        invalid(
+            path,
+            seconds,
+            (f"must be non-negative and less than terminationGracePeriodSeconds ({scope.grace})"),
+        )
+    ]
 
 
 def port_or_name(port: int | str | None, path: str) -> list[FieldError]:
     """A port by number or by name."""
     port = 0 if port is None else port
-    problems = names.port_name(port) if isinstance(port, str) else names.port_number(port)
-    return [invalid(path, port, problem) for problem in problems]
+    texts = names.port_name(port) if isinstance(port, str) else names.port_number(port)
+    return problems(path, port, texts)
 
 
 def _http_get(action: Tree, path: str) -> list[FieldError]:
@@ -72,16 +75,20 @@ def _http_get(action: Tree, path: str) -> list[FieldError]:
         errors.append(required(f"{path}.path"))
     errors += port_or_name(action.get("port", 0), f"{path}.port")
     scheme = action.get("scheme", "")
-    if scheme not in ("HTTP", "HTTPS"):
-        errors.append(not_supported(f"{path}.scheme", scheme, ("HTTP", "HTTPS")))
+    errors += one_of(scheme, f"{path}.scheme", ("HTTP", "HTTPS"))
     for header in action.get("httpHeaders") or ():
         name = header.get("name", "")
-        errors += [invalid(f"{path}.httpHeaders", name, p) for p in names.http_header(name)]
+        errors += problems(f"{path}.httpHeaders", name, names.http_header(name))
     return errors
 
 
-_COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold",
-           "failureThreshold")  # fmt: skip
+_COUNTS = (
+    "initialDelaySeconds",
+    "timeoutSeconds",
+    "periodSeconds",
+    "successThreshold",
+    "failureThreshold",
+)
 
 
 def validate_probe(probe: Tree, scope: PodScope, path: str, key: str) -> list[FieldError]:
@@ -93,13 +100,20 @@ def validate_probe(probe: Tree, scope: PodScope, path: str, key: str) -> list[Fi
             errors.append(invalid(f"{path}.{name}", value, "must be greater than or equal to 0"))
     grace = probe.get("terminationGracePeriodSeconds")
     if grace is not None and grace <= 0:
-        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace,
-                              "must be greater than 0"))  # fmt: skip
+        errors.append(
+            invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than 0")
+        )
     if key == "readinessProbe":
         if grace is not None:
-            errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace,
-                                  "must not be set for readinessProbes"))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{path}.terminationGracePeriodSeconds",
+                    grace,
+                    "must not be set for readinessProbes",
+                )
+            )
     elif probe.get("successThreshold", 0) != 1:
-        errors.append(invalid(f"{path}.successThreshold", probe.get("successThreshold", 0),
-                              "must be 1"))  # fmt: skip
+        errors.append(
+            invalid(f"{path}.successThreshold", probe.get("successThreshold", 0), "must be 1")
+        )
     return errors

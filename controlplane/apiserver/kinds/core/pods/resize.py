@@ -29,9 +29,14 @@ _PARTS: Final = ("containers", "initContainers")
 
 
 _OLD_METADATA: Final = (
-    "annotations", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generation",
-    "labels", "ownerReferences",
-)  # fmt: skip
+    "annotations",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generation",
+    "labels",
+    "ownerReferences",
+)
 
 
 _ONLY: Final = "only cpu and memory resources"
@@ -94,11 +99,13 @@ def validate_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> list
     if (was.get("os") or {}).get("name") == "windows":
         return [forbidden(_WHOLE, "windows pods cannot be resized")]
     if not gates.pod_level and (spec.get("resources") or was.get("resources")) is not None:
-        errors.append(forbidden(
-            _WHOLE,
-            "resize of pods with pod-level resources is forbidden when "
-            "InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled",
-        ))  # fmt: skip
+        errors.append(
+            forbidden(
+                _WHOLE,
+                "resize of pods with pod-level resources is forbidden when "
+                "InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled",
+            )
+        )
         return errors
     state = old.get("status") or {}
     if qos_class(spec) != (state.get("qosClass") or qos_class(was)):
@@ -196,11 +203,13 @@ def _mutable(spec: Tree, was: Tree, gates: ResizeGates) -> list[FieldError]:
             continue
         for policy in container.get("resizePolicy") or ():
             if policy.get("restartPolicy") == "RestartContainer":
-                errors.append(forbidden(
-                    path,
-                    "non-sidecar init containers with a resize policy of RestartContainer cannot "
-                    "be resized",
-                ))  # fmt: skip
+                errors.append(
+                    forbidden(
+                        path,
+                        "non-sidecar init containers with a resize policy of RestartContainer cannot "
+                        "be resized",
+                    )
+                )
     return errors
 
 

@@ -19,18 +19,27 @@ def pod_row(tree: Tree, now: int) -> list[Any]:
     gates = "<none>"
     if spec.get("readinessGates"):
         met = sum(
-            1 for gate in spec["readinessGates"]
-            if any(c.get("type") == gate.get("conditionType") and c.get("status") == "True"
-                   for c in state.get("conditions") or ())
-        )  # fmt: skip
+            1
+            for gate in spec["readinessGates"]
+            if any(
+                c.get("type") == gate.get("conditionType") and c.get("status") == "True"
+                for c in state.get("conditions") or ()
+            )
+        )
         gates = f"{met}/{len(spec['readinessGates'])}"
     ips = state.get("podIPs") or []
     ip = ips[0].get("ip", "") if ips else state.get("podIP", "")
     return [
-        meta.get("name", ""), f"{ready}/{total}", reason, shown, age(meta.get("creationTimestamp"), now),
-        ip or "<none>", spec.get("nodeName") or "<none>",
-        state.get("nominatedNodeName") or "<none>", gates,
-    ]  # fmt: skip
+        meta.get("name", ""),
+        f"{ready}/{total}",
+        reason,
+        shown,
+        age(meta.get("creationTimestamp"), now),
+        ip or "<none>",
+        spec.get("nodeName") or "<none>",
+        state.get("nominatedNodeName") or "<none>",
+        gates,
+    ]
 
 
 def _finished(status: Tree) -> int | None:
@@ -91,8 +100,9 @@ def _summary(meta: Tree, spec: Tree, state: Tree) -> tuple[str, int, int, int, i
             reason = f"Init:{index}/{len(initial)}"
         stopped = True
         break
-    initialized = any(c.get("type") == "Initialized" and c.get("status") == "True"
-                      for c in conditions)  # fmt: skip
+    initialized = any(
+        c.get("type") == "Initialized" and c.get("status") == "True" for c in conditions
+    )
     if not stopped or initialized:
         restarts, last = sidecar_restarts, sidecar_last
         reason, more, count, ended_at = _regular(state, reason, conditions)
@@ -127,8 +137,9 @@ def _regular(state: Tree, reason: str, conditions: list[Tree]) -> tuple[str, int
             running = True
             ready += 1
     if reason == "Completed":
-        if running and any(c.get("type") == "Ready" and c.get("status") == "True"
-                           for c in conditions):  # fmt: skip
+        if running and any(
+            c.get("type") == "Ready" and c.get("status") == "True" for c in conditions
+        ):
             reason = "Running"
         elif failure:
             reason = failure

@@ -6,7 +6,11 @@ import re
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import local_descending_path
+from controlplane.apiserver.kinds.checks import (
+    local_descending_path,
+    one_of,
+    problems,
+)
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
@@ -49,9 +53,13 @@ def _seccomp(profile: Tree | None, path: str) -> list[FieldError]:
         errors.append(not_supported(f"{path}.type", kind, _PROFILES))
     if kind != "Localhost":
         if local is not None:
-            errors.append(invalid(place, internal("SeccompProfile", profile),
-                                  "can only be set when seccomp type is Localhost"
-                                  ))  # fmt: skip
+            errors.append(
+                invalid(
+                    place,
+                    internal("SeccompProfile", profile),
+                    "can only be set when seccomp type is Localhost",
+                )
+            )
     elif local is None:
         errors.append(required(place, "must be set when seccomp type is Localhost"))
     else:
@@ -66,26 +74,33 @@ def _app_armor(profile: Tree | None, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if kind == "Localhost":
         if local is None:
-            errors.append(required(f"{path}.localhostProfile",
-                                   "must be set when AppArmor type is Localhost"))  # fmt: skip
+            errors.append(
+                required(f"{path}.localhostProfile", "must be set when AppArmor type is Localhost")
+            )
         else:
             if local != local.strip():
-                errors.append(invalid(f"{path}.localhostProfile", local,
-                                      "must not be padded with whitespace"))  # fmt: skip
+                errors.append(
+                    invalid(f"{path}.localhostProfile", local, "must not be padded with whitespace")
+                )
             elif not local:
-                errors.append(required(f"{path}.localhostProfile",
-                                       "must be set when AppArmor type is Localhost"
-                                       ))  # fmt: skip
+                errors.append(
+                    required(
+                        f"{path}.localhostProfile", "must be set when AppArmor type is Localhost"
+                    )
+                )
             if len(local) > 4095:
                 errors.append(too_long(f"{path}.localhostProfile", 4095))
     elif kind in {"RuntimeDefault", "Unconfined"}:
         if local is not None:
-            errors.append(invalid(f"{path}.localhostProfile", local,
-                                  "can only be set when AppArmor type is Localhost"
-                                  ))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{path}.localhostProfile",
+                    local,
+                    "can only be set when AppArmor type is Localhost",
+                )
+            )
     elif not kind:
-        errors.append(required(f"{path}.type",
-                               "type is required when appArmorProfile is set"))  # fmt: skip
+        errors.append(required(f"{path}.type", "type is required when appArmorProfile is set"))
     else:
         errors.append(not_supported(f"{path}.type", kind, _PROFILES))
     return errors
@@ -102,22 +117,32 @@ def validate_security_context(
     errors += _identity(context, "runAsGroup", path)
     mount = context.get("procMount")
     if mount is not None:
-        if mount not in ("Default", "Unmasked"):
-            errors.append(not_supported(f"{path}.procMount", mount, ("Default", "Unmasked")))
+        errors += one_of(mount, f"{path}.procMount", ("Default", "Unmasked"))
         if host_users and mount == "Unmasked":
-            errors.append(invalid(f"{path}.procMount", mount,
-                                  "`hostUsers` must be false to use `Unmasked`"))  # fmt: skip
+            errors.append(
+                invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`")
+            )
     errors += _seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
-            errors.append(invalid(path, internal("SecurityContext", context), (
-                "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            )))  # fmt: skip
+            errors.append(
+                invalid(
+                    path,
+                    internal("SecurityContext", context),
+                    ("cannot set `allowPrivilegeEscalation` to false and `privileged` to true"),
+                )
+            )
         if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
-            errors.append(invalid(path, internal("SecurityContext", context), (
-                "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` "
-                "CAP_SYS_ADMIN"
-            )))  # fmt: skip
+            errors.append(
+                invalid(
+                    path,
+                    internal("SecurityContext", context),
+                    (
+                        "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` "
+                        "CAP_SYS_ADMIN"
+                    ),
+                )
+            )
     errors += _windows(context.get("windowsOptions"), f"{path}.windowsOptions")
     errors += _app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
     return errors
@@ -174,17 +199,20 @@ def _windows(options: Tree | None, path: str) -> list[FieldError]:
     named = options.get("gmsaCredentialSpecName")
     if named is not None:
         place = f"{path}.gmsaCredentialSpecName"
-        errors += [invalid(place, named, problem) for problem in names.dns_subdomain(named)]
+        errors += problems(place, named, names.dns_subdomain(named))
     spec = options.get("gmsaCredentialSpec")
     if spec is not None and not spec:
-        errors.append(invalid(f"{path}.gmsaCredentialSpec", spec,
-                              "gmsaCredentialSpec cannot be an empty string"))  # fmt: skip
+        errors.append(
+            invalid(
+                f"{path}.gmsaCredentialSpec", spec, "gmsaCredentialSpec cannot be an empty string"
+            )
+        )
     elif spec is not None and len(spec.encode()) > 64 * 1024:
         text = "gmsaCredentialSpec size must be under 64 KiB"
         errors.append(invalid(f"{path}.gmsaCredentialSpec", spec, text))
     user = options.get("runAsUserName")
     if user is not None:
-        errors += [invalid(f"{path}.runAsUserName", user, text) for text in _windows_user(user)]
+        errors += problems(f"{path}.runAsUserName", user, _windows_user(user))
     return errors
 
 
@@ -199,20 +227,24 @@ def validate_pod_security(context: Tree, spec: Tree, path: str) -> list[FieldErr
         if not 0 <= group <= _MAX_ID:
             errors.append(invalid(f"{place}.supplementalGroups[{index}]", group, _ID_RANGE))
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        errors.append(invalid(f"{place}.shareProcessNamespace", True,
-                              "ShareProcessNamespace and HostPID cannot both be enabled"
-                              ))  # fmt: skip
+        errors.append(
+            invalid(
+                f"{place}.shareProcessNamespace",
+                True,
+                "ShareProcessNamespace and HostPID cannot both be enabled",
+            )
+        )
     errors += _sysctls(context.get("sysctls") or [], f"{place}.sysctls", spec)
-    errors += _one_of(context, "fsGroupChangePolicy", place, ("Always", "OnRootMismatch"))
+    errors += _optional_one_of(context, "fsGroupChangePolicy", place, ("Always", "OnRootMismatch"))
     errors += _seccomp(context.get("seccompProfile"), f"{place}.seccompProfile")
     errors += _windows(context.get("windowsOptions"), f"{place}.windowsOptions")
     errors += _app_armor(context.get("appArmorProfile"), f"{place}.appArmorProfile")
-    errors += _one_of(context, "supplementalGroupsPolicy", place, ("Merge", "Strict"))
+    errors += _optional_one_of(context, "supplementalGroupsPolicy", place, ("Merge", "Strict"))
     # MountOption comes with gate SELinuxMount.
-    return errors + _one_of(context, "seLinuxChangePolicy", place, ("Recursive",))
+    return errors + _optional_one_of(context, "seLinuxChangePolicy", place, ("Recursive",))
 
 
-def _one_of(tree: Tree, key: str, path: str, choices: tuple[str, ...]) -> list[FieldError]:
+def _optional_one_of(tree: Tree, key: str, path: str, choices: tuple[str, ...]) -> list[FieldError]:
     if key not in tree or tree[key] in choices:
         return []
     return [not_supported(f"{path}.{key}", tree[key], choices)]
@@ -227,16 +259,20 @@ def _sysctls(sysctls: list[Tree], path: str, spec: Tree) -> list[FieldError]:
         if not name:
             errors.append(required(f"{place}.name"))
         elif len(name) > 253 or not _SYSCTL_FORM.fullmatch(name):
-            errors.append(invalid(f"{place}.name", name, (
-                f"must have at most 253 characters and match regex {_SYSCTL_TEXT}"
-            )))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{place}.name",
+                    name,
+                    (f"must have at most 253 characters and match regex {_SYSCTL_TEXT}"),
+                )
+            )
         elif name in seen:
             errors.append(duplicate(f"{place}.name", name))
         shared = _shared_with_host(name, spec)
         if shared:
-            errors.append(invalid(f"{place}.name", name,
-                                  f"may not be specified when '{shared}' is true"
-                                  ))  # fmt: skip
+            errors.append(
+                invalid(f"{place}.name", name, f"may not be specified when '{shared}' is true")
+            )
         seen[name] = None
     return errors
 

@@ -12,6 +12,7 @@ from typing import Any
 from controlplane.api.equality import Seen, by_value, first_by_value
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import one_of, problems
 from controlplane.apiserver.kinds.core.pods.containers import validate_image
 from controlplane.apiserver.kinds.core.pods.placement import validate_tolerations
 from controlplane.apiserver.kinds.core.pods.validation import (
@@ -24,7 +25,6 @@ from controlplane.apiserver.schema.field_errors import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
 )
 from controlplane.apiserver.schema.field_errors import internal as internal_error
@@ -71,8 +71,13 @@ def validate_pod_update(new: Tree, old: Tree, written: Any = None) -> list[Field
         munged, found = _gated(munged, was)
         errors += found
     if munged != was:
-        errors.append(forbidden("spec", _UPDATABLE + difference(
-            internal("PodSpec", was), internal("PodSpec", munged, written))))  # fmt: skip
+        errors.append(
+            forbidden(
+                "spec",
+                _UPDATABLE
+                + difference(internal("PodSpec", was), internal("PodSpec", munged, written)),
+            )
+        )
     return errors
 
 
@@ -100,8 +105,9 @@ def annotation_changes(new: Tree, old: Tree) -> list[FieldError]:
     said, before = _annotations(new), _annotations(old)
     errors: list[FieldError] = []
     if said is not before:
-        changed = [(key, "remove or update") for key in sorted(before)
-                   if said.get(key) != before[key]]  # fmt: skip
+        changed = [
+            (key, "remove or update") for key in sorted(before) if said.get(key) != before[key]
+        ]
         changed += [(key, "add") for key in sorted(said) if key not in before]
         errors = [
             forbidden(f"metadata.annotations[{key}]", f"may not {verb} {what}")
@@ -155,9 +161,12 @@ def _tolerations(new: list[Tree], old: list[Tree]) -> list[FieldError]:
     if new != old:
         kept = Seen(core(toleration) for toleration in new)
         if not all(core(toleration) in kept for toleration in old):
-            return [forbidden("spec.tolerations", (
-                "existing toleration can not be modified except its tolerationSeconds"
-            ))]  # fmt: skip
+            return [
+                forbidden(
+                    "spec.tolerations",
+                    ("existing toleration can not be modified except its tolerationSeconds"),
+                )
+            ]
     return validate_tolerations(new, "spec.tolerations")
 
 
@@ -199,9 +208,13 @@ def _gated(munged: Tree, was: Tree) -> tuple[Tree, list[FieldError]]:
     selector, before = munged.get("nodeSelector") or {}, was.get("nodeSelector") or {}
     if selector != before:
         if any(selector.get(key) != value for key, value in before.items()):
-            errors.append(invalid("spec.nodeSelector", munged.get("nodeSelector"), (
-                "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            )))  # fmt: skip
+            errors.append(
+                invalid(
+                    "spec.nodeSelector",
+                    munged.get("nodeSelector"),
+                    ("only additions to spec.nodeSelector are allowed (no mutations or deletions)"),
+                )
+            )
         munged = _set(munged, "nodeSelector", was.get("nodeSelector"))
     affinity, old_affinity = munged.get("affinity") or {}, was.get("affinity") or {}
     node, old_node = affinity.get("nodeAffinity"), old_affinity.get("nodeAffinity")
@@ -226,17 +239,25 @@ def _node_affinity(new: Tree, old: Tree) -> list[FieldError]:
         return []
     terms = (new.get(key) or {}).get("nodeSelectorTerms") or []
     if len(terms) != len(before):
-        return [invalid(path, [internal("NodeSelectorTerm", term) for term in terms], (
-            "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        ))]  # fmt: skip
+        return [
+            invalid(
+                path,
+                [internal("NodeSelectorTerm", term) for term in terms],
+                ("no additions/deletions to non-empty NodeSelectorTerms list are allowed"),
+            )
+        ]
     errors: list[FieldError] = []
     for index, (term, earlier) in enumerate(zip(terms, before, strict=True)):
         for part in ("matchExpressions", "matchFields"):
             had, has = earlier.get(part) or [], term.get(part) or []
             if has[: len(had)] != had:
-                errors.append(invalid(f"{path}[{index}]", internal("NodeSelectorTerm", term),
-                                      "only additions are allowed (no mutations or deletions)"
-                                      ))  # fmt: skip
+                errors.append(
+                    invalid(
+                        f"{path}[{index}]",
+                        internal("NodeSelectorTerm", term),
+                        "only additions are allowed (no mutations or deletions)",
+                    )
+                )
                 break
     return errors
 
@@ -252,44 +273,53 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
         if kind not in _SYSTEM_CONDITIONS:
             # Upstream looks for the conditions in the metadata.
             place = f"metadata.conditions[{index}].Type"
-            errors += [invalid(place, kind, problem) for problem in names.qualified_name(kind)]
+            errors += problems(place, kind, names.qualified_name(kind))
     node = status.get("nominatedNodeName", "")
     if node and node != was.get("nominatedNodeName"):
         if spec.get("nodeName"):
-            errors.append(forbidden("status.nominatedNodeName", (
-                "may not be set on pods that are already bound to a node"
-            )))  # fmt: skip
-        errors += [
-            invalid("status.nominatedNodeName", node, problem)
-            for problem in names.dns_subdomain(node)
-        ]
+            errors.append(
+                forbidden(
+                    "status.nominatedNodeName",
+                    ("may not be set on pods that are already bound to a node"),
+                )
+            )
+        errors += problems("status.nominatedNodeName", node, names.dns_subdomain(node))
     if status.get("qosClass") != was.get("qosClass"):
-        errors.append(invalid("status.qosClass", status.get("qosClass", ""),
-                              "field is immutable"))  # fmt: skip
+        errors.append(invalid("status.qosClass", status.get("qosClass", ""), "field is immutable"))
     for key in ("containerStatuses", "initContainerStatuses"):
         errors += _transitions(
-            status.get(key) or [], was.get(key) or [], spec, f"status.{key}",
+            status.get(key) or [],
+            was.get(key) or [],
+            spec,
+            f"status.{key}",
             init=key.startswith("init"),
-        )  # fmt: skip
+        )
     errors += _transitions(
-        status.get("ephemeralContainerStatuses") or [], was.get("ephemeralContainerStatuses") or [],
-        {"restartPolicy": "Never"}, "status.ephemeralContainerStatuses", init=False,
-    )  # fmt: skip
+        status.get("ephemeralContainerStatuses") or [],
+        was.get("ephemeralContainerStatuses") or [],
+        {"restartPolicy": "Never"},
+        "status.ephemeralContainerStatuses",
+        init=False,
+    )
     errors += _claim_statuses(status.get("resourceClaimStatuses") or [], spec)
     errors += _pod_ips(status.get("podIPs") or [], "status.podIPs")
     errors += _host_ips(status)
     for key in _STATUSES:
         errors += _users(status.get(key) or [], spec, f"status.{key}")
-    for key, containers in (("containerStatuses", "containers"),
-                            ("initContainerStatuses", "initContainers")):  # fmt: skip
+    for key, containers in (
+        ("containerStatuses", "containers"),
+        ("initContainerStatuses", "initContainers"),
+    ):
         errors += _allocated(status.get(key) or [], spec.get(containers) or [], f"status.{key}")
     key = "ephemeralContainerStatuses"
     return errors + [
-        forbidden(f"status.{key}[{index}].allocatedResourcesStatus",
-                  "must not be specified in container status")
+        forbidden(
+            f"status.{key}[{index}].allocatedResourcesStatus",
+            "must not be specified in container status",
+        )
         for index, each in enumerate(status.get(key) or ())
         if each.get("allocatedResourcesStatus")
-    ]  # fmt: skip
+    ]
 
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
@@ -313,7 +343,7 @@ def _claim_statuses(statuses: list[Tree], spec: Tree) -> list[FieldError]:
         seen.add(name)
         claim = status.get("resourceClaimName")
         if claim is not None:
-            errors += [invalid(path, claim, problem) for problem in names.dns_subdomain(claim)]
+            errors += problems(path, claim, names.dns_subdomain(claim))
     return errors
 
 
@@ -388,8 +418,7 @@ def _allocated(statuses: list[Tree], containers: list[Tree], path: str) -> list[
             for at, device in enumerate(part.get("resources") or ()):
                 where = f"{place}.resources[{at}]"
                 health, key = device.get("health", ""), device.get("resourceID", "")
-                if health not in _HEALTH:
-                    errors.append(not_supported(f"{where}.health", health, _HEALTH))
+                errors += one_of(health, f"{where}.health", _HEALTH)
                 if key in seen:
                     errors.append(duplicate(f"{where}.resourceID", key))
                 seen.add(key)
@@ -421,9 +450,12 @@ def _transitions(
         now = current.get(name)
         if now is not None and (now.get("state") or {}).get("terminated") is None:
             places = places or first_by_value(new)
-            errors.append(forbidden(f"{path}[{places[by_value(now)]}].state", (
-                "may not be transitioned to non-terminated state"
-            )))  # fmt: skip
+            errors.append(
+                forbidden(
+                    f"{path}[{places[by_value(now)]}].state",
+                    ("may not be transitioned to non-terminated state"),
+                )
+            )
     return errors
 
 
@@ -435,7 +467,7 @@ def _families(ips: list[str], path: str, *, doubles_first: bool) -> list[FieldEr
     """Addresses, at most one for each family. Those that come twice are named first or last."""
     errors: list[FieldError] = []
     for index, ip in enumerate(ips):
-        errors += [invalid(f"{path}[{index}]", ip, problem) for problem in names.ip_problems(ip)]
+        errors += problems(f"{path}[{index}]", ip, names.ip_problems(ip))
     if len(ips) < 2:
         return errors
     first = {ip: index for index, ip in reversed(list(enumerate(ips)))}
@@ -450,14 +482,21 @@ def _families(ips: list[str], path: str, *, doubles_first: bool) -> list[FieldEr
         try:
             versions.add(ipaddress.ip_address(ip).version)
         except ValueError:
-            found.append(internal_error(path, (
-                f"failed to check for dual stack with error:invalid IP[{index}]: {ip}"
-            )))  # fmt: skip
+            found.append(
+                internal_error(
+                    path, (f"failed to check for dual stack with error:invalid IP[{index}]: {ip}")
+                )
+            )
             versions = set()
             break
     if len(ips) > 2 or len(versions) < 2:
-        found.append(invalid(path, [{"IP": ip} for ip in ips],
-                             "may specify no more than one IP for each IP family"))  # fmt: skip
+        found.append(
+            invalid(
+                path,
+                [{"IP": ip} for ip in ips],
+                "may specify no more than one IP for each IP family",
+            )
+        )
     return errors + (doubles + found if doubles_first else found + doubles)
 
 
@@ -473,9 +512,11 @@ def validate_ephemeral_update(new: Tree, old: Tree) -> list[FieldError]:
     for container in before:
         name = container.get("name", "")
         if name not in by_name:
-            errors.append(forbidden(path, f"existing ephemeral containers \"{name}\" may not be "
-                                          "removed\n"))  # fmt: skip
+            errors.append(
+                forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n')
+            )
         elif by_name[name] != container:
-            errors.append(forbidden(path, f"existing ephemeral containers \"{name}\" may not be "
-                                          "changed\n"))  # fmt: skip
+            errors.append(
+                forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n')
+            )
     return errors

@@ -9,7 +9,7 @@ from controlplane.api import quantity
 from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import local_descending_path
+from controlplane.apiserver.kinds.checks import local_descending_path, problems, word
 from controlplane.apiserver.kinds.core.pods.containers import (
     restarts_init_containers,
     validate_containers,
@@ -70,12 +70,11 @@ def validate_pod(tree: Tree) -> list[FieldError]:
         errors += _spec_errors(spec)
     errors += pod_only(spec)
     if spec.get("ephemeralContainers"):
-        errors.append(forbidden("spec.ephemeralContainers",
-                                "cannot be set on create"))  # fmt: skip
+        errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):
-        errors.append(forbidden("spec.nodeName",
-                                "cannot be set until all schedulingGates have been cleared"
-                                ))  # fmt: skip
+        errors.append(
+            forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+        )
     if annotations:
         errors += _seccomp_agrees(annotations, spec) + _app_armor_agrees(annotations, spec)
     return errors
@@ -141,9 +140,10 @@ def _profile_agrees(said: str, profile: Tree, path: str, what: str) -> list[Fiel
     fits = {
         "Unconfined": ("unconfined",),
         "RuntimeDefault": ("runtime/default", "docker/default")
-        if what == "seccomp" else ("runtime/default",),
+        if what == "seccomp"
+        else ("runtime/default",),
         "Localhost": (),
-    }.get(kind)  # fmt: skip
+    }.get(kind)
     if fits is None or said in fits:
         return []
     return [forbidden(f"{path}.type", f"{what} type in annotation and field must match")]
@@ -160,10 +160,12 @@ def _tokens(spec: Tree) -> list[FieldError]:
     for index, volume in enumerate(spec.get("volumes") or ()):
         for number, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
             if source.get("serviceAccountToken") is not None:
-                errors.append(forbidden(
-                    f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken",
-                    "must not be specified when serviceAccountName is not set",
-                ))  # fmt: skip
+                errors.append(
+                    forbidden(
+                        f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken",
+                        "must not be specified when serviceAccountName is not set",
+                    )
+                )
     return errors
 
 
@@ -191,12 +193,19 @@ def pod_annotations(
     """Annotations that mean something in a pod. `was` are those that they replace."""
     errors: list[FieldError] = []
     if _MIRROR in annotations and not spec.get("nodeName"):
-        errors.append(invalid(f"{path}[{_MIRROR}]", annotations[_MIRROR],
-                              "must set spec.nodeName if mirror pod annotation is set"
-                              ))  # fmt: skip
+        errors.append(
+            invalid(
+                f"{path}[{_MIRROR}]",
+                annotations[_MIRROR],
+                "must set spec.nodeName if mirror pod annotation is set",
+            )
+        )
     if _bad_cost(annotations) and not _bad_cost(was or {}):
-        errors.append(invalid(f"{path}[{_DELETION_COST}]", annotations[_DELETION_COST],
-                              "must be a 32bit integer"))  # fmt: skip
+        errors.append(
+            invalid(
+                f"{path}[{_DELETION_COST}]", annotations[_DELETION_COST], "must be a 32bit integer"
+            )
+        )
     if _SECCOMP_POD in annotations:
         errors += _seccomp_named(annotations[_SECCOMP_POD], f"{path}.{_SECCOMP_POD}")
     for key in sorted(annotations):
@@ -210,9 +219,13 @@ def pod_annotations(
             if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(
                 "localhost/"
             ):
-                errors.append(invalid(f"{path}[{key}]", profile,
-                                      f"invalid AppArmor profile name: {go_quote(profile)}"
-                                      ))  # fmt: skip
+                errors.append(
+                    invalid(
+                        f"{path}[{key}]",
+                        profile,
+                        f"invalid AppArmor profile name: {go_quote(profile)}",
+                    )
+                )
     return errors
 
 
@@ -228,9 +241,12 @@ def validate_template(template: Tree, path: str) -> list[FieldError]:
         errors += pod_annotations(annotations, spec, f"{path}.annotations")
     errors += validate_pod_spec(spec, f"{path}.spec")
     if spec.get("ephemeralContainers"):
-        errors.append(forbidden(f"{path}.spec.ephemeralContainers",
-                                "ephemeral containers not allowed in pod template"
-                                ))  # fmt: skip
+        errors.append(
+            forbidden(
+                f"{path}.spec.ephemeralContainers",
+                "ephemeral containers not allowed in pod template",
+            )
+        )
     return errors
 
 
@@ -276,17 +292,9 @@ def validate_pod_spec(
     if spec.get("hostNetwork"):
         errors += _host_network(spec, path, whole=whole)
     policy = spec.get("restartPolicy", "")
-    if policy not in _RESTART:
-        errors.append(
-            not_supported(f"{path}.restartPolicy", policy, _RESTART, sort=False)
-            if policy else required(f"{path}.restartPolicy")
-        )  # fmt: skip
+    errors += word(policy, f"{path}.restartPolicy", _RESTART, sort=False)
     dns = spec.get("dnsPolicy", "")
-    if dns not in _DNS:
-        errors.append(
-            not_supported(f"{path}.dnsPolicy", dns, _DNS, sort=False)
-            if dns else required(f"{path}.dnsPolicy")
-        )  # fmt: skip
+    errors += word(dns, f"{path}.dnsPolicy", _DNS, sort=False)
     if spec.get("nodeSelector"):
         errors += validate_labels(spec["nodeSelector"], f"{path}.nodeSelector")
     if spec.get("securityContext") or spec.get("shareProcessNamespace"):
@@ -309,43 +317,49 @@ def validate_pod_spec(
 def _names(spec: Tree, path: str) -> list[FieldError]:
     """The rest of the spec: names, deadlines, tolerations, classes."""
     errors: list[FieldError] = []
-    for key, rule in (("serviceAccountName", names.dns_subdomain),
-                      ("nodeName", names.dns_subdomain)):  # fmt: skip
+    for key, rule in (
+        ("serviceAccountName", names.dns_subdomain),
+        ("nodeName", names.dns_subdomain),
+    ):
         if spec.get(key):
-            errors += [invalid(f"{path}.{key}", spec[key], problem) for problem in rule(spec[key])]
+            errors += problems(f"{path}.{key}", spec[key], rule(spec[key]))
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
-        errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline,
-                              "must be between 1 and 2147483647, inclusive"))  # fmt: skip
+        errors.append(
+            invalid(
+                f"{path}.activeDeadlineSeconds",
+                deadline,
+                "must be between 1 and 2147483647, inclusive",
+            )
+        )
     for key in ("hostname", "subdomain"):
         if spec.get(key):
-            errors += [invalid(f"{path}.{key}", spec[key], p) for p in names.dns_label(spec[key])]
+            errors += problems(f"{path}.{key}", spec[key], names.dns_label(spec[key]))
     told = spec.get("hostnameOverride")
     if told is not None:
-        errors += [invalid(f"{path}.hostnameOverride", told, p) for p in names.dns_subdomain(told)]
+        errors += problems(f"{path}.hostnameOverride", told, names.dns_subdomain(told))
     if spec.get("tolerations"):
         errors += validate_tolerations(spec["tolerations"], f"{path}.tolerations")
     for index, alias in enumerate(spec.get("hostAliases") or ()):
         place = f"{path}.hostAliases[{index}]"
         ip = alias.get("ip", "")
-        errors += [invalid(f"{place}.ip", ip, problem) for problem in names.ip_problems(ip)]
+        errors += problems(f"{place}.ip", ip, names.ip_problems(ip))
         for number, host in enumerate(alias.get("hostnames") or ()):
-            errors += [
-                invalid(f"{place}.hostnames[{number}]", host, p) for p in names.dns_subdomain(host)
-            ]
+            errors += problems(f"{place}.hostnames[{number}]", host, names.dns_subdomain(host))
     if spec.get("priorityClassName"):
         name = spec["priorityClassName"]
-        errors += [invalid(f"{path}.priorityClassName", name, p) for p in names.dns_subdomain(name)]
+        errors += problems(f"{path}.priorityClassName", name, names.dns_subdomain(name))
     if "runtimeClassName" in spec:
         name = spec["runtimeClassName"]
-        errors += [invalid(f"{path}.runtimeClassName", name, p) for p in names.dns_subdomain(name)]
+        errors += problems(f"{path}.runtimeClassName", name, names.dns_subdomain(name))
     policy = spec.get("preemptionPolicy")
     choices = ("PreemptLowerPriority", "Never")
     if policy is not None and policy not in choices:
         errors.append(
             not_supported(f"{path}.preemptionPolicy", policy, choices, sort=False)
-            if policy else required(f"{path}.preemptionPolicy")
-        )  # fmt: skip
+            if policy
+            else required(f"{path}.preemptionPolicy")
+        )
     errors += validate_requirements({"limits": spec.get("overhead") or {}}, f"{path}.overhead")
     return errors + _os(spec, path)
 
@@ -365,22 +379,38 @@ def _os(spec: Tree, path: str) -> list[FieldError]:
 
 
 _NOT_OF_WINDOWS = (
-    "securityContext.appArmorProfile", "securityContext.seLinuxOptions", "hostUsers", "hostPID",
-    "hostIPC", "securityContext.seccompProfile", "securityContext.fsGroup",
-    "securityContext.fsGroupChangePolicy", "securityContext.sysctls", "shareProcessNamespace",
-    "securityContext.runAsUser", "securityContext.runAsGroup",
-    "securityContext.supplementalGroups", "securityContext.supplementalGroupsPolicy",
+    "securityContext.appArmorProfile",
+    "securityContext.seLinuxOptions",
+    "hostUsers",
+    "hostPID",
+    "hostIPC",
+    "securityContext.seccompProfile",
+    "securityContext.fsGroup",
+    "securityContext.fsGroupChangePolicy",
+    "securityContext.sysctls",
+    "shareProcessNamespace",
+    "securityContext.runAsUser",
+    "securityContext.runAsGroup",
+    "securityContext.supplementalGroups",
+    "securityContext.supplementalGroupsPolicy",
     "securityContext.seLinuxChangePolicy",
-)  # fmt: skip
+)
 """The fields that a pod of Windows may not set, in upstream's order."""
 _IF_NOT_EMPTY = ("hostPID", "hostIPC", "securityContext.sysctls")
 
 
 _NOT_OF_WINDOWS_CONTAINERS = (
-    "appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities",
-    "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount", "runAsUser",
+    "appArmorProfile",
+    "seLinuxOptions",
+    "seccompProfile",
+    "capabilities",
+    "readOnlyRootFilesystem",
+    "privileged",
+    "allowPrivilegeEscalation",
+    "procMount",
+    "runAsUser",
     "runAsGroup",
-)  # fmt: skip
+)
 
 
 def _windows_pod(spec: Tree, path: str) -> list[FieldError]:
@@ -422,21 +452,32 @@ def _resource_claims(claims: list[Tree], path: str) -> list[FieldError]:
             errors.append(duplicate(f"{place}.name", name))
         else:
             seen[name] = None
-            errors += [invalid(f"{place}.name", name, p) for p in names.dns_label(name)]
-        given = [key for key in ("resourceClaimName", "resourceClaimTemplateName")
-                 if claim.get(key) is not None]  # fmt: skip
+            errors += problems(f"{place}.name", name, names.dns_label(name))
+        given = [
+            key
+            for key in ("resourceClaimName", "resourceClaimTemplateName")
+            if claim.get(key) is not None
+        ]
         if len(given) > 1:
-            errors.append(invalid(place, internal("PodResourceClaim", claim), (
-                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            )))  # fmt: skip
+            errors.append(
+                invalid(
+                    place,
+                    internal("PodResourceClaim", claim),
+                    (
+                        "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+                    ),
+                )
+            )
         if not given:
-            errors.append(invalid(place, internal("PodResourceClaim", claim), (
-                "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            )))  # fmt: skip
+            errors.append(
+                invalid(
+                    place,
+                    internal("PodResourceClaim", claim),
+                    ("must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
+                )
+            )
         for key in given:
-            errors += [
-                invalid(f"{place}.{key}", claim[key], p) for p in names.dns_subdomain(claim[key])
-            ]
+            errors += problems(f"{place}.{key}", claim[key], names.dns_subdomain(claim[key]))
     return errors
 
 
@@ -449,17 +490,24 @@ def _pod_level(spec: Tree, path: str) -> list[FieldError]:
     for name in sorted(requests):
         total = totals.get(name)
         if total is not None and quantity.parse(total).cmp(quantity.parse(requests[name])) > 0:
-            errors.append(invalid(f"{path}.requests[{name}]", requests[name], (
-                f"must be greater than or equal to aggregate container requests of {total}"
-            )))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{path}.requests[{name}]",
+                    requests[name],
+                    (f"must be greater than or equal to aggregate container requests of {total}"),
+                )
+            )
     for index, container in enumerate(spec.get("containers") or ()):
         own = (container.get("resources") or {}).get("limits") or {}
         for name in sorted(limits):
             if name in own and quantity.parse(own[name]).cmp(quantity.parse(limits[name])) > 0:
-                errors.append(invalid(
-                    f"{path}.containers[{index}][{name}].limits", own[name],
-                    f"must be less than or equal to pod limits of {limits[name]}",
-                ))  # fmt: skip
+                errors.append(
+                    invalid(
+                        f"{path}.containers[{index}][{name}].limits",
+                        own[name],
+                        f"must be less than or equal to pod limits of {limits[name]}",
+                    )
+                )
     return errors
 
 
@@ -470,10 +518,13 @@ def _host_network(spec: Tree, path: str, *, whole: bool) -> list[FieldError]:
         for number, port in enumerate(container.get("ports") or ()):
             host, own = port.get("hostPort", 0), port.get("containerPort", 0)
             if host != own and (whole or host):
-                errors.append(invalid(
-                    f"{path}.containers[{index}].ports[{number}].hostPort", host,
-                    "must match `containerPort` when `hostNetwork` is true",
-                ))  # fmt: skip
+                errors.append(
+                    invalid(
+                        f"{path}.containers[{index}].ports[{number}].hostPort",
+                        host,
+                        "must match `containerPort` when `hostNetwork` is true",
+                    )
+                )
     return errors
 
 
@@ -483,33 +534,37 @@ def _dns_config(config: Tree | None, policy: str, path: str) -> list[FieldError]
         if config is None:
             return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
         if not config.get("nameservers"):
-            return [required(f"{path}.nameservers", (
-                "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            ))]  # fmt: skip
+            return [
+                required(
+                    f"{path}.nameservers",
+                    ("must provide at least one DNS nameserver when `dnsPolicy` is None"),
+                )
+            ]
     if config is None:
         return errors
     servers, searches = config.get("nameservers") or [], config.get("searches") or []
     if len(servers) > 3:
-        errors.append(invalid(f"{path}.nameservers", servers,
-                              "must not have more than 3 nameservers"))  # fmt: skip
+        errors.append(
+            invalid(f"{path}.nameservers", servers, "must not have more than 3 nameservers")
+        )
     for index, server in enumerate(servers):
-        errors += [
-            invalid(f"{path}.nameservers[{index}]", server, p) for p in names.ip_problems(server)
-        ]
+        errors += problems(f"{path}.nameservers[{index}]", server, names.ip_problems(server))
     if len(searches) > 32:
-        errors.append(invalid(f"{path}.searches", searches,
-                              "must not have more than 32 search paths"))  # fmt: skip
+        errors.append(
+            invalid(f"{path}.searches", searches, "must not have more than 32 search paths")
+        )
     if len(" ".join(searches).encode()) > 2048:
-        errors.append(invalid(f"{path}.searches", searches, (
-            "must not have more than 2048 characters (including spaces) in the search list"
-        )))  # fmt: skip
+        errors.append(
+            invalid(
+                f"{path}.searches",
+                searches,
+                ("must not have more than 2048 characters (including spaces) in the search list"),
+            )
+        )
     for index, search in enumerate(searches):
         if search != ".":
             text = search.removesuffix(".")
-            errors += [
-                invalid(f"{path}.searches[{index}]", text, p)
-                for p in names.underscore_subdomain(text)
-            ]
+            errors += problems(f"{path}.searches[{index}]", text, names.underscore_subdomain(text))
     for index, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
             errors.append(required(f"{path}.options[{index}]", "must not be empty"))
@@ -526,7 +581,7 @@ def _gates(spec: Tree, path: str) -> list[FieldError]:
     for index, gate in enumerate(spec.get("schedulingGates") or ()):
         place = f"{path}.schedulingGates[{index}]"
         name = gate.get("name", "")
-        errors += [invalid(place, name, problem) for problem in names.qualified_name(name)]
+        errors += problems(place, name, names.qualified_name(name))
         if name in seen:
             errors.append(duplicate(place, name))
         seen[name] = None
@@ -547,30 +602,49 @@ def _host_process(spec: Tree, path: str) -> list[FieldError]:
         options = (container.get("securityContext") or {}).get("windowsOptions") or {}
         own = options.get("hostProcess")
         if pod is not None and own is not None and pod != own:
-            errors.append(invalid(f"{place}.securityContext.windowsOptions.hostProcess", own, (
-                "pod hostProcess value must be identical if both are specified, was "
-                f"{str(pod).lower()}"
-            )))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{place}.securityContext.windowsOptions.hostProcess",
+                    own,
+                    (
+                        "pod hostProcess value must be identical if both are specified, was "
+                        f"{str(pod).lower()}"
+                    ),
+                )
+            )
         counted += 1
         if own if own is not None else pod:
             with_process += 1
     if with_process:
         if with_process != counted:
-            errors.append(invalid(path, "", (
-                "If pod contains any hostProcess containers then all containers must be "
-                "HostProcess containers"
-            )))  # fmt: skip
+            errors.append(
+                invalid(
+                    path,
+                    "",
+                    (
+                        "If pod contains any hostProcess containers then all containers must be "
+                        "HostProcess containers"
+                    ),
+                )
+            )
         if not spec.get("hostNetwork"):
-            errors.append(invalid(f"{path}.hostNetwork", False,
-                                  "hostNetwork must be true if pod contains any hostProcess "
-                                  "containers"))  # fmt: skip
+            errors.append(
+                invalid(
+                    f"{path}.hostNetwork",
+                    False,
+                    "hostNetwork must be true if pod contains any hostProcess containers",
+                )
+            )
     return errors
 
 
 def _host_users(spec: Tree, path: str) -> list[FieldError]:
     return [
         forbidden(f"{path}.{place}", "when `pod.Spec.HostUsers` is false")
-        for key, place in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"),
-                           ("hostIPC", "HostIPC"))
+        for key, place in (
+            ("hostNetwork", "hostNetwork"),
+            ("hostPID", "HostPID"),
+            ("hostIPC", "HostIPC"),
+        )
         if spec.get(key)
-    ]  # fmt: skip
+    ]

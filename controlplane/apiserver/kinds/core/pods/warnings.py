@@ -69,9 +69,11 @@ def _spec_warnings(spec: Tree) -> list[str]:
 def template_warnings(template: Tree, path: str) -> list[str]:
     """Warnings for a pod template."""
     return _warnings(
-        template.get("metadata") or {}, template.get("spec") or {}, f"{path}.metadata",
+        template.get("metadata") or {},
+        template.get("spec") or {},
+        f"{path}.metadata",
         f"{path}.spec",
-    )  # fmt: skip
+    )
 
 
 def _warnings(meta: Tree, spec: Tree, meta_path: str, path: str) -> list[str]:
@@ -126,21 +128,20 @@ def _warnings(meta: Tree, spec: Tree, meta_path: str, path: str) -> list[str]:
     found += _ports(containers)
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is not None and grace < 0:
-        found.append(f"{path}.terminationGracePeriodSeconds: must be >= 0; negative values are "
-                     "invalid and will be treated as 1")  # fmt: skip
+        found.append(
+            f"{path}.terminationGracePeriodSeconds: must be >= 0; negative values are "
+            "invalid and will be treated as 1"
+        )
     if spec.get("affinity"):
         found += _affinity(spec["affinity"], f"{path}.affinity")
     return found
 
 
 _OLD_ANNOTATIONS = {
-    "scheduler.alpha.kubernetes.io/critical-pod":
-        'non-functional in v1.16+; use the "priorityClassName" field instead',
-    "security.alpha.kubernetes.io/sysctls":
-        'non-functional in v1.11+; use the "sysctls" field instead',
-    "security.alpha.kubernetes.io/unsafe-sysctls":
-        'non-functional in v1.11+; use the "sysctls" field instead',
-}  # fmt: skip
+    "scheduler.alpha.kubernetes.io/critical-pod": 'non-functional in v1.16+; use the "priorityClassName" field instead',
+    "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
+    "security.alpha.kubernetes.io/unsafe-sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
+}
 
 
 _SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
@@ -162,8 +163,10 @@ def _profiles(annotations: Tree, container: Tree, spec: Tree, path: str) -> Iter
         yield f"{path}.annotations[{_SECCOMP_CONTAINER}{name}]: {_SECCOMP}"
     fields = (context.get("appArmorProfile"), whole.get("appArmorProfile"))
     if path != "metadata" and fields == (None, None) and _APP_ARMOR + name in annotations:
-        yield (f"{path}.annotations[{_APP_ARMOR}{name}]: deprecated since v1.30; use the "
-               '"appArmorProfile" field instead')  # fmt: skip
+        yield (
+            f"{path}.annotations[{_APP_ARMOR}{name}]: deprecated since v1.30; use the "
+            '"appArmorProfile" field instead'
+        )
 
 
 def _node_affinity(affinity: Tree, path: str) -> Iterator[str]:
@@ -191,8 +194,10 @@ def _affinity(affinity: Tree, path: str) -> Iterator[str]:
         for index, term in enumerate(part.get(_REQUIRED) or ()):
             yield from _term(term, f"{path}.{key}.{_REQUIRED}[{index}]")
         for index, entry in enumerate(part.get(_PREFERRED) or ()):
-            yield from _term(entry.get("podAffinityTerm") or {},
-                             f"{path}.{key}.{_PREFERRED}[{index}].podAffinityTerm")  # fmt: skip
+            yield from _term(
+                entry.get("podAffinityTerm") or {},
+                f"{path}.{key}.{_PREFERRED}[{index}].podAffinityTerm",
+            )
 
 
 def _term(term: Tree, path: str) -> Iterator[str]:
@@ -235,8 +240,11 @@ def _volumes(volumes: list[Tree], path: str) -> Iterator[str]:
 def _overlaps(volume: Tree) -> Iterator[str]:
     """Files of one volume that hide each other. Upstream: warningsForOverlappingVirtualPaths."""
     what = f"volume {go_quote(volume.get('name', ''))}"
-    for key, kind, name in (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName"),
-                            ("downwardAPI", "DownwardAPI", "")):  # fmt: skip
+    for key, kind, name in (
+        ("configMap", "ConfigMap", "name"),
+        ("secret", "Secret", "secretName"),
+        ("downwardAPI", "DownwardAPI", ""),
+    ):
         source = volume.get(key)
         if source is not None:
             named = f" {go_quote(source.get(name, ''))}" if name else ""
@@ -258,14 +266,19 @@ def _paths(source: Tree) -> list[str]:
 
 
 def _projected_paths(part: Tree, what: str) -> tuple[list[str], str]:
-    for key, kind in (("configMap", "ConfigMap"), ("secret", "Secret"),
-                      ("downwardAPI", "DownwardAPI")):  # fmt: skip
+    for key, kind in (
+        ("configMap", "ConfigMap"),
+        ("secret", "Secret"),
+        ("downwardAPI", "DownwardAPI"),
+    ):
         source = part.get(key)
         if source is not None and source.get("items") is not None:
             named = "" if key == "downwardAPI" else f" {go_quote(source.get('name', ''))}"
             return _paths(source), f"{what} (Projected {kind}{named}): overlapping paths"
-    for key, kind in (("serviceAccountToken", "ServiceAccountToken"),
-                      ("clusterTrustBundle", "ClusterTrustBundle")):  # fmt: skip
+    for key, kind in (
+        ("serviceAccountToken", "ServiceAccountToken"),
+        ("clusterTrustBundle", "ClusterTrustBundle"),
+    ):
         source = part.get(key)
         if source is not None:
             bundle = source.get("name", source.get("signerName", ""))
@@ -279,8 +292,11 @@ def _collisions(paths: list[str], text: str) -> Iterator[str]:
     known: set[str] = set()
     for path in (path.rstrip("/") for path in paths):
         if path and "" not in known:
-            hidden = [each for each in sorted(known)
-                      if f"{each}/".startswith(path) or f"{path}/".startswith(each)]  # fmt: skip
+            hidden = [
+                each
+                for each in sorted(known)
+                if f"{each}/".startswith(path) or f"{path}/".startswith(each)
+            ]
             if hidden:
                 yield f"{text}: {go_quote(path)} with {go_quote(hidden[0])}"
         known.add(path)
