@@ -65,5 +65,4 @@ def _condition(condition: Tree, path: str) -> list[FieldError]:
         wrong = () if _REASON.fullmatch(reason) else (_REASON_TEXT,)
         errors += problems(f"{path}.reason", reason, wrong)
         errors += no_longer(reason, f"{path}.reason", MAX_REASON)
-    errors += no_longer(condition.get("message", ""), f"{path}.message", MAX_MESSAGE)
-    return errors
+    return errors + no_longer(condition.get("message", ""), f"{path}.message", MAX_MESSAGE)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import name_at, problems
+from controlplane.apiserver.kinds.checks import immutable, name_at, problems, when
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
@@ -57,9 +57,7 @@ def validate_annotations(annotations: Tree, path: str) -> list[FieldError]:
     for key, value in sorted(annotations.items()):
         errors += problems(path, key, names.qualified_name(key.lower()))
         total += len(key.encode()) + len(value.encode())
-    if total > _ANNOTATION_LIMIT:
-        errors.append(too_long(path, _ANNOTATION_LIMIT))
-    return errors
+    return errors + when(total > _ANNOTATION_LIMIT, too_long, path, _ANNOTATION_LIMIT)
 
 
 def _validate_owners(owners: list[Tree], path: str) -> list[FieldError]:
@@ -71,22 +69,16 @@ def _validate_owners(owners: list[Tree], path: str) -> list[FieldError]:
         group, slash, version = api_version.rpartition("/")
         if not slash:
             group, version = "", api_version
-        if not version or "/" in group:
-            errors.append(invalid(f"{path}.apiVersion", api_version, "version must not be empty"))
-        if not owner.get("kind"):
-            errors.append(invalid(f"{path}.kind", "", "must not be empty"))
-        if not owner.get("name"):
-            errors.append(invalid(f"{path}.name", "", "must not be empty"))
-        if not owner.get("uid"):
-            errors.append(invalid(f"{path}.uid", "", "must not be empty"))
+        text = "version must not be empty"
+        errors += when(
+            not version or "/" in group, invalid, f"{path}.apiVersion", api_version, text
+        )
+        errors += when(not owner.get("kind"), invalid, f"{path}.kind", "", "must not be empty")
+        errors += when(not owner.get("name"), invalid, f"{path}.name", "", "must not be empty")
+        errors += when(not owner.get("uid"), invalid, f"{path}.uid", "", "must not be empty")
         if owner.get("kind") == "Event" and api_version == "v1":
-            errors.append(
-                invalid(
-                    path,
-                    _go_owner(owner),
-                    f"{group}/{version}, Kind=Event is disallowed from being an owner",
-                )
-            )
+            text = f"{group}/{version}, Kind=Event is disallowed from being an owner"
+            errors.append(invalid(path, _go_owner(owner), text))
         if owner.get("controller"):
             if controller is not None:
                 everybody = everybody or [_go_owner(item) for item in owners]
@@ -120,10 +112,13 @@ def _validate_finalizers(finalizers: list[str], path: str) -> list[FieldError]:
     spend(_NAME * len(finalizers))
     for finalizer in finalizers:
         errors += problems(path, finalizer, names.label_key(finalizer))
-    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
-        errors.append(
-            invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
-        )
+    errors += when(
+        "orphan" in finalizers and "foregroundDeletion" in finalizers,
+        invalid,
+        path,
+        finalizers,
+        "finalizer orphan and foregroundDeletion cannot be both set",
+    )
     return errors
 
 
@@ -143,12 +138,8 @@ def finalizer_errors(meta: Tree) -> list[FieldError]:
 def validate_finalizer_name(name: str, path: str) -> list[FieldError]:
     """The older rule of core kinds: standard, or fully qualified."""
     errors = [invalid(path, name, problem) for problem in names.qualified_name(name)]
-    if "/" not in name and name not in _STANDARD_FINALIZERS:
-        errors.append(
-            invalid(
-                path, name, ("name is neither a standard finalizer name nor is it fully qualified")
-            )
-        )
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    errors += when("/" not in name and name not in _STANDARD_FINALIZERS, invalid, path, name, text)
     return errors
 
 
@@ -173,9 +164,8 @@ def validate_meta(
 def _validate_accessors(meta: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if meta.get("generation", 0) < 0:
-        errors.append(
-            invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0")
-        )
+        text = "must be greater than or equal to 0"
+        errors.append(invalid(f"{path}.generation", meta["generation"], text))
     if "labels" in meta:
         errors += validate_labels(meta["labels"], f"{path}.labels")
     if "annotations" in meta:
@@ -266,15 +256,17 @@ def change_errors(new: Tree, old: Tree, *, changed: bool = True) -> list[FieldEr
                     ),
                 )
             )
-    if not new.get("resourceVersion"):
-        errors.append(invalid(f"{path}.resourceVersion", 0, "must be specified for an update"))
-    if new.get("generation", 0) < old.get("generation", 0):
-        errors.append(
-            invalid(f"{path}.generation", new.get("generation", 0), "must not be decremented")
-        )
+    text = "must be specified for an update"
+    errors += when(not new.get("resourceVersion"), invalid, f"{path}.resourceVersion", 0, text)
+    errors += when(
+        new.get("generation", 0) < old.get("generation", 0),
+        invalid,
+        f"{path}.generation",
+        new.get("generation", 0),
+        "must not be decremented",
+    )
     for key in _IMMUTABLE:
-        if new.get(key) != old.get(key):
-            errors.append(invalid(f"{path}.{key}", new.get(key), "field is immutable"))
+        errors += immutable(new.get(key), old.get(key), f"{path}.{key}")
     if changed:
         errors += validate_labels(new.get("labels") or {}, f"{path}.labels")
         errors += validate_annotations(new.get("annotations") or {}, f"{path}.annotations")

@@ -33,19 +33,11 @@ def requirement_values(req: Tree, path: str, *, unknown_operators: bool = True) 
     errors: list[FieldError] = []
     operator, values = req.get("operator", ""), req.get("values") or []
     if operator in {"In", "NotIn"}:
-        errors += when(
-            not values,
-            required,
-            f"{path}.values",
-            "must be specified when `operator` is 'In' or 'NotIn'",
-        )
+        text = "must be specified when `operator` is 'In' or 'NotIn'"
+        errors += when(not values, required, f"{path}.values", text)
     elif operator in {"Exists", "DoesNotExist"}:
-        errors += when(
-            values,
-            forbidden,
-            f"{path}.values",
-            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-        )
+        text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        errors += when(values, forbidden, f"{path}.values", text)
     elif not unknown_operators:
         errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     return errors
@@ -78,12 +70,8 @@ def _node_requirement(req: Tree, path: str, *, any_values: bool) -> list[FieldEr
     operator, values = req.get("operator", ""), req.get("values") or []
     if operator in {"Gt", "Lt"}:
         errors: list[FieldError] = []
-        errors += when(
-            len(values) != 1,
-            required,
-            f"{path}.values",
-            "must be specified single value when `operator` is 'Lt' or 'Gt'",
-        )
+        text = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+        errors += when(len(values) != 1, required, f"{path}.values", text)
         errors += label_name(req.get("key", ""), f"{path}.key")
         for index, value in enumerate(() if any_values else values):
             errors += problems(f"{path}.values[{index}]", value, names.label_value(value))
@@ -95,12 +83,8 @@ def _field_requirement(req: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     operator, values = req.get("operator", ""), req.get("values") or []
     if operator in {"In", "NotIn"}:
-        errors += when(
-            len(values) != 1,
-            required,
-            f"{path}.values",
-            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
-        )
+        text = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        errors += when(len(values) != 1, required, f"{path}.values", text)
     else:
         errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     key = req.get("key", "")

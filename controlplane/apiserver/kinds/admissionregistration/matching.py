@@ -129,8 +129,7 @@ def validate_match_conditions(owner: Tree, path: str, *, params: bool = False) -
     """Return the errors of the match conditions of a webhook or a policy."""
     place = f"{path}.matchConditions"
     conditions = owner.get("matchConditions") or []
-    errors: list[FieldError] = []
-    errors += at_most(conditions, place, MAX_CONDITIONS)
+    errors = at_most(conditions, place, MAX_CONDITIONS)
     seen: set[str] = set()
     for condition, spot in entries(owner, "matchConditions", path):
         expression, name = condition.get("expression", "").strip(), condition.get("name", "")

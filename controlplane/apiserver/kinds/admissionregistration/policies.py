@@ -201,9 +201,8 @@ def _validation(
     else:
         errors += expression_problems(expression, f"{path}.expression", types, ("bool",))
     if derived and not derived.strip():
-        errors.append(
-            invalid(f"{path}.messageExpression", derived, "must be non-empty if specified")
-        )
+        problem = "must be non-empty if specified"
+        errors.append(invalid(f"{path}.messageExpression", derived, problem))
     elif derived:
         where = f"{path}.messageExpression"
         errors += expression_problems(derived, where, plain, ("string",))
@@ -304,8 +303,7 @@ def validate_validating_policy_binding(tree: Tree) -> list[FieldError]:
             "information in the API response and headers serves no purpose)"
         )
         errors.append(invalid(place, actions, text))
-    errors += when(not actions, required, place, "at least one validation action is required")
-    return errors
+    return errors + when(not actions, required, place, "at least one validation action is required")
 
 
 VALIDATING_POLICIES = Kind(

@@ -34,13 +34,8 @@ def _url(url: str, path: str) -> list[FieldError]:
         text = f"'https' is the only allowed URL scheme{form}"
         errors.append(invalid(path, parts.scheme, text))
     errors += when(not parts.netloc, invalid, path, parts.netloc, f"host must be specified{form}")
-    errors += when(
-        parts.username is not None,
-        invalid,
-        path,
-        "User",
-        "user information is not permitted in the URL",
-    )
+    problem = "user information is not permitted in the URL"
+    errors += when(parts.username is not None, invalid, path, "User", problem)
     errors += when(
         parts.fragment, invalid, path, parts.fragment, "fragments are not permitted in the URL"
     )

@@ -110,9 +110,8 @@ def _fully_qualified(name: str, path: str) -> list[FieldError]:
     if found:
         return problems(path, name, found)
     if name.count(".") < 2:
-        return [
-            invalid(path, name, "should be a domain with at least three segments separated by dots")
-        ]
+        text = "should be a domain with at least three segments separated by dots"
+        return [invalid(path, name, text)]
     return []
 
 
@@ -127,13 +126,8 @@ def _review_versions(versions: list[str], path: str) -> list[FieldError]:
             errors.append(invalid(f"{place}[{index}]", version, "duplicate version"))
         else:
             errors += problems(f"{place}[{index}]", version, names.dns_1035_label(version))
-    errors += when(
-        not set(versions) & set(_VERSIONS),
-        invalid,
-        place,
-        versions,
-        f"must include at least one of {known}",
-    )
+    text = f"must include at least one of {known}"
+    errors += when(not set(versions) & set(_VERSIONS), invalid, place, versions, text)
     return errors
 
 

@@ -105,9 +105,8 @@ def _daemon_strategy(strategy: Tree, path: str) -> list[FieldError]:
     errors += at_most_full(unavailable, f"{place}.maxUnavailable")
     errors += at_most_full(surge, f"{place}.maxSurge")
     if scaled(unavailable) and scaled(surge):
-        errors.append(
-            invalid(f"{place}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
-        )
+        text = "may not be set when maxUnavailable is non-zero"
+        errors.append(invalid(f"{place}.maxSurge", surge, text))
     elif not scaled(unavailable) and not scaled(surge):
         errors.append(required(f"{place}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
     return errors

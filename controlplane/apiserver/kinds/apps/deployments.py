@@ -64,9 +64,8 @@ def validate_deployment(tree: Tree) -> list[FieldError]:
     errors += validate_selected(spec, path, "deployment")
     selector = selector_of(spec.get("selector"))
     if selector is None:
-        errors.append(
-            invalid("spec.selector", selector_shown(spec.get("selector")), "invalid label selector")
-        )
+        text = "invalid label selector"
+        errors.append(invalid("spec.selector", selector_shown(spec.get("selector")), text))
     else:
         errors += validate_replica_template(spec, selector, "spec.template")
     errors += _deployment_strategy(spec.get("strategy") or {}, "spec.strategy")
@@ -90,12 +89,8 @@ def _deployment_strategy(strategy: Tree, path: str) -> list[FieldError]:
     rolling = strategy.get("rollingUpdate")
     if kind == "Recreate":
         if rolling is not None:
-            return [
-                forbidden(
-                    f"{path}.rollingUpdate",
-                    "may not be specified when strategy `type` is 'Recreate'",
-                )
-            ]
+            text = "may not be specified when strategy `type` is 'Recreate'"
+            return [forbidden(f"{path}.rollingUpdate", text)]
         return []
     if kind != "RollingUpdate":
         shown = {

@@ -33,9 +33,8 @@ def validate_replica_set(tree: Tree) -> list[FieldError]:
     errors += validate_selected(spec, "spec", "deployment")
     selector = selector_of(spec.get("selector"))
     if selector is None:
-        errors.append(
-            invalid("spec.selector", selector_shown(spec.get("selector")), "invalid label selector")
-        )
+        text = "invalid label selector"
+        errors.append(invalid("spec.selector", selector_shown(spec.get("selector")), text))
     else:
         errors += validate_replica_template(spec, selector, "spec.template")
     return errors

@@ -92,9 +92,8 @@ def validate_stateful_set(tree: Tree, *, new: bool = True) -> list[FieldError]:
     if not policy:
         errors.append(required("spec.podManagementPolicy"))
     elif policy not in ("OrderedReady", "Parallel"):
-        errors.append(
-            invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
-        )
+        text = "must be 'OrderedReady' or 'Parallel'"
+        errors.append(invalid("spec.podManagementPolicy", policy, text))
     errors += _set_strategy(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     for key in ("whenDeleted", "whenScaled"):
@@ -162,23 +161,13 @@ def _set_strategy(strategy: Tree, path: str) -> list[FieldError]:
         return [required(path)]
     if kind == "OnDelete":
         if rolling is not None:
-            return [
-                invalid(
-                    f"{path}.rollingUpdate",
-                    shown_rolling,
-                    "only allowed for updateStrategy 'RollingUpdate'",
-                )
-            ]
+            text = "only allowed for updateStrategy 'RollingUpdate'"
+            return [invalid(f"{path}.rollingUpdate", shown_rolling, text)]
         return []
     if kind == "RollingUpdate":
         return non_negative_field(rolling or {}, "partition", f"{path}.rollingUpdate")
-    return [
-        invalid(
-            path,
-            {"Type": kind, "RollingUpdate": shown_rolling},
-            "must be 'RollingUpdate' or 'OnDelete'",
-        )
-    ]
+    text = "must be 'RollingUpdate' or 'OnDelete'"
+    return [invalid(path, {"Type": kind, "RollingUpdate": shown_rolling}, text)]
 
 
 _SET_MUTABLE = (

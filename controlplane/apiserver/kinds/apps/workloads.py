@@ -57,14 +57,11 @@ def labels_from_template(tree: Tree) -> Tree:
 
 def validate_always_running(spec: Tree, path: str, kind: str) -> list[FieldError]:
     """Pods of these kinds are restarted and have no deadline."""
-    errors: list[FieldError] = []
     policy = spec.get("restartPolicy", "")
-    errors += when(policy != "Always", not_supported, f"{path}.restartPolicy", policy, ("Always",))
+    errors = when(policy != "Always", not_supported, f"{path}.restartPolicy", policy, ("Always",))
+    text = f"activeDeadlineSeconds in {kind} is not Supported"
     errors += when(
-        "activeDeadlineSeconds" in spec,
-        forbidden,
-        f"{path}.activeDeadlineSeconds",
-        f"activeDeadlineSeconds in {kind} is not Supported",
+        "activeDeadlineSeconds" in spec, forbidden, f"{path}.activeDeadlineSeconds", text
     )
     return errors
 

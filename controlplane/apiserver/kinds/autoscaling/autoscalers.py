@@ -98,9 +98,8 @@ def validate_autoscaler_status(tree: Tree) -> list[FieldError]:
 def validate_autoscaler(tree: Tree) -> list[FieldError]:
     """A horizontal pod autoscaler."""
     spec = tree.get("spec") or {}
-    errors: list[FieldError] = []
     low, high = spec.get("minReplicas"), spec.get("maxReplicas", 0)
-    errors += when(
+    errors = when(
         low is not None and low < 1,
         invalid,
         "spec.minReplicas",
@@ -111,13 +110,8 @@ def validate_autoscaler(tree: Tree) -> list[FieldError]:
         errors.append(invalid("spec.maxReplicas", high, "must be greater than or equal to 1"))
     elif high < 1:
         errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
-    errors += when(
-        low is not None and high < low,
-        invalid,
-        "spec.maxReplicas",
-        high,
-        "must be greater than or equal to `minReplicas`",
-    )
+    text = "must be greater than or equal to `minReplicas`"
+    errors += when(low is not None and high < low, invalid, "spec.maxReplicas", high, text)
     target = spec.get("scaleTargetRef") or {}
     grouped = target.get("kind") not in _CORE_SCALED
     errors += _reference(target, "spec.scaleTargetRef", grouped=grouped)
@@ -142,9 +136,8 @@ def _reference(ref: Tree, path: str, *, grouped: bool) -> list[FieldError]:
         errors += name_at(value, f"{path}.{key}", names.path_segment)
     version = ref.get("apiVersion", "")
     if version.count("/") > 1:
-        errors.append(
-            invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
-        )
+        text = f"unexpected GroupVersion string: {version}"
+        errors.append(invalid(f"{path}.apiVersion", version, text))
     elif grouped and not version.rpartition("/")[0]:
         errors.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
     return errors
@@ -164,29 +157,22 @@ def _metrics(metrics: list[Tree], path: str, low: int | None) -> list[FieldError
 
 
 def _metric(metric: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
     kind = metric.get("type", "")
-    errors += when(not kind, required, f"{path}.type", "must specify a metric source type")
+    errors = when(not kind, required, f"{path}.type", "must specify a metric source type")
     if kind not in _SOURCES:
         errors += [not_supported(f"{path}.type", kind, _SOURCES)] * 2  # upstream says it twice
     present = [key for key in _SOURCES.values() if metric.get(key) is not None]
     for key in present[:1]:
         errors += _source(key, metric[key], f"{path}.{key}")
     expected = _SOURCES.get(kind)
+    text = "must populate information for the given metric source"
     errors += when(
-        expected is not None and expected not in present,
-        required,
-        f"{path}.{expected}",
-        "must populate information for the given metric source",
+        expected is not None and expected not in present, required, f"{path}.{expected}", text
     )
     if len(present) != 1:
         for key in present:
-            errors += when(
-                key != expected,
-                forbidden,
-                f"{path}.{key}",
-                "must populate the given metric source only",
-            )
+            text = "must populate the given metric source only"
+            errors += when(key != expected, forbidden, f"{path}.{key}", text)
     return errors
 
 
@@ -221,9 +207,8 @@ def _source(key: str, source: Tree, path: str) -> list[FieldError]:
         thing = source.get("describedObject") or {}
         errors = _reference(thing, f"{path}.describedObject", grouped=False) + errors
     if key == "pods" and target.get("averageValue") is None:
-        errors.append(
-            required(f"{path}.target.averageValue", "must specify a positive target averageValue")
-        )
+        problem = "must specify a positive target averageValue"
+        errors.append(required(f"{path}.target.averageValue", problem))
     elif key != "pods" and target.get("value") is None and target.get("averageValue") is None:
         errors.append(
             required(
@@ -243,22 +228,14 @@ def _source(key: str, source: Tree, path: str) -> list[FieldError]:
 
 def _identifier(metric: Tree, path: str) -> list[FieldError]:
     name = metric.get("name", "")
-    errors: list[FieldError] = []
-    errors += name_at(name, f"{path}.name", names.path_segment, detail="must specify a metric name")
-    return errors
+    return name_at(name, f"{path}.name", names.path_segment, detail="must specify a metric name")
 
 
 def _target(target: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
     kind = target.get("type", "")
-    errors += when(not kind, required, f"{path}.type", "must specify a metric target type")
-    errors += when(
-        kind not in _TARGETS,
-        invalid,
-        f"{path}.type",
-        kind,
-        "must be either Utilization, Value, or AverageValue",
-    )
+    errors = when(not kind, required, f"{path}.type", "must specify a metric target type")
+    problem = "must be either Utilization, Value, or AverageValue"
+    errors += when(kind not in _TARGETS, invalid, f"{path}.type", kind, problem)
     for key in ("value", "averageValue"):
         text = target.get(key)
         errors += when(
@@ -286,9 +263,8 @@ _POLICY_TYPES = ("Percent", "Pods")
 
 
 def _rules(rules: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
     window = rules.get("stabilizationWindowSeconds")
-    errors += when(
+    errors = when(
         window is not None and window < 0,
         invalid,
         f"{path}.stabilizationWindowSeconds",
@@ -315,24 +291,16 @@ def _rules(rules: Tree, path: str) -> list[FieldError]:
             policy.get("type", ""),
             _POLICY_TYPES,
         )
+        text = "must be greater than zero"
         errors += when(
-            policy.get("value", 0) <= 0,
-            invalid,
-            f"{place}.value",
-            policy.get("value", 0),
-            "must be greater than zero",
+            policy.get("value", 0) <= 0, invalid, f"{place}.value", policy.get("value", 0), text
         )
         period = policy.get("periodSeconds", 0)
         errors += when(
             period <= 0, invalid, f"{place}.periodSeconds", period, "must be greater than zero"
         )
-        errors += when(
-            period > 1800,
-            invalid,
-            f"{place}.periodSeconds",
-            period,
-            "must be less than or equal to 1800",
-        )
+        text = "must be less than or equal to 1800"
+        errors += when(period > 1800, invalid, f"{place}.periodSeconds", period, text)
     tolerance = rules.get("tolerance")
     errors += when(
         tolerance is not None and quantity.parse(tolerance).sign() < 0,

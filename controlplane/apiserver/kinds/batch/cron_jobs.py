@@ -120,13 +120,8 @@ def validate_cron_job(tree: Tree, old: Tree | None = None) -> list[FieldError]:
     for key in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         errors += non_negative_field(spec, key, "spec")
     name = tree["metadata"].get("name", "")
-    errors += when(
-        old is None and len(name) > 52,
-        invalid,
-        "metadata.name",
-        name,
-        "must be no more than 52 characters",
-    )
+    problem = "must be no more than 52 characters"
+    errors += when(old is None and len(name) > 52, invalid, "metadata.name", name, problem)
     return errors
 
 

@@ -123,9 +123,8 @@ def _generated(tree: Tree, spec: Tree, *, prefixed: bool) -> list[FieldError]:
             errors.append(invalid(path, labels, f"must be '{value}'"))
     chosen = selector_of(selector)  # a malformed one is spoken of elsewhere
     if chosen is not None and not chosen.matches(expected):
-        errors.append(
-            invalid("spec.selector", selector_shown(selector), "`selector` not auto-generated")
-        )
+        text = "`selector` not auto-generated"
+        errors.append(invalid("spec.selector", selector_shown(selector), text))
     return errors
 
 
@@ -145,12 +144,8 @@ def validate_job_spec(spec: Tree, path: str) -> list[FieldError]:
     failed = spec.get("maxFailedIndexes")
     if failed is not None:
         errors += non_negative_field(spec, "maxFailedIndexes", path)
-        errors += when(
-            per_index is None,
-            required,
-            f"{path}.backoffLimitPerIndex",
-            "when maxFailedIndexes is specified",
-        )
+        text = "when maxFailedIndexes is specified"
+        errors += when(per_index is None, required, f"{path}.backoffLimitPerIndex", text)
     manager = spec.get("managedBy")
     if manager is not None:
         errors += _domain_path(manager, f"{path}.managedBy")
@@ -163,13 +158,8 @@ def validate_job_spec(spec: Tree, path: str) -> list[FieldError]:
             errors += _indexed(spec, path)
     if mode is None or mode == "NonIndexed":
         for key, value in (("backoffLimitPerIndex", per_index), ("maxFailedIndexes", failed)):
-            errors += when(
-                value is not None,
-                invalid,
-                f"{path}.{key}",
-                value,
-                "requires indexed completion mode",
-            )
+            text = "requires indexed completion mode"
+            errors += when(value is not None, invalid, f"{path}.{key}", value, text)
     if spec.get("podFailurePolicy") is not None:
         errors += _failure_policy(spec, f"{path}.podFailurePolicy")
     if spec.get("successPolicy") is not None:
@@ -179,9 +169,8 @@ def validate_job_spec(spec: Tree, path: str) -> list[FieldError]:
     errors += validate_template(template, f"{path}.template")
     policy = (template.get("spec") or {}).get("restartPolicy", "")
     if policy in {"Always", ""}:
-        errors.append(
-            required(f"{path}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
-        )
+        text = 'valid values: "OnFailure", "Never"'
+        errors.append(required(f"{path}.template.spec.restartPolicy", text))
     elif policy not in ("OnFailure", "Never"):
         errors.append(
             not_supported(
@@ -189,13 +178,8 @@ def validate_job_spec(spec: Tree, path: str) -> list[FieldError]:
             )
         )
     elif spec.get("podFailurePolicy") is not None and policy != "Never":
-        errors.append(
-            invalid(
-                f"{path}.template.spec.restartPolicy",
-                policy,
-                'only "Never" is supported when podFailurePolicy is specified',
-            )
-        )
+        text = 'only "Never" is supported when podFailurePolicy is specified'
+        errors.append(invalid(f"{path}.template.spec.restartPolicy", policy, text))
     return errors
 
 
@@ -214,10 +198,9 @@ def _domain_path(text: str, path: str) -> list[FieldError]:
 
 
 def _indexed(spec: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
     completions, parallelism = spec.get("completions"), spec.get("parallelism")
     failed, place = spec.get("maxFailedIndexes"), f"{path}.maxFailedIndexes"
-    errors += when(
+    errors = when(
         completions is None, required, f"{path}.completions", "when completion mode is Indexed"
     )
     errors += when(
@@ -234,12 +217,9 @@ def _indexed(spec: Tree, path: str) -> list[FieldError]:
         failed,
         "must be less than or equal to completions",
     )
+    problem = f"must be less than or equal to {MANY_COMPLETIONS}"
     errors += when(
-        failed is not None and failed > MANY_COMPLETIONS,
-        invalid,
-        place,
-        failed,
-        f"must be less than or equal to {MANY_COMPLETIONS}",
+        failed is not None and failed > MANY_COMPLETIONS, invalid, place, failed, problem
     )
     if (completions or 0) <= MANY_COMPLETIONS or spec.get("backoffLimitPerIndex") is None:
         return errors
@@ -273,9 +253,8 @@ def _replacement(spec: Tree, path: str) -> list[FieldError]:
 
 
 def _failure_policy(spec: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
     rules = spec["podFailurePolicy"].get("rules") or []
-    errors += at_most(rules, f"{path}.rules", 20)
+    errors = at_most(rules, f"{path}.rules", 20)
     template = (spec.get("template") or {}).get("spec") or {}
     containers = [
         c.get("name", "")
@@ -291,16 +270,12 @@ def _failure_rule(spec: Tree, rule: Tree, containers: list[str], path: str) -> l
     errors: list[FieldError] = []
     action = rule.get("action", "")
     if not action:
-        errors.append(
-            required(f"{path}.action", 'valid values: ["Count" "FailIndex" "FailJob" "Ignore"]')
-        )
+        text = 'valid values: ["Count" "FailIndex" "FailJob" "Ignore"]'
+        errors.append(required(f"{path}.action", text))
     elif action == "FailIndex":
+        text = "requires the backoffLimitPerIndex to be set"
         errors += when(
-            spec.get("backoffLimitPerIndex") is None,
-            invalid,
-            f"{path}.action",
-            action,
-            "requires the backoffLimitPerIndex to be set",
+            spec.get("backoffLimitPerIndex") is None, invalid, f"{path}.action", action, text
         )
     elif action not in _ACTIONS:
         errors.append(not_supported(f"{path}.action", action, _ACTIONS))
@@ -314,18 +289,10 @@ def _failure_rule(spec: Tree, rule: Tree, containers: list[str], path: str) -> l
         state = pattern.get("status", "")
         choices = ("False", "True", "Unknown")
         errors += one_of(state, f"{place}.status", choices)
-    errors += when(
-        codes is not None and conditions,
-        redacted,
-        path,
-        "specifying both OnExitCodes and OnPodConditions is not supported",
-    )
-    errors += when(
-        codes is None and not conditions,
-        redacted,
-        path,
-        "specifying one of OnExitCodes and OnPodConditions is required",
-    )
+    text = "specifying both OnExitCodes and OnPodConditions is not supported"
+    errors += when(codes is not None and conditions, redacted, path, text)
+    text = "specifying one of OnExitCodes and OnPodConditions is required"
+    errors += when(codes is None and not conditions, redacted, path, text)
     return errors
 
 
@@ -337,12 +304,9 @@ def _exit_codes(codes: Tree, containers: list[str], path: str) -> list[FieldErro
     elif operator not in ("In", "NotIn"):
         errors.append(not_supported(f"{path}.operator", operator, ("In", "NotIn")))
     name = codes.get("containerName")
+    text = "must be one of the container or initContainer names in the pod template"
     errors += when(
-        name is not None and name not in containers,
-        invalid,
-        f"{path}.containerName",
-        name,
-        "must be one of the container or initContainer names in the pod template",
+        name is not None and name not in containers, invalid, f"{path}.containerName", name, text
     )
     if not values:
         errors.append(invalid(f"{path}.values", values, "at least one value is required"))
@@ -351,12 +315,9 @@ def _exit_codes(codes: Tree, containers: list[str], path: str) -> list[FieldErro
     seen: dict[int, None] = {}
     ordered = True
     for index, value in enumerate(values):
+        text = "must not be 0 for the In operator"
         errors += when(
-            operator == "In" and value == 0,
-            invalid,
-            f"{path}.values[{index}]",
-            value,
-            "must not be 0 for the In operator",
+            operator == "In" and value == 0, invalid, f"{path}.values[{index}]", value, text
         )
         if value in seen:
             errors.append(duplicate(f"{path}.values[{index}]", value))
@@ -364,8 +325,7 @@ def _exit_codes(codes: Tree, containers: list[str], path: str) -> list[FieldErro
             seen[value] = None
         if index and values[index - 1] > value:
             ordered = False
-    errors += when(not ordered, invalid, f"{path}.values", values, "must be ordered")
-    return errors
+    return errors + when(not ordered, invalid, f"{path}.values", values, "must be ordered")
 
 
 def _success_policy(spec: Tree, path: str, *, indexed: bool) -> list[FieldError]:
@@ -377,8 +337,7 @@ def _success_policy(spec: Tree, path: str, *, indexed: bool) -> list[FieldError]
             **({"Rules": []} if policy.get("rules") == [] else {}),
         }
         return [invalid(path, shown, "requires indexed completion mode")]
-    errors: list[FieldError] = []
-    errors += when(
+    errors = when(
         not rules,
         required,
         f"{path}.rules",

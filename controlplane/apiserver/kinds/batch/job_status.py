@@ -101,12 +101,8 @@ def _times(status: Tree, was: Tree) -> list[FieldError]:
         if end is not None and not complete:
             text = "cannot set completionTime when there is no Complete=True condition"
             errors.append(invalid(place, end, text))
-        errors += when(
-            end is None and complete,
-            required,
-            place,
-            "completionTime is required for Complete jobs",
-        )
+        problem = "completionTime is required for Complete jobs"
+        errors += when(end is None and complete, required, place, problem)
     moved = start != was.get("startTime") or end != was.get("completionTime")
     errors += when(
         moved and start is not None and end is not None and parse_time(end) < parse_time(start),
@@ -242,12 +238,8 @@ def _kept(spec: Tree, status: Tree, was: Tree) -> list[FieldError]:
         text = "field is immutable for unsuspended job once set"
         errors.append(invalid("status.startTime", start, text))
     met, had = _is(status, "SuccessCriteriaMet"), _is(was, "SuccessCriteriaMet")
-    errors += when(
-        had and not met,
-        redacted,
-        _CONDITIONS,
-        "cannot disable the SuccessCriteriaMet=True condition",
-    )
+    problem = "cannot disable the SuccessCriteriaMet=True condition"
+    errors += when(had and not met, redacted, _CONDITIONS, problem)
     if _is(was, "Complete") and met and not had:
         text = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
         errors.append(redacted(_CONDITIONS, text))

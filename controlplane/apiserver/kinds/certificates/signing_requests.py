@@ -62,9 +62,8 @@ _PEM = re.compile(rb"-----BEGIN ([A-Z ]+)-----\s*\n((?:[A-Za-z0-9+/=]+\s*\n)*)--
 def validate_signing_request(tree: Tree) -> list[FieldError]:
     """A CertificateSigningRequest."""
     spec = tree.get("spec") or {}
-    errors: list[FieldError] = []
     problem = _request_problem(spec.get("request") or "")
-    errors += when(problem, invalid, "spec.request", spec.get("request"), problem)
+    errors = when(problem, invalid, "spec.request", spec.get("request"), problem)
     errors += present(spec, "usages", "spec")
     listed = [(usage, f"spec.usages[{i}]") for i, usage in enumerate(spec.get("usages") or ())]
     errors += [

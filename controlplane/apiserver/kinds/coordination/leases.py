@@ -28,9 +28,8 @@ def default_lease(tree: Tree) -> Tree:
 def validate_lease(tree: Tree) -> list[FieldError]:
     """A lease."""
     spec = tree.get("spec") or {}
-    errors: list[FieldError] = []
     seconds = spec.get("leaseDurationSeconds")
-    errors += when(
+    errors = when(
         seconds is not None and seconds <= 0,
         invalid,
         "spec.leaseDurationSeconds",

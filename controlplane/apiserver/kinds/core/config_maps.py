@@ -33,8 +33,7 @@ def validate_config_map(tree: Tree) -> list[FieldError]:
     for key in sorted(binary):
         errors += problems(f"binaryData[{key}]", key, names.config_key(key))
         total += len(base64.b64decode(binary[key] or ""))
-    errors += when(total > DATA_LIMIT, too_long, "", DATA_LIMIT)
-    return errors
+    return errors + when(total > DATA_LIMIT, too_long, "", DATA_LIMIT)
 
 
 _FIXED = "field is immutable when `immutable` is set"

@@ -75,8 +75,7 @@ def _endpoint_port(port: Tree, several: bool, path: str) -> list[FieldError]:
     number = port.get("port", 0)
     errors += problems(f"{path}.port", number, names.port_number(number))
     protocol = port.get("protocol", "")
-    errors += word(protocol, f"{path}.protocol", ("SCTP", "TCP", "UDP"))
-    return errors
+    return errors + word(protocol, f"{path}.protocol", ("SCTP", "TCP", "UDP"))
 
 
 class EndpointsStrategy(Strategy):

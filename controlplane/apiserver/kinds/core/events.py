@@ -21,8 +21,7 @@ def validate_event(tree: Tree, ctx: Any = None) -> list[FieldError]:
     """An event, by the older rules where it comes in the core group."""
     if ctx is None or ctx.info.group == "" or ctx.request.verb not in ("create", "patch"):
         return _event(tree, "reportingComponent")
-    errors: list[FieldError] = []
-    errors += present(tree, "eventTime", "")
+    errors = present(tree, "eventTime", "")
     errors += _new_event(tree, "reportingController")
     kind = tree.get("type", "")
     errors += when(
@@ -128,13 +127,8 @@ def _new_event(tree: Tree, path: str) -> list[FieldError]:
         errors.append(required("reason"))
     elif len(tree["reason"]) > 128:
         errors.append(invalid("reason", "", "can have at most 128 characters"))
-    errors += when(
-        len(tree.get("message", "")) > 1024,
-        invalid,
-        "message",
-        "",
-        "can have at most 1024 characters",
-    )
+    text = "can have at most 1024 characters"
+    errors += when(len(tree.get("message", "")) > 1024, invalid, "message", "", text)
     return errors
 
 

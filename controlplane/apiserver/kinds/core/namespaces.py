@@ -40,17 +40,11 @@ def validate_namespace_status(new: Tree, _old: Tree) -> list[FieldError]:
     phase = (new.get("status") or {}).get("phase", "")
     if new["metadata"].get("deletionTimestamp"):
         if phase != "Terminating":
-            return [
-                invalid(
-                    "status.Phase",
-                    phase,
-                    "may only be 'Terminating' if `deletionTimestamp` is not empty",
-                )
-            ]
+            text = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+            return [invalid("status.Phase", phase, text)]
     elif phase != "Active":
-        return [
-            invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")
-        ]
+        text = "may only be 'Active' if `deletionTimestamp` is empty"
+        return [invalid("status.Phase", phase, text)]
     return []
 
 

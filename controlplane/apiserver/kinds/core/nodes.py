@@ -161,12 +161,8 @@ def validate_node_update(new: Tree, old: Tree) -> list[FieldError]:
     if spec.get("podCIDRs") != was.get("podCIDRs"):
         errors += _cidrs(spec)
     cidrs = was.get("podCIDRs") or []
-    errors += when(
-        cidrs and spec.get("podCIDRs", []) != cidrs,
-        forbidden,
-        "spec.podCIDRs",
-        'node updates may not change podCIDR except from "" to valid',
-    )
+    text = 'node updates may not change podCIDR except from "" to valid'
+    errors += when(cidrs and spec.get("podCIDRs", []) != cidrs, forbidden, "spec.podCIDRs", text)
     errors += when(
         was.get("providerID") and spec.get("providerID") != was["providerID"],
         forbidden,

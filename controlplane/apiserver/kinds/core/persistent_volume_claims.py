@@ -61,15 +61,12 @@ def validate_claim(tree: Tree) -> list[FieldError]:
 
 
 def _access_modes(modes: list[str], path: str, missing: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    errors += when(not modes, required, path, missing)
+    errors = when(not modes, required, path, missing)
     for mode in modes:
         errors += one_of(mode, path, ACCESS_MODES)
+    text = "may not use ReadWriteOncePod with other access modes"
     errors += when(
-        "ReadWriteOncePod" in modes and len({*modes} & {*ACCESS_MODES}) > 1,
-        forbidden,
-        path,
-        "may not use ReadWriteOncePod with other access modes",
+        "ReadWriteOncePod" in modes and len({*modes} & {*ACCESS_MODES}) > 1, forbidden, path, text
     )
     return errors
 
@@ -99,9 +96,8 @@ def validate_claim_spec(spec: Tree, path: str) -> list[FieldError]:
         errors += _data_source(ref, f"{path}.dataSourceRef")
     if ref is not None and "namespace" in ref and ref["namespace"]:
         if source is not None:
-            errors.append(
-                invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified")
-            )
+            text = "may not be specified when dataSourceRef.namespace is specified"
+            errors.append(invalid(path, {}, text))
     elif source is not None and ref is not None:
         kept = {key: ref.get(key) for key in ("apiGroup", "kind", "name")}
         if kept != {key: source.get(key) for key in ("apiGroup", "kind", "name")}:
@@ -117,18 +113,12 @@ def validate_claim_spec(spec: Tree, path: str) -> list[FieldError]:
 
 
 def _data_source(source: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    errors += present(source, "name", path)
+    errors = present(source, "name", path)
     kind = source.get("kind", "")
     errors += when(not kind, required, f"{path}.kind")
     group = source.get("apiGroup") or ""
-    errors += when(
-        not group and kind != "PersistentVolumeClaim",
-        invalid,
-        path,
-        kind,
-        "must be 'PersistentVolumeClaim' when referencing the default apiGroup",
-    )
+    text = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+    errors += when(not group and kind != "PersistentVolumeClaim", invalid, path, kind, text)
     if group:
         place = f"{path}.apiGroup"
         errors += problems(place, group, names.dns_subdomain(group))
@@ -225,18 +215,14 @@ _RESIZE_STATES = (
 def validate_claim_status(new: Tree, _old: Tree) -> list[FieldError]:
     """A claim's status."""
     status = new.get("status") or {}
-    errors: list[FieldError] = []
-    errors += when(
+    errors = when(
         not (new["metadata"].get("resourceVersion")), required, "metadata.resourceVersion"
     )
     for name, text in sorted((status.get("capacity") or {}).items()):
         amount = quantity.parse(text)
         if amount.sign() < 0:
-            errors.append(
-                invalid(
-                    f"status.capacity[{name}]", amount.value(), "must be a valid resource quantity"
-                )
-            )
+            problem = "must be a valid resource quantity"
+            errors.append(invalid(f"status.capacity[{name}]", amount.value(), problem))
     path = "status.allocatedResourceStatuses"
     for name, state in sorted((status.get("allocatedResourceStatuses") or {}).items()):
         errors += _allocated_name(name, path)

@@ -73,8 +73,7 @@ def validate_volume(tree: Tree, missing: Tree | None = None) -> list[FieldError]
     """A persistent volume. `missing` is how a capacity was written that has nothing in it."""
     spec = tree.get("spec") or {}
     capacity = spec.get("capacity") or {}
-    errors: list[FieldError] = []
-    errors += _access_modes(spec, "spec.accessModes")
+    errors = _access_modes(spec, "spec.accessModes")
     errors += when(not capacity, required, "spec.capacity")
     if "storage" not in capacity or len(capacity) > 1:
         errors.append(not_supported("spec.capacity", capacity or missing, ("storage",)))
@@ -200,11 +199,9 @@ def validate_volume_update(new: Tree, old: Tree, written: Any = None) -> list[Fi
         given = written.get("nodeAffinity") if isinstance(written, dict) else None
         errors += _affinity_kept(spec.get("nodeAffinity"), was["nodeAffinity"], given)
     key = "volumeAttributesClassName"
+    text = "update from non-nil value to nil is forbidden"
     errors += when(
-        was.get(key) is not None and spec.get(key) is None,
-        forbidden,
-        f"spec.{key}",
-        "update from non-nil value to nil is forbidden",
+        was.get(key) is not None and spec.get(key) is None, forbidden, f"spec.{key}", text
     )
     return errors
 

@@ -99,13 +99,8 @@ def _scopes(spec: Tree, path: str) -> list[FieldError]:
             errors.append(invalid(place, scopes, "unsupported scope"))
         else:
             for name in limited:
-                errors += when(
-                    not _scope_fits(scope, name),
-                    invalid,
-                    place,
-                    scopes,
-                    "unsupported scope applied to resource",
-                )
+                text = "unsupported scope applied to resource"
+                errors += when(not _scope_fits(scope, name), invalid, place, scopes, text)
     for pair in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
         errors += when(
             all(scope in scopes for scope in pair), invalid, place, scopes, "conflicting scopes"
@@ -138,13 +133,8 @@ def _scope_selector(spec: Tree, path: str) -> list[FieldError]:
             errors.append(invalid(f"{place}.scopeName", scope, "unsupported scope"))
         else:
             for name in limited:
-                errors += when(
-                    not _scope_fits(scope, name),
-                    invalid,
-                    place,
-                    shown,
-                    "unsupported scope applied to resource",
-                )
+                text = "unsupported scope applied to resource"
+                errors += when(not _scope_fits(scope, name), invalid, place, shown, text)
         errors += when(
             scope
             in (

@@ -132,12 +132,9 @@ def overcommit_allowed(name: str) -> bool:
 def validate_resource_name(name: str, path: str) -> list[FieldError]:
     """A standard or fully qualified resource name."""
     errors = [invalid(path, name, problem) for problem in names.qualified_name(name)]
+    text = "must be a standard resource type or fully qualified"
     errors += when(
-        not errors and "/" not in name and not is_standard(name),
-        invalid,
-        path,
-        name,
-        "must be a standard resource type or fully qualified",
+        not errors and "/" not in name and not is_standard(name), invalid, path, name, text
     )
     return errors
 
@@ -148,13 +145,8 @@ def validate_container_resource_name(name: str, path: str) -> list[FieldError]:
         return []
     errors = validate_resource_name(name, path)
     if "/" not in name:
-        errors += when(
-            not is_huge_page(name),
-            invalid,
-            path,
-            name,
-            "must be a standard resource for containers",
-        )
+        text = "must be a standard resource for containers"
+        errors += when(not is_huge_page(name), invalid, path, name, text)
     elif not is_native(name) and not is_extended(name):
         errors.append(invalid(path, name, "doesn't follow extended resource name standard"))
     return errors
@@ -163,8 +155,7 @@ def validate_container_resource_name(name: str, path: str) -> list[FieldError]:
 def validate_amount(name: str, text: str, path: str) -> list[FieldError]:
     """Not negative; whole where only whole ones make sense."""
     amount = quantity.parse(text)
-    errors: list[FieldError] = []
-    errors += when(amount.sign() < 0, invalid, path, text, "must be greater than or equal to 0")
+    errors = when(amount.sign() < 0, invalid, path, text, "must be greater than or equal to 0")
     errors += when(
         (name in _INTEGERS or is_extended(name)) and amount.milli_value() % 1000,
         invalid,
@@ -223,21 +214,14 @@ def validate_requirements(
         if limit is not None:
             order = quantity.parse(text).cmp(quantity.parse(limit))
             if order and not overcommit_allowed(name):
-                errors.append(
-                    invalid(f"{path}.requests", text, f"must be equal to {name} limit of {limit}")
-                )
+                problem = f"must be equal to {name} limit of {limit}"
+                errors.append(invalid(f"{path}.requests", text, problem))
             elif order > 0:
-                errors.append(
-                    invalid(
-                        f"{path}.requests",
-                        text,
-                        f"must be less than or equal to {name} limit of {limit}",
-                    )
-                )
+                problem = f"must be less than or equal to {name} limit of {limit}"
+                errors.append(invalid(f"{path}.requests", text, problem))
         elif not overcommit_allowed(name):
-            errors.append(
-                required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-            )
+            problem = "Limit must be set for non overcommitable resources"
+            errors.append(required(f"{path}.limits", problem))
         if is_huge_page(name):
             huge = True
             errors += _huge_page(name, text, place)

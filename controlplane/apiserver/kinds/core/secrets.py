@@ -54,11 +54,8 @@ def validate_secret(tree: Tree) -> list[FieldError]:
     kind = tree.get("type", "")
     if kind == "kubernetes.io/service-account-token":
         key = "kubernetes.io/service-account.name"
-        errors += when(
-            not (tree["metadata"].get("annotations") or {}).get(key),
-            required,
-            f"metadata.annotations[{key}]",
-        )
+        detail = f"metadata.annotations[{key}]"
+        errors += when(not (tree["metadata"].get("annotations") or {}).get(key), required, detail)
     elif kind == "kubernetes.io/basic-auth":
         if "username" not in data and "password" not in data:
             errors += [required("data[username]"), required("data[password]")]

@@ -187,11 +187,10 @@ def with_families(ctx: Context, tree: Tree, spec: Tree) -> Tree:
 
 
 def _family_errors(spec: Tree) -> list[FieldError]:
-    errors: list[FieldError] = []
     policy = spec.get("ipFamilyPolicy")
     families = spec.get("ipFamilies", [])
     selectorless_headless = _headless(spec) and not spec.get("selector")
-    errors += optional_one_of(policy, "spec.ipFamilyPolicy", _POLICIES)
+    errors = optional_one_of(policy, "spec.ipFamilyPolicy", _POLICIES)
     seen: list[str] = []
     for index, family in enumerate(families):
         path = f"spec.ipFamilies[{index}]"
@@ -205,20 +204,10 @@ def _family_errors(spec: Tree) -> list[FieldError]:
     if errors:
         return errors
     ips, single = spec.get("clusterIPs", []), spec.get("clusterIP", "")
-    errors += when(
-        single and ips and ips[0] != single,
-        invalid,
-        "spec.clusterIPs",
-        ips,
-        "first value must match `clusterIP`",
-    )
-    errors += when(
-        not single and ips,
-        invalid,
-        "spec.clusterIPs",
-        ips,
-        "must be empty when `clusterIP` is not specified",
-    )
+    text = "first value must match `clusterIP`"
+    errors += when(single and ips and ips[0] != single, invalid, "spec.clusterIPs", ips, text)
+    text = "must be empty when `clusterIP` is not specified"
+    errors += when(not single and ips, invalid, "spec.clusterIPs", ips, text)
     for index, ip in enumerate(ips):
         path = f"spec.clusterIPs[{index}]"
         if index == 0 and ip == "None":

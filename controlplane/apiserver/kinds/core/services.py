@@ -100,33 +100,19 @@ def validate_service(tree: Tree) -> list[FieldError]:
     spec = tree.get("spec") or {}
     kind = spec.get("type", "")
     headless = (spec.get("clusterIPs") or [""])[0] == "None"
-    errors: list[FieldError] = []
     ports = spec.get("ports") or []
-    errors += when(not ports and not headless and kind != "ExternalName", required, "spec.ports")
+    errors = when(not ports and not headless and kind != "ExternalName", required, "spec.ports")
     if kind == "LoadBalancer":
         for index, port in enumerate(ports):
+            text = "may not expose port 10250 externally since it is used by kubelet"
             errors += when(
-                port.get("port") == 10250,
-                invalid,
-                f"spec.ports[{index}]",
-                port.get("port"),
-                "may not expose port 10250 externally since it is used by kubelet",
+                port.get("port") == 10250, invalid, f"spec.ports[{index}]", port.get("port"), text
             )
-        errors += when(
-            headless,
-            invalid,
-            "spec.clusterIPs[0]",
-            "None",
-            "may not be set to 'None' for LoadBalancer services",
-        )
+        text = "may not be set to 'None' for LoadBalancer services"
+        errors += when(headless, invalid, "spec.clusterIPs[0]", "None", text)
     elif kind == "NodePort":
-        errors += when(
-            headless,
-            invalid,
-            "spec.clusterIPs[0]",
-            "None",
-            "may not be set to 'None' for NodePort services",
-        )
+        text = "may not be set to 'None' for NodePort services"
+        errors += when(headless, invalid, "spec.clusterIPs[0]", "None", text)
     elif kind == "ExternalName":
         errors += _external_name(spec)
     several = len(ports) > 1
@@ -141,12 +127,8 @@ def validate_service(tree: Tree) -> list[FieldError]:
     errors += _external_ips(spec.get("externalIPs") or [], "spec.externalIPs")
     if kind in ("ClusterIP", ""):
         for index, port in enumerate(ports):
-            errors += when(
-                port.get("nodePort"),
-                forbidden,
-                f"spec.ports[{index}].nodePort",
-                "may not be used when `type` is 'ClusterIP'",
-            )
+            text = "may not be used when `type` is 'ClusterIP'"
+            errors += when(port.get("nodePort"), forbidden, f"spec.ports[{index}].nodePort", text)
     errors += _unique_ports(ports)
     errors += _source_ranges(tree, spec)
     errors += when(
@@ -162,9 +144,8 @@ def validate_service(tree: Tree) -> list[FieldError]:
 
 
 def _external_name(spec: Tree) -> list[FieldError]:
-    errors: list[FieldError] = []
     text = "may not be set for ExternalName services"
-    errors += when(spec.get("clusterIPs"), forbidden, "spec.clusterIPs", text)
+    errors = when(spec.get("clusterIPs"), forbidden, "spec.clusterIPs", text)
     errors += when(spec.get("ipFamilies"), forbidden, "spec.ipFamilies", text)
     errors += when("ipFamilyPolicy" in spec, forbidden, "spec.ipFamilyPolicy", text)
     name = spec.get("externalName", "").removesuffix(".")
@@ -206,31 +187,24 @@ def _affinity(spec: Tree) -> list[FieldError]:
     config = spec.get("sessionAffinityConfig")
     if affinity == "None":
         if config is not None:
-            return [
-                forbidden(
-                    "spec.sessionAffinityConfig", "must not be set when session affinity is None"
-                )
-            ]
+            text = "must not be set when session affinity is None"
+            return [forbidden("spec.sessionAffinityConfig", text)]
         return []
     path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
     seconds = ((config or {}).get("clientIP") or {}).get("timeoutSeconds")
     if seconds is None:
         return [required(path)]
     if not 0 < seconds <= _MAX_AFFINITY:
-        return [
-            invalid(
-                path, seconds, f"must be greater than 0 and less than or equal to {_MAX_AFFINITY}"
-            )
-        ]
+        text = f"must be greater than 0 and less than or equal to {_MAX_AFFINITY}"
+        return [invalid(path, seconds, text)]
     return []
 
 
 def _cluster_ips(spec: Tree) -> list[FieldError]:
     if not _wants_ip(spec):
         return []
-    errors: list[FieldError] = []
     policy = spec.get("ipFamilyPolicy")
-    errors += needed_one_of(policy, "spec.ipFamilyPolicy", _POLICIES)
+    errors = needed_one_of(policy, "spec.ipFamilyPolicy", _POLICIES)
     ips, single = spec.get("clusterIPs") or [], spec.get("clusterIP", "")
     if single:
         if not ips:
@@ -238,17 +212,13 @@ def _cluster_ips(spec: Tree) -> list[FieldError]:
         elif ips[0] != single:
             errors.append(invalid("spec.clusterIPs", ips, "first value must match `clusterIP`"))
     elif ips:
-        errors.append(
-            invalid("spec.clusterIPs", ips, "must be empty when `clusterIP` is not specified")
-        )
+        text = "must be empty when `clusterIP` is not specified"
+        errors.append(invalid("spec.clusterIPs", ips, text))
     for index, ip in enumerate(ips):
         if index == 0 and ip == "None":
             if len(ips) > 1:
-                errors.append(
-                    invalid(
-                        f"spec.clusterIPs[{index}]", ips, "'None' must be the first and only value"
-                    )
-                )
+                text = "'None' must be the first and only value"
+                errors.append(invalid(f"spec.clusterIPs[{index}]", ips, text))
                 return errors
             continue
         errors += problems(f"spec.clusterIPs[{index}]", ip, names.ip_problems(ip))
@@ -275,15 +245,11 @@ def validate_not_special(text: str, path: str) -> list[FieldError]:
     if ip.is_loopback:
         return [invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")]
     if ip.is_link_local:
-        return [
-            invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
-        ]
+        problem = "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
+        return [invalid(path, text, problem)]
     if ip.is_multicast and str(ip).startswith(("224.0.0.", "ff02:")):
-        return [
-            invalid(
-                path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
-            )
-        ]
+        problem = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+        return [invalid(path, text, problem)]
     return []
 
 
@@ -326,24 +292,16 @@ def _source_ranges(tree: Tree, spec: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     path = "spec.LoadBalancerSourceRanges"
     if ranges:
-        errors += when(
-            spec.get("type") != "LoadBalancer",
-            forbidden,
-            path,
-            "may only be used when `type` is 'LoadBalancer'",
-        )
+        problem = "may only be used when `type` is 'LoadBalancer'"
+        errors += when(spec.get("type") != "LoadBalancer", forbidden, path, problem)
         for index, text in enumerate(ranges):
             errors += problems(f"{path}[{index}]", text, cidr_problems(text.strip()))
         return errors
     annotations = tree["metadata"].get("annotations") or {}
     if annotations.get(_RANGES_ANNOTATION):
         place = f"metadata.annotations[{_RANGES_ANNOTATION}]"
-        errors += when(
-            spec.get("type") != "LoadBalancer",
-            forbidden,
-            place,
-            "may only be used when `type` is 'LoadBalancer'",
-        )
+        problem = "may only be used when `type` is 'LoadBalancer'"
+        errors += when(spec.get("type") != "LoadBalancer", forbidden, place, problem)
         for text in annotations[_RANGES_ANNOTATION].strip().split(","):
             errors += problems(place, text, cidr_problems(text.strip()))
     return errors
@@ -354,9 +312,8 @@ def _balancer_class(spec: Tree) -> list[FieldError]:
     if name is None:
         return []
     if spec.get("type") != "LoadBalancer":
-        return [
-            forbidden("spec.loadBalancerClass", "may only be used when `type` is 'LoadBalancer'")
-        ]
+        text = "may only be used when `type` is 'LoadBalancer'"
+        return [forbidden("spec.loadBalancerClass", text)]
     return label_name(name, "spec.loadBalancerClass")
 
 
@@ -367,13 +324,8 @@ def _external_traffic(spec: Tree) -> list[FieldError]:
     )
     errors: list[FieldError] = []
     if not exposed:
-        errors += when(
-            policy,
-            invalid,
-            "spec.externalTrafficPolicy",
-            policy,
-            "may only be set for externally-accessible services",
-        )
+        text = "may only be set for externally-accessible services"
+        errors += when(policy, invalid, "spec.externalTrafficPolicy", policy, text)
     elif not policy:
         errors.append(required("spec.externalTrafficPolicy"))
     elif policy not in ("Cluster", "Local"):
@@ -422,13 +374,8 @@ def validate_service_update(new: Tree, old: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     if _wants_ip(was) and _wants_ip(spec):
         ips, had = spec.get("clusterIPs") or [], was.get("clusterIPs") or []
-        errors += when(
-            ips and had and ips[0] != had[0],
-            invalid,
-            "spec.clusterIPs[0]",
-            ips,
-            "may not change once set",
-        )
+        text = "may not change once set"
+        errors += when(ips and had and ips[0] != had[0], invalid, "spec.clusterIPs[0]", ips, text)
         families, before = spec.get("ipFamilies") or [], was.get("ipFamilies") or []
         errors += when(
             families and before and families[0] != before[0],
@@ -457,9 +404,8 @@ def validate_ingress_points(points: list[Tree], allowed: bool, path: str) -> lis
     """Return the errors of the ingress points of a load balancer."""
     errors: list[FieldError] = []
     if not allowed and points:
-        errors.append(
-            forbidden(f"{path}.ingress", "may only be used when `spec.type` is 'LoadBalancer'")
-        )
+        text = "may only be used when `spec.type` is 'LoadBalancer'"
+        errors.append(forbidden(f"{path}.ingress", text))
         return errors
     for index, point in enumerate(points):
         place = f"{path}.ingress[{index}]"
@@ -476,13 +422,8 @@ def validate_ingress_points(points: list[Tree], allowed: bool, path: str) -> lis
         )
         if host:
             errors += problems(f"{place}.hostname", host, names.dns_subdomain(host))
-            errors += when(
-                not names.ip_problems(host),
-                invalid,
-                f"{place}.hostname",
-                host,
-                "must be a DNS name, not an IP address",
-            )
+            text = "must be a DNS name, not an IP address"
+            errors += when(not names.ip_problems(host), invalid, f"{place}.hostname", host, text)
     return errors
 
 

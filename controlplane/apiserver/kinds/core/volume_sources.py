@@ -92,14 +92,12 @@ def validate_host_path(source: Tree, path: str) -> list[FieldError]:
         return [required(f"{path}.path")]
     errors = path_no_backsteps(text, f"{path}.path")
     kind = source.get("type")
-    errors += optional_one_of(kind, f"{path}.type", _HOST_PATHS)
-    return errors
+    return errors + optional_one_of(kind, f"{path}.type", _HOST_PATHS)
 
 
 def validate_git_repo(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of a git repository."""
-    errors: list[FieldError] = []
-    errors += present(source, "repository", path)
+    errors = present(source, "repository", path)
     if source.get("directory"):
         errors += local_descending_path(source["directory"], f"{path}.directory")
     return errors
@@ -107,8 +105,7 @@ def validate_git_repo(source: Tree, path: str) -> list[FieldError]:
 
 def validate_nfs(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of an NFS export."""
-    errors: list[FieldError] = []
-    errors += present(source, "server", path)
+    errors = present(source, "server", path)
     text = source.get("path", "")
     errors += when(not text, required, f"{path}.path")
     errors += when(
@@ -119,8 +116,7 @@ def validate_nfs(source: Tree, path: str) -> list[FieldError]:
 
 def validate_iscsi(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of an iSCSI disk."""
-    errors: list[FieldError] = []
-    errors += present(source, "targetPortal", path)
+    errors = present(source, "targetPortal", path)
     errors += validate_initiator(source.get("iqn", ""), f"{path}.iqn")
     lun = source.get("lun", 0)
     errors += when(
@@ -170,9 +166,7 @@ def validate_claim(source: Tree, path: str) -> list[FieldError]:
 
 def validate_pd(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of a GCE disk."""
-    errors: list[FieldError] = []
-    errors += present(source, "pdName", path)
-    return errors + _partition(source, path)
+    return present(source, "pdName", path) + _partition(source, path)
 
 
 def _partition(source: Tree, path: str) -> list[FieldError]:
@@ -184,9 +178,7 @@ def _partition(source: Tree, path: str) -> list[FieldError]:
 
 def validate_ebs(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of an AWS disk."""
-    errors: list[FieldError] = []
-    errors += present(source, "volumeID", path)
-    return errors + _partition(source, path)
+    return present(source, "volumeID", path) + _partition(source, path)
 
 
 def needs(*keys: str) -> Callable[[Tree, str], list[FieldError]]:
@@ -216,38 +208,28 @@ def csi_driver_name(name: str, path: str) -> list[FieldError]:
     """The name of a CSI driver."""
     if not name:
         return [required(path)]
-    errors: list[FieldError] = []
-    errors += no_longer(name, path, 63)
-    return errors + problems(path, name, names.dns_subdomain(name.lower()))
+    return no_longer(name, path, 63) + problems(path, name, names.dns_subdomain(name.lower()))
 
 
 def validate_image(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of an image volume."""
-    errors: list[FieldError] = []
-    errors += present(source, "reference", path)
+    errors = present(source, "reference", path)
     policy = source.get("pullPolicy", "")
     choices = ("Always", "IfNotPresent", "Never")
-    errors += one_of(policy, f"{path}.pullPolicy", choices)
-    return errors
+    return errors + one_of(policy, f"{path}.pullPolicy", choices)
 
 
 def validate_fc(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of a fibre channel disk."""
-    errors: list[FieldError] = []
-    errors += when(
+    errors = when(
         not source.get("targetWWNs") and not source.get("wwids"),
         required,
         f"{path}.targetWWNs",
         "must specify either targetWWNs or wwids, but not both",
     )
     if source.get("targetWWNs") and source.get("wwids"):
-        errors.append(
-            invalid(
-                f"{path}.targetWWNs",
-                source["targetWWNs"],
-                "targetWWNs and wwids can not be specified simultaneously",
-            )
-        )
+        text = "targetWWNs and wwids can not be specified simultaneously"
+        errors.append(invalid(f"{path}.targetWWNs", source["targetWWNs"], text))
     if source.get("targetWWNs"):
         lun = source.get("lun")
         if lun is None:
@@ -260,19 +242,12 @@ def validate_fc(source: Tree, path: str) -> list[FieldError]:
 def validate_flocker(source: Tree, path: str) -> list[FieldError]:
     """Return the errors of a Flocker volume."""
     name, uid = source.get("datasetName", ""), source.get("datasetUUID", "")
-    errors: list[FieldError] = []
-    errors += when(
+    errors = when(
         not name and not uid, required, path, "one of datasetName and datasetUUID is required"
     )
-    errors += when(
-        name and uid,
-        invalid,
-        path,
-        "resource",
-        "datasetName and datasetUUID can not be specified simultaneously",
-    )
-    errors += when("/" in name, invalid, f"{path}.datasetName", name, "must not contain '/'")
-    return errors
+    text = "datasetName and datasetUUID can not be specified simultaneously"
+    errors += when(name and uid, invalid, path, "resource", text)
+    return errors + when("/" in name, invalid, f"{path}.datasetName", name, "must not contain '/'")
 
 
 _REGISTRY = "must be a host:port pair or multiple pairs separated by commas"
@@ -339,8 +314,7 @@ def validate_azure_disk(source: Tree, path: str) -> list[FieldError]:
         return errors
     errors += one_of(kind, f"{path}.kind", _DISKS)
     start, form = ("/subscriptions/", _MANAGED) if kind == "Managed" else ("https://", _BLOB)
-    errors += when(not uri.startswith(start), not_supported, f"{path}.diskURI", uri, (form,))
-    return errors
+    return errors + when(not uri.startswith(start), not_supported, f"{path}.diskURI", uri, (form,))
 
 
 def validate_secret_ref(source: Tree, path: str, *parts: str) -> list[FieldError]:

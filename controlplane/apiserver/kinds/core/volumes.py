@@ -76,8 +76,7 @@ def _mode(source: Tree, key: str, path: str) -> list[FieldError]:
 
 
 def _key_to_path(item: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    errors += present(item, "key", path)
+    errors = present(item, "key", path)
     text = item.get("path", "")
     errors += when(not text, required, f"{path}.path")
     errors += local_name_path(text, f"{path}.path")
@@ -92,14 +91,12 @@ def _items(source: Tree, path: str) -> list[FieldError]:
 
 
 def _secret(source: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    errors += present(source, "secretName", path)
+    errors = present(source, "secretName", path)
     return errors + _mode(source, "defaultMode", path) + _items(source, path)
 
 
 def _config_map(source: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    errors += present(source, "name", path)
+    errors = present(source, "name", path)
     return errors + _mode(source, "defaultMode", path) + _items(source, path)
 
 
@@ -111,12 +108,9 @@ def _downward_items(items: list[Tree], path: str) -> list[FieldError]:
         errors += local_name_path(text, f"{path}.path")
         if item.get("fieldRef") is not None:
             errors += validate_field_ref(item["fieldRef"], _VOLUME_FIELDS, f"{path}.fieldRef")
+            problem = "fieldRef and resourceFieldRef can not be specified simultaneously"
             errors += when(
-                item.get("resourceFieldRef") is not None,
-                invalid,
-                path,
-                "resource",
-                "fieldRef and resourceFieldRef can not be specified simultaneously",
+                item.get("resourceFieldRef") is not None, invalid, path, "resource", problem
             )
         elif item.get("resourceFieldRef") is not None:
             errors += validate_resource_ref(
@@ -172,20 +166,10 @@ def _projection(
             errors += _taken(item, whole, item.get("path", ""), paths)
     elif key == "serviceAccountToken":
         seconds = part.get("expirationSeconds", 3600)
-        errors += when(
-            seconds < 600,
-            invalid,
-            f"{path}.expirationSeconds",
-            seconds,
-            "may not specify a duration less than 10 minutes",
-        )
-        errors += when(
-            seconds > 1 << 32,
-            invalid,
-            f"{path}.expirationSeconds",
-            seconds,
-            "may not specify a duration larger than 2^32 seconds",
-        )
+        problem = "may not specify a duration less than 10 minutes"
+        errors += when(seconds < 600, invalid, f"{path}.expirationSeconds", seconds, problem)
+        problem = "may not specify a duration larger than 2^32 seconds"
+        errors += when(seconds > 1 << 32, invalid, f"{path}.expirationSeconds", seconds, problem)
         if not part.get("path"):
             errors.append(required(f"{whole}.path"))
         else:
@@ -217,13 +201,8 @@ def _trust_bundle(part: Tree, path: str) -> list[FieldError]:
     if name is not None:
         errors += when(not name, required, f"{path}.name", "must be a valid object name")
         if selector is not None:
-            errors.append(
-                invalid(
-                    f"{path}.labelSelector",
-                    selector_shown(selector),
-                    "labelSelector must be unset if name is specified",
-                )
-            )
+            text = "labelSelector must be unset if name is specified"
+            errors.append(invalid(f"{path}.labelSelector", selector_shown(selector), text))
     elif signer is not None:
         errors += when(not signer, required, f"{path}.signerName", "must be a valid signer name")
         errors += validate_label_selector(selector, f"{path}.labelSelector")
@@ -329,8 +308,7 @@ def _pv_storage_os(source: Tree, path: str) -> list[FieldError]:
 
 def _pv_azure_file(source: Tree, path: str) -> list[FieldError]:
     errors = needs("secretName", "shareName")(source, path)
-    errors += when(source.get("secretNamespace") == "", required, f"{path}.secretNamespace")
-    return errors
+    return errors + when(source.get("secretNamespace") == "", required, f"{path}.secretNamespace")
 
 
 def _pv_csi(source: Tree, path: str) -> list[FieldError]:
@@ -479,12 +457,8 @@ def validate_volume_source(
         found += 1
         place = f"{path}.{_INSIDE.get(key, key)}"
         errors += _pv_iscsi(source, place, name) if key == "iscsi" else check(source, place)
-        errors += when(
-            key == "local" and not reachable,
-            required,
-            f"{path}.nodeAffinity",
-            "Local volume requires node affinity",
-        )
+        text = "Local volume requires node affinity"
+        errors += when(key == "local" and not reachable, required, f"{path}.nodeAffinity", text)
     return errors if found else [*errors, required(path, _MISSING)]
 
 
@@ -514,11 +488,8 @@ def validate_volumes(
         else:
             known[name] = volume
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
+        text = "must not reference a PVC that gets created for an ephemeral volume"
         errors += when(
-            claim in made,
-            invalid,
-            f"{place}.persistentVolumeClaim.claimName",
-            claim,
-            "must not reference a PVC that gets created for an ephemeral volume",
+            claim in made, invalid, f"{place}.persistentVolumeClaim.claimName", claim, text
         )
     return known, errors

@@ -42,8 +42,7 @@ _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 def validate_endpoint_slice(tree: Tree) -> list[FieldError]:
     """An endpoint slice."""
     kind = tree.get("addressType", "")
-    errors: list[FieldError] = []
-    errors += word(kind, "addressType", _ADDRESS_TYPES)
+    errors = word(kind, "addressType", _ADDRESS_TYPES)
     seen: dict[str, None] = {}
     for index, port in enumerate(tree.get("ports") or ()):
         path = f"ports[{index}]"

@@ -56,16 +56,10 @@ def validate_flow_schema(tree: Tree) -> list[FieldError]:
     """A FlowSchema."""
     spec = tree.get("spec") or {}
     name = (tree.get("metadata") or {}).get("name", "")
-    errors: list[FieldError] = []
     precedence, place = spec.get("matchingPrecedence", 0), "spec.matchingPrecedence"
-    errors += when(precedence <= 0, invalid, place, precedence, "must be a positive value")
-    errors += when(
-        precedence > MAX_PRECEDENCE,
-        invalid,
-        place,
-        precedence,
-        f"must not be greater than {MAX_PRECEDENCE}",
-    )
+    errors = when(precedence <= 0, invalid, place, precedence, "must be a positive value")
+    problem = f"must not be greater than {MAX_PRECEDENCE}"
+    errors += when(precedence > MAX_PRECEDENCE, invalid, place, precedence, problem)
     if precedence == 1 and name != "exempt":
         text = "only the schema named 'exempt' may have matchingPrecedence 1"
         errors.append(invalid(place, precedence, text))

@@ -78,8 +78,7 @@ def _domain_path(text: str, path: str) -> list[FieldError]:
     if not domain or not rest:
         return [invalid(path, text, 'must be a domain-prefixed path (such as "acme.io/foo")')]
     errors = [invalid(path, domain, problem) for problem in names.dns_subdomain(domain)]
-    errors += when(not _PATH_FORM.fullmatch(rest), invalid, path, rest, _PATH_TEXT)
-    return errors
+    return errors + when(not _PATH_FORM.fullmatch(rest), invalid, path, rest, _PATH_TEXT)
 
 
 _PATH_CHARACTERS = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"

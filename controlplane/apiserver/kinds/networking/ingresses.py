@@ -24,11 +24,8 @@ def validate_ingress(tree: Tree, missing: list[Tree] | None = None) -> list[Fiel
     errors: list[FieldError] = []
     rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
     if not rules and backend is None:
-        errors.append(
-            invalid(
-                "spec", rules or missing, "either `defaultBackend` or `rules` must be specified"
-            )
-        )
+        text = "either `defaultBackend` or `rules` must be specified"
+        errors.append(invalid("spec", rules or missing, text))
     if backend is not None:
         errors += _backend(backend, "spec.defaultBackend")
     for index, rule in enumerate(rules):
@@ -47,8 +44,7 @@ def validate_ingress(tree: Tree, missing: list[Tree] | None = None) -> list[Fiel
 
 
 def _host(host: str, path: str, *, ip_check: bool = True) -> list[FieldError]:
-    errors: list[FieldError] = []
-    errors += when(
+    errors = when(
         ip_check and not names.ip_problems(host),
         invalid,
         path,
@@ -101,13 +97,8 @@ def _http_path(entry: Tree, path: str) -> list[FieldError]:
                 if text.endswith(part)
             ]
     elif kind == "ImplementationSpecific":
-        errors += when(
-            text and not text.startswith("/"),
-            invalid,
-            f"{path}.path",
-            text,
-            "must be an absolute path",
-        )
+        problem = "must be an absolute path"
+        errors += when(text and not text.startswith("/"), invalid, f"{path}.path", text, problem)
     else:
         errors.append(not_supported(f"{path}.pathType", kind, _PATH_TYPES))
     return errors + _backend(entry.get("backend") or {}, f"{path}.backend")

@@ -6,7 +6,7 @@ import ipaddress
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import immutable, problems
+from controlplane.apiserver.kinds.checks import immutable, name_at, problems
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.schema.field_errors import FieldError, required
@@ -34,10 +34,7 @@ def validate_ip_address(tree: Tree) -> list[FieldError]:
     group, resource = ref.get("group", ""), ref.get("resource", "")
     errors = problems(f"{path}.group", group, names.dns_subdomain(group)) if group else []
     for key, value in (("resource", resource), ("name", ref.get("name", ""))):
-        if not value:
-            errors.append(required(f"{path}.{key}"))
-        else:
-            errors += problems(f"{path}.{key}", value, names.path_segment(value))
+        errors += name_at(value, f"{path}.{key}", names.path_segment)
     namespace = ref.get("namespace", "")
     if namespace:
         errors += problems(f"{path}.namespace", namespace, names.path_segment(namespace))

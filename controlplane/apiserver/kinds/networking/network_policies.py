@@ -60,9 +60,8 @@ def validate_network_policy(tree: Tree) -> list[FieldError]:
 
 
 def _policy_port(port: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
     protocol = port.get("protocol")
-    errors += when(
+    errors = when(
         protocol is not None and protocol not in ("SCTP", "TCP", "UDP"),
         not_supported,
         f"{path}.protocol",
@@ -75,27 +74,16 @@ def _policy_port(port: Tree, path: str) -> list[FieldError]:
         if isinstance(number, int):
             errors += problems(f"{path}.port", number, names.port_number(number))
             if end is not None:
-                errors += when(
-                    end < number,
-                    invalid,
-                    f"{path}.endPort",
-                    number,
-                    "must be greater than or equal to `port`",
-                )
+                text = "must be greater than or equal to `port`"
+                errors += when(end < number, invalid, f"{path}.endPort", number, text)
                 errors += problems(f"{path}.endPort", end, names.port_number(end))
         else:
-            errors += when(
-                end is not None,
-                invalid,
-                f"{path}.endPort",
-                end,
-                "may not be specified when `port` is non-numeric",
-            )
+            text = "may not be specified when `port` is non-numeric"
+            errors += when(end is not None, invalid, f"{path}.endPort", end, text)
             errors += problems(f"{path}.port", number, names.port_name(number))
     elif end is not None:
-        errors.append(
-            invalid(f"{path}.endPort", end, "may not be specified when `port` is not specified")
-        )
+        text = "may not be specified when `port` is not specified"
+        errors.append(invalid(f"{path}.endPort", end, text))
     return errors
 
 
@@ -111,8 +99,7 @@ def _peer(peer: Tree, path: str) -> list[FieldError]:
         count += 1
         errors += _ip_block(block, f"{path}.ipBlock")
         errors += when(count > 1, forbidden, path, "may not specify both ipBlock and another peer")
-    errors += when(not count, required, path, "must specify a peer")
-    return errors
+    return errors + when(not count, required, path, "must specify a peer")
 
 
 def _ip_block(block: Tree, path: str) -> list[FieldError]:

@@ -20,8 +20,7 @@ __all__ = ["KIND"]
 def validate_runtime_class(tree: Tree) -> list[FieldError]:
     """A runtime class."""
     handler = tree.get("handler", "")
-    errors: list[FieldError] = []
-    errors += name_at(handler, "handler", names.dns_label)
+    errors = name_at(handler, "handler", names.dns_label)
     overhead = tree.get("overhead")
     if overhead is not None:
         errors += validate_requirements({"limits": overhead.get("podFixed") or {}}, "overhead")

@@ -43,8 +43,7 @@ def validate_budget(tree: Tree) -> list[FieldError]:
             errors += at_most_full(value, f"spec.{key}")
     errors += validate_label_selector(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
-    errors += optional_one_of(policy, "spec.unhealthyPodEvictionPolicy", _EVICTION)
-    return errors
+    return errors + optional_one_of(policy, "spec.unhealthyPodEvictionPolicy", _EVICTION)
 
 
 def validate_budget_status(new: Tree, _old: Tree) -> list[FieldError]:

@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of
-from controlplane.apiserver.kinds.checks import present, problems, when
+from controlplane.apiserver.kinds.checks import name_at, present, problems, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.kinds.trees import each
@@ -33,9 +33,8 @@ def default_role_binding(tree: Tree) -> Tree:
 
 
 def _role_binding(tree: Tree, roles: tuple[str, ...]) -> list[FieldError]:
-    errors: list[FieldError] = []
     ref = tree.get("roleRef") or {}
-    errors += when(
+    errors = when(
         ref.get("apiGroup") != _RBAC,
         not_supported,
         "roleRef.apiGroup",
@@ -50,18 +49,14 @@ def _role_binding(tree: Tree, roles: tuple[str, ...]) -> list[FieldError]:
         roles,
         sort=False,
     )
-    if not ref.get("name"):
-        errors.append(required("roleRef.name"))
-    else:
-        errors += problems("roleRef.name", ref["name"], names.path_segment(ref["name"]))
+    errors += name_at(ref.get("name"), "roleRef.name", names.path_segment)
     for index, subject in enumerate(tree.get("subjects") or ()):
         errors += _subject(subject, len(roles) > 1, f"subjects[{index}]")
     return errors
 
 
 def _subject(subject: Tree, namespaced: bool, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    errors += present(subject, "name", path)
+    errors = present(subject, "name", path)
     kind, group = subject.get("kind", ""), subject.get("apiGroup", "")
     if kind == "ServiceAccount":
         name = subject.get("name", "")

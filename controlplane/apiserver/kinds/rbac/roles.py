@@ -22,21 +22,11 @@ def validate_role(tree: Tree) -> list[FieldError]:
         errors += present(rule, "verbs", path, "verbs must contain at least one value")
         if rule.get("nonResourceURLs"):
             if namespaced:
-                errors.append(
-                    invalid(
-                        f"{path}.nonResourceURLs",
-                        rule["nonResourceURLs"],
-                        "namespaced rules cannot apply to non-resource URLs",
-                    )
-                )
+                text = "namespaced rules cannot apply to non-resource URLs"
+                errors.append(invalid(f"{path}.nonResourceURLs", rule["nonResourceURLs"], text))
             if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
-                errors.append(
-                    invalid(
-                        f"{path}.nonResourceURLs",
-                        rule["nonResourceURLs"],
-                        ("rules cannot apply to both regular resources and non-resource URLs"),
-                    )
-                )
+                text = "rules cannot apply to both regular resources and non-resource URLs"
+                errors.append(invalid(f"{path}.nonResourceURLs", rule["nonResourceURLs"], text))
             continue
         errors += present(
             rule, "apiGroups", path, "resource rules must supply at least one api group"
@@ -47,12 +37,8 @@ def validate_role(tree: Tree) -> list[FieldError]:
     aggregation = tree.get("aggregationRule")
     if aggregation is not None:
         selectors = aggregation.get("clusterRoleSelectors") or []
-        errors += when(
-            not selectors,
-            required,
-            "aggregationRule.clusterRoleSelectors",
-            "at least one clusterRoleSelector required if aggregationRule is non-nil",
-        )
+        text = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        errors += when(not selectors, required, "aggregationRule.clusterRoleSelectors", text)
         for index, selector in enumerate(selectors):
             place = f"aggregationRule.clusterRoleSelectors[{index}]"
             errors += validate_label_selector(selector, place)

@@ -152,8 +152,7 @@ def _request(request: Tree, path: str) -> list[FieldError]:
         )
     if exactly is not None:
         errors += _wish(exactly, f"{path}.exactly")
-    errors += when(exactly is None and not alternatives, required, path, text)
-    return errors
+    return errors + when(exactly is None and not alternatives, required, path, text)
 
 
 def _wish(wish: Tree, path: str) -> list[FieldError]:

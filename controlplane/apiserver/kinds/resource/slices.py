@@ -284,9 +284,8 @@ _GO = (
 
 
 def _attribute(attribute: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
     text, version = attribute.get("string"), attribute.get("version")
-    errors += when(
+    errors = when(
         text is not None and len(text) > MAX_STRING, too_long, f"{path}.string", MAX_STRING
     )
     if version is not None:

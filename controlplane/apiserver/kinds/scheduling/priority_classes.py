@@ -49,9 +49,8 @@ def validate_priority_class(tree: Tree) -> list[FieldError]:
             f"error: {problem}",
         )
     elif value > _HIGHEST:
-        errors.append(
-            forbidden("value", f"maximum allowed value of a user defined priority is {_HIGHEST}")
-        )
+        text = f"maximum allowed value of a user defined priority is {_HIGHEST}"
+        errors.append(forbidden("value", text))
     policy = tree.get("preemptionPolicy")
     choices = ("PreemptLowerPriority", "Never")
     if policy is not None and policy not in choices:
@@ -65,8 +64,7 @@ def validate_priority_class(tree: Tree) -> list[FieldError]:
 
 def validate_priority_class_update(new: Tree, old: Tree) -> list[FieldError]:
     """A changed priority class; its value stays."""
-    errors: list[FieldError] = []
-    errors += when(
+    errors = when(
         new.get("value", 0) != old.get("value", 0),
         forbidden,
         "value",

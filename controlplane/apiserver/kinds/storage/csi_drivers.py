@@ -76,20 +76,10 @@ def validate_csi_driver(tree: Tree) -> list[FieldError]:
         seconds = request.get("expirationSeconds")
         if seconds is None:
             continue
-        errors += when(
-            seconds < 600,
-            invalid,
-            f"{path}.expirationSeconds",
-            seconds,
-            "may not specify a duration less than 10 minutes",
-        )
-        errors += when(
-            seconds > 1 << 32,
-            invalid,
-            f"{path}.expirationSeconds",
-            seconds,
-            "may not specify a duration larger than 2^32 seconds",
-        )
+        problem = "may not specify a duration less than 10 minutes"
+        errors += when(seconds < 600, invalid, f"{path}.expirationSeconds", seconds, problem)
+        problem = "may not specify a duration larger than 2^32 seconds"
+        errors += when(seconds > 1 << 32, invalid, f"{path}.expirationSeconds", seconds, problem)
     for mode in spec.get("volumeLifecycleModes") or ():
         errors += one_of(mode, "spec.volumeLifecycleModes", _LIFECYCLES, sort=False)
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")

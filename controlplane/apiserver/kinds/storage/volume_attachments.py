@@ -56,12 +56,8 @@ def validate_attachment(tree: Tree) -> list[FieldError]:
         text = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
         errors.append(forbidden("spec.source", text))
     elif name is None and source.get("inlineVolumeSpec") is None:
-        errors.append(
-            required(
-                "spec.source",
-                "must specify exactly one of inlineVolumeSpec and persistentVolumeName",
-            )
-        )
+        problem = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+        errors.append(required("spec.source", problem))
     elif name is None:
         errors += validate_inline_volume(source["inlineVolumeSpec"], "spec.source.inlineVolumeSpec")
     if name is not None:
@@ -75,9 +71,8 @@ def validate_attachment(tree: Tree) -> list[FieldError]:
 
 def _attachment_status(status: Tree) -> list[FieldError]:
     """Return the errors of a volume attachment's status."""
-    errors: list[FieldError] = []
     metadata = status.get("attachmentMetadata") or {}
-    errors += when(
+    errors = when(
         sum(len(part.encode()) for pair in metadata.items() for part in pair) > _MAX_METADATA,
         too_long,
         "status.attachmentMetadata",

@@ -21,8 +21,7 @@ def validate_attributes_class(tree: Tree) -> list[FieldError]:
     else:
         lower = tree["driverName"].lower()
         errors += problems("driverName", lower, names.qualified_name(lower))
-    errors += present(tree, "parameters", "", "must contain at least one key/value pair")
-    return errors
+    return errors + present(tree, "parameters", "", "must contain at least one key/value pair")
 
 
 def validate_attributes_class_update(new: Tree, old: Tree) -> list[FieldError]:

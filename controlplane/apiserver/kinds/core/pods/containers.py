@@ -5,11 +5,14 @@ from __future__ import annotations
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import (
+    at_most,
     local_descending_path,
     name_at,
     one_of,
     optional_one_of,
+    present,
     problems,
+    when,
     word,
 )
 from controlplane.apiserver.kinds.core.pods.environment import (
@@ -29,7 +32,6 @@ from controlplane.apiserver.schema.field_errors import (
     not_found,
     not_supported,
     required,
-    too_many,
 )
 
 __all__ = [
@@ -60,8 +62,7 @@ def validate_containers(containers: list[Tree], scope: PodScope, path: str) -> l
         place = f"{path}[{index}]"
         errors += _common(container, scope, place)
         name = container.get("name", "")
-        if name in seen:
-            errors.append(duplicate(f"{place}.name", name))
+        errors += when(name in seen, duplicate, f"{place}.name", name)
         seen[name] = None
         ports = ports or "ports" in container
         errors += _running(container, scope, place)
@@ -87,25 +88,27 @@ MAX_CODES = 255
 def _restart_policy(container: Tree, path: str) -> list[FieldError]:
     """Return the errors of a container's restart policy. Upstream: validateContainerRestartPolicy."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
-    errors: list[FieldError] = []
-    errors += optional_one_of(policy, f"{path}.restartPolicy", _RESTART)
+    errors = optional_one_of(policy, f"{path}.restartPolicy", _RESTART)
     if policy is None and rules:
         text = "must specify restartPolicy when restart rules are used"
         errors.append(required(f"{path}.restartPolicy", text))
-    if len(rules) > MAX_RULES:
-        errors.append(too_many(f"{path}.restartPolicyRules", len(rules), MAX_RULES))
+    errors += at_most(rules, f"{path}.restartPolicyRules", MAX_RULES)
     for index, rule in enumerate(rules):
         place = f"{path}.restartPolicyRules[{index}]"
-        if rule.get("action") not in _ACTIONS:
-            errors.append(not_supported(f"{place}.action", rule.get("action", ""), _ACTIONS))
+        errors += when(
+            rule.get("action") not in _ACTIONS,
+            not_supported,
+            f"{place}.action",
+            rule.get("action", ""),
+            _ACTIONS,
+        )
         codes = rule.get("exitCodes")
         if codes is None:
             errors.append(required(f"{place}.exitCodes", "must be specified"))
             continue
         operator, values = codes.get("operator", ""), codes.get("values") or []
         errors += one_of(operator, f"{place}.exitCodes.operator", ("In", "NotIn"))
-        if len(values) > MAX_CODES:
-            errors.append(too_many(f"{place}.exitCodes.values", len(values), MAX_CODES))
+        errors += at_most(values, f"{place}.exitCodes.values", MAX_CODES)
     return errors
 
 
@@ -130,13 +133,8 @@ def validate_init_containers(
             errors += _running(container, scope, place)
             continue
         for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
-            if key in container:
-                errors.append(
-                    forbidden(
-                        f"{place}.{key}",
-                        "may not be set for init containers without restartPolicy=Always",
-                    )
-                )
+            text = "may not be set for init containers without restartPolicy=Always"
+            errors += when(key in container, forbidden, f"{place}.{key}", text)
         if not scope.restarting_init:
             errors += [
                 invalid(
@@ -187,26 +185,25 @@ def validate_ephemeral_containers(
         errors += _common(container, scope, place)
         errors += validate_image(container, place)
         name = container.get("name", "")
-        if name in seen:
-            errors.append(duplicate(f"{place}.name", name))
+        errors += when(name in seen, duplicate, f"{place}.name", name)
         seen[name] = None
         target = container.get("targetContainerName", "")
-        if target and target not in targets:
-            errors.append(not_found(f"{place}.targetContainerName", target))
+        errors += when(
+            target and target not in targets, not_found, f"{place}.targetContainerName", target
+        )
         for key in _NOT_EPHEMERAL:
-            if container.get(key) or (key != "resources" and container.get(key) is not None):
-                errors.append(
-                    forbidden(f"{place}.{key}", "cannot be set for an Ephemeral Container")
-                )
+            errors += when(
+                container.get(key) or (key != "resources" and container.get(key) is not None),
+                forbidden,
+                f"{place}.{key}",
+                "cannot be set for an Ephemeral Container",
+            )
         for number, mount in enumerate(container.get("volumeMounts", ())):
             for key in ("subPath", "subPathExpr"):
-                if mount.get(key):
-                    errors.append(
-                        forbidden(
-                            f"{place}.volumeMounts[{number}].{key}",
-                            "cannot be set for an Ephemeral Container",
-                        )
-                    )
+                text = "cannot be set for an Ephemeral Container"
+                errors += when(
+                    mount.get(key), forbidden, f"{place}.volumeMounts[{number}].{key}", text
+                )
     return errors
 
 
@@ -227,8 +224,7 @@ def _common(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
         texts = names.dns_label(name)
         if texts:
             errors += problems(f"{path}.name", name, texts)
-    if not container.get("image"):
-        errors.append(required(f"{path}.image"))
+    errors += present(container, "image", path)
     policy = container.get("terminationMessagePolicy", "")
     errors += word(policy, f"{path}.terminationMessagePolicy", _MESSAGE, sort=False)
     if "ports" in container:
@@ -324,36 +320,21 @@ def _mounts(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
     for index, mount in enumerate(container["volumeMounts"]):
         place = f"{path}[{index}]"
         name, target = mount.get("name", ""), mount.get("mountPath", "")
-        if not name:
-            errors.append(required(f"{place}.name"))
-        if name not in scope.volumes:
-            errors.append(not_found(f"{place}.name", name))
-        if not target:
-            errors.append(required(f"{place}.mountPath"))
-        if target in places:
-            errors.append(invalid(f"{place}.mountPath", target, "must be unique"))
+        errors += when(not name, required, f"{place}.name")
+        errors += when(name not in scope.volumes, not_found, f"{place}.name", name)
+        errors += when(not target, required, f"{place}.mountPath")
+        errors += when(target in places, invalid, f"{place}.mountPath", target, "must be unique")
         places[target] = None
-        if name in devices:
-            errors.append(invalid(f"{place}.name", name, "must not already exist in volumeDevices"))
-        if target in devices.values():
-            errors.append(
-                invalid(
-                    f"{place}.mountPath",
-                    target,
-                    "must not already exist as a path in volumeDevices",
-                )
-            )
+        text = "must not already exist in volumeDevices"
+        errors += when(name in devices, invalid, f"{place}.name", name, text)
+        text = "must not already exist as a path in volumeDevices"
+        errors += when(target in devices.values(), invalid, f"{place}.mountPath", target, text)
         if mount.get("subPath"):
             errors += local_descending_path(mount["subPath"], f"{path}.subPath")
         if mount.get("subPathExpr"):
             if mount.get("subPath"):
-                errors.append(
-                    invalid(
-                        f"{place}.subPathExpr",
-                        mount["subPathExpr"],
-                        "subPathExpr and subPath are mutually exclusive",
-                    )
-                )
+                text = "subPathExpr and subPath are mutually exclusive"
+                errors.append(invalid(f"{place}.subPathExpr", mount["subPathExpr"], text))
             errors += local_descending_path(mount["subPathExpr"], f"{path}.subPathExpr")
         if "mountPropagation" in mount:
             errors += _propagation(mount["mountPropagation"], container, f"{path}.mountPropagation")
@@ -363,15 +344,10 @@ def _mounts(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
 
 
 def _propagation(mode: str, container: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    errors += one_of(mode, path, _PROPAGATION)
+    errors = one_of(mode, path, _PROPAGATION)
     privileged = (container.get("securityContext") or {}).get("privileged")
-    if mode == "Bidirectional" and not privileged:
-        errors.append(
-            forbidden(
-                path, ("Bidirectional mount propagation is available only to privileged containers")
-            )
-        )
+    text = "Bidirectional mount propagation is available only to privileged containers"
+    errors += when(mode == "Bidirectional" and not privileged, forbidden, path, text)
     return errors
 
 
@@ -381,14 +357,10 @@ def _recursive(mount: Tree, path: str) -> list[FieldError]:
     if mode not in _RECURSIVE:
         errors.append(not_supported(path, mode, _RECURSIVE))
     elif mode != "Disabled":
-        if not mount.get("readOnly"):
-            errors.append(forbidden(path, "may only be specified when readOnly is true"))
-        if mount.get("mountPropagation", "None") != "None":
-            errors.append(
-                forbidden(
-                    path, "may only be specified when mountPropagation is None or not specified"
-                )
-            )
+        text = "may only be specified when readOnly is true"
+        errors += when(not mount.get("readOnly"), forbidden, path, text)
+        text = "may only be specified when mountPropagation is None or not specified"
+        errors += when(mount.get("mountPropagation", "None") != "None", forbidden, path, text)
     return errors
 
 
@@ -403,10 +375,8 @@ def _devices(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
     for index, device in enumerate(container["volumeDevices"]):
         place = f"{path}[{index}]"
         name, target = device.get("name", ""), device.get("devicePath", "")
-        if not name:
-            errors.append(required(f"{place}.name"))
-        if name in seen:
-            errors.append(invalid(f"{place}.name", name, "must be unique"))
+        errors += when(not name, required, f"{place}.name")
+        errors += when(name in seen, invalid, f"{place}.name", name, "must be unique")
         source = scope.volumes.get(name)
         if source is None:
             errors.append(not_found(f"{place}.name", name))
@@ -421,26 +391,18 @@ def _devices(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
                     ),
                 )
             )
-        if not target:
-            errors.append(required(f"{place}.devicePath"))
-        if target in places:
-            errors.append(invalid(f"{place}.devicePath", target, "must be unique"))
+        errors += when(not target, required, f"{place}.devicePath")
+        errors += when(target in places, invalid, f"{place}.devicePath", target, "must be unique")
         if ".." in target.split("/"):
-            errors.append(
-                invalid(f"{place}.devicePath", target, "can not contain backsteps ('..')")
-            )
+            text = "can not contain backsteps ('..')"
+            errors.append(invalid(f"{place}.devicePath", target, text))
         else:
             places[target] = None
-        if name in mounts:
-            errors.append(invalid(f"{place}.name", name, "must not already exist in volumeMounts"))
-        if target in mounts.values():
-            errors.append(
-                invalid(
-                    f"{place}.devicePath",
-                    target,
-                    "must not already exist as a path in volumeMounts",
-                )
-            )
+        errors += when(
+            name in mounts, invalid, f"{place}.name", name, "must not already exist in volumeMounts"
+        )
+        text = "must not already exist as a path in volumeMounts"
+        errors += when(target in mounts.values(), invalid, f"{place}.devicePath", target, text)
         if name:
             seen[name] = None
     return errors
@@ -457,13 +419,15 @@ def _resize_policy(policies: list[Tree], scope: PodScope, path: str) -> list[Fie
     seen: dict[str, None] = {}
     for index, policy in enumerate(policies):
         name, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
-        if name in seen:
-            errors.append(duplicate(f"{path}[{index}]", name))
+        errors += when(name in seen, duplicate, f"{path}[{index}]", name)
         seen[name] = None
         errors += word(name, path, _RESIZABLE)
         errors += word(restart, path, _RESIZE)
-        if scope.restart_policy == "Never" and restart != "NotRequired":
-            errors.append(
-                invalid(path, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
-            )
+        errors += when(
+            scope.restart_policy == "Never" and restart != "NotRequired",
+            invalid,
+            path,
+            restart,
+            "must be 'NotRequired' when pod `restartPolicy` is 'Never'",
+        )
     return errors

@@ -7,7 +7,7 @@ from attrs import define, field
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import name_at, path_no_backsteps, problems
+from controlplane.apiserver.kinds.checks import name_at, path_no_backsteps, problems, when
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     invalid,
@@ -105,20 +105,16 @@ def _value_from(variable: Tree, path: str) -> list[FieldError]:
             errors += _key_ref(source[key], f"{path}.{key}")
     if "fileKeyRef" in found:
         errors += _file_key_ref(source["fileKeyRef"], f"{path}.fileKeyRef")
-    if not found:
-        errors.append(
-            invalid(
-                path,
-                "",
-                (
-                    "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
-                    "`secretKeyRef` or `fileKeyRef`"
-                ),
-            )
-        )
+    errors += when(
+        not found,
+        invalid,
+        path,
+        "",
+        "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
+        "`secretKeyRef` or `fileKeyRef`",
+    )
     if variable.get("value"):
-        if found:
-            errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
+        errors += when(found, invalid, path, "", "may not be specified when `value` is not empty")
     elif len(found) > 1:
         errors.append(invalid(path, "", "may not have more than one field specified at a time"))
     return errors
@@ -128,8 +124,7 @@ def _key_ref(ref: Tree, path: str) -> list[FieldError]:
     name = ref.get("name", "")
     errors = [invalid(f"{path}.name", name, problem) for problem in names.dns_subdomain(name)]
     key = ref.get("key", "")
-    errors += name_at(key, f"{path}.key", names.config_key)
-    return errors
+    return errors + name_at(key, f"{path}.key", names.config_key)
 
 
 def _file_key_ref(ref: Tree, path: str) -> list[FieldError]:
@@ -220,13 +215,8 @@ def _divisor(name: str, text: str, path: str) -> list[FieldError]:
             what = "hugepages"
     if divisor.canonical() in allowed:
         return []
-    return [
-        invalid(
-            f"{path}.divisor",
-            name,
-            f"only divisor's values {listed} are supported with the {what} resource",
-        )
-    ]
+    problem = f"only divisor's values {listed} are supported with the {what} resource"
+    return [invalid(f"{path}.divisor", name, problem)]
 
 
 def validate_env_from(sources: list[Tree], path: str) -> list[FieldError]:

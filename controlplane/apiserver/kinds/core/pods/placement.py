@@ -6,7 +6,7 @@ from collections import Counter
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import one_of, optional_one_of, problems
+from controlplane.apiserver.kinds.checks import one_of, optional_one_of, problems, when
 from controlplane.apiserver.kinds.selectors import (
     label_name,
     validate_label_selector,
@@ -66,10 +66,8 @@ def _pod_term(term: Tree, path: str) -> list[FieldError]:
         errors += problems(f"{path}.namespace", name, names.dns_label(name))
     errors += _term_keys(term, path)
     key = term.get("topologyKey", "")
-    if not key:
-        errors.append(required(f"{path}.topologyKey", "can not be empty"))
-    errors += label_name(key, f"{path}.topologyKey")
-    return errors
+    errors += when(not key, required, f"{path}.topologyKey", "can not be empty")
+    return errors + label_name(key, f"{path}.topologyKey")
 
 
 def _term_keys(term: Tree, path: str) -> list[FieldError]:
@@ -89,10 +87,8 @@ def _term_keys(term: Tree, path: str) -> list[FieldError]:
     ]
     if term.get("labelSelector") is None:
         text = "must not be specified when labelSelector is not set"
-        if keys:
-            errors.append(forbidden(f"{path}.matchLabelKeys", text))
-        if mismatched:
-            errors.append(forbidden(f"{path}.mismatchLabelKeys", text))
+        errors += when(keys, forbidden, f"{path}.matchLabelKeys", text)
+        errors += when(mismatched, forbidden, f"{path}.mismatchLabelKeys", text)
         return errors + both
     for name, listed in (("matchLabelKeys", keys), ("mismatchLabelKeys", mismatched)):
         for index, key in enumerate(listed):
@@ -112,11 +108,8 @@ def _selected_twice(keys: list[str], selector: Tree | None, path: str) -> list[F
     for req in (selector or {}).get("matchExpressions") or ():
         key = req.get("key", "")
         if key in places and key in seen:
-            errors.append(
-                invalid(
-                    f"{path}[{places[key]}]", key, "exists in both matchLabelKeys and labelSelector"
-                )
-            )
+            text = "exists in both matchLabelKeys and labelSelector"
+            errors.append(invalid(f"{path}[{places[key]}]", key, text))
         seen.add(key)
     return errors
 
@@ -176,27 +169,20 @@ def validate_tolerations(tolerations: list[Tree], path: str, first: int = 0) -> 
                     ),
                 )
             )
-        if "tolerationSeconds" in toleration and effect != "NoExecute":
-            errors.append(
-                invalid(
-                    f"{place}.effect",
-                    effect,
-                    "effect must be 'NoExecute' when `tolerationSeconds` is set",
-                )
-            )
+        errors += when(
+            "tolerationSeconds" in toleration and effect != "NoExecute",
+            invalid,
+            f"{place}.effect",
+            effect,
+            "effect must be 'NoExecute' when `tolerationSeconds` is set",
+        )
         if operator in {"Equal", ""}:
             problems = names.label_value(value)
             if problems:
                 errors.append(invalid(f"{place}.operator", value, ";".join(problems)))
         elif operator == "Exists":
-            if value:
-                errors.append(
-                    invalid(
-                        f"{place}.operator",
-                        value,
-                        "value must be empty when `operator` is 'Exists'",
-                    )
-                )
+            text = "value must be empty when `operator` is 'Exists'"
+            errors += when(value, invalid, f"{place}.operator", value, text)
         else:
             known = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else _OPERATORS
             errors.append(not_supported(f"{place}.operator", operator, known, sort=False))
@@ -235,28 +221,23 @@ def validate_topology_spread(constraints: list[Tree], path: str) -> list[FieldEr
         place = f"{path}[{index}]"
         skew, key = constraint.get("maxSkew", 0), constraint.get("topologyKey", "")
         when = constraint.get("whenUnsatisfiable", "")
-        if skew <= 0:
-            errors.append(invalid(f"{place}.maxSkew", skew, "must be greater than zero"))
-        if not key:
-            errors.append(required(f"{place}.topologyKey", "can not be empty"))
+        errors += when(skew <= 0, invalid, f"{place}.maxSkew", skew, "must be greater than zero")
+        errors += when(not key, required, f"{place}.topologyKey", "can not be empty")
         errors += one_of(when, f"{place}.whenUnsatisfiable", _UNSATISFIABLE)
         left[key, when] -= 1
-        if left[key, when]:
-            errors.append(
-                duplicate(f"{place}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {when}}}")
-            )
+        errors += when(
+            left[key, when],
+            duplicate,
+            f"{place}.{{topologyKey, whenUnsatisfiable}}",
+            f"{{{key}, {when}}}",
+        )
         minimum = constraint.get("minDomains")
         if minimum is not None:
-            if minimum <= 0:
-                errors.append(invalid(f"{place}.minDomains", minimum, "must be greater than zero"))
-            if when != "DoNotSchedule":
-                errors.append(
-                    invalid(
-                        f"{place}.minDomains",
-                        minimum,
-                        (f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"),
-                    )
-                )
+            errors += when(
+                minimum <= 0, invalid, f"{place}.minDomains", minimum, "must be greater than zero"
+            )
+            text = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"
+            errors += when(when != "DoNotSchedule", invalid, f"{place}.minDomains", minimum, text)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             policy = constraint.get(name)
             errors += optional_one_of(policy, f"{place}.{name}", _INCLUSION)
@@ -264,12 +245,8 @@ def validate_topology_spread(constraints: list[Tree], path: str) -> list[FieldEr
         selector = constraint.get("labelSelector")
         if keys:
             if selector is None:
-                errors.append(
-                    forbidden(
-                        f"{place}.matchLabelKeys",
-                        "must not be specified when labelSelector is not set",
-                    )
-                )
+                text = "must not be specified when labelSelector is not set"
+                errors.append(forbidden(f"{place}.matchLabelKeys", text))
             else:
                 for number, name in enumerate(keys):
                     errors += label_name(name, f"{place}.matchLabelKeys[{number}]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import one_of, problems
+from controlplane.apiserver.kinds.checks import non_negative, one_of, present, problems, when
 from controlplane.apiserver.kinds.core.pods.environment import PodScope
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -32,8 +32,7 @@ def validate_handler(handler: Tree, scope: PodScope, path: str) -> list[FieldErr
             continue
         found += 1
         if key == "exec":
-            if not action.get("command"):
-                errors.append(required(f"{place}.command"))
+            errors += present(action, "command", place)
         elif key == "httpGet":
             errors += _http_get(action, place)
         elif key == "tcpSocket":
@@ -43,9 +42,7 @@ def validate_handler(handler: Tree, scope: PodScope, path: str) -> list[FieldErr
             errors += problems(f"{place}.port", port, names.port_number(port))
         else:
             errors += _sleep(action.get("seconds", 0), scope, place)
-    if not found:
-        errors.append(required(path, "must specify a handler type"))
-    return errors
+    return errors + when(not found, required, path, "must specify a handler type")
 
 
 def _sleep(seconds: int, scope: PodScope, path: str) -> list[FieldError]:
@@ -53,13 +50,8 @@ def _sleep(seconds: int, scope: PodScope, path: str) -> list[FieldError]:
         return []
     if 0 <= seconds <= scope.grace:
         return []
-    return [
-        invalid(
-            path,
-            seconds,
-            (f"must be non-negative and less than terminationGracePeriodSeconds ({scope.grace})"),
-        )
-    ]
+    text = f"must be non-negative and less than terminationGracePeriodSeconds ({scope.grace})"
+    return [invalid(path, seconds, text)]
 
 
 def port_or_name(port: int | str | None, path: str) -> list[FieldError]:
@@ -70,9 +62,7 @@ def port_or_name(port: int | str | None, path: str) -> list[FieldError]:
 
 
 def _http_get(action: Tree, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not action.get("path"):
-        errors.append(required(f"{path}.path"))
+    errors = present(action, "path", path)
     errors += port_or_name(action.get("port", 0), f"{path}.port")
     scheme = action.get("scheme", "")
     errors += one_of(scheme, f"{path}.scheme", ("HTTP", "HTTPS"))
@@ -96,24 +86,21 @@ def validate_probe(probe: Tree, scope: PodScope, path: str, key: str) -> list[Fi
     errors = validate_handler({k: v for k, v in probe.items() if k in _HANDLERS}, scope, path)
     for name in _COUNTS:
         value = probe.get(name, 0)
-        if value < 0:
-            errors.append(invalid(f"{path}.{name}", value, "must be greater than or equal to 0"))
+        errors += non_negative(value, f"{path}.{name}")
     grace = probe.get("terminationGracePeriodSeconds")
-    if grace is not None and grace <= 0:
-        errors.append(
-            invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than 0")
-        )
+    errors += when(
+        grace is not None and grace <= 0,
+        invalid,
+        f"{path}.terminationGracePeriodSeconds",
+        grace,
+        "must be greater than 0",
+    )
     if key == "readinessProbe":
-        if grace is not None:
-            errors.append(
-                invalid(
-                    f"{path}.terminationGracePeriodSeconds",
-                    grace,
-                    "must not be set for readinessProbes",
-                )
-            )
-    elif probe.get("successThreshold", 0) != 1:
-        errors.append(
-            invalid(f"{path}.successThreshold", probe.get("successThreshold", 0), "must be 1")
+        text = "must not be set for readinessProbes"
+        errors += when(
+            grace is not None, invalid, f"{path}.terminationGracePeriodSeconds", grace, text
         )
+    elif probe.get("successThreshold", 0) != 1:
+        text = "must be 1"
+        errors.append(invalid(f"{path}.successThreshold", probe.get("successThreshold", 0), text))
     return errors

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.checks import when
 from controlplane.apiserver.kinds.core.pods.quality_of_service import qos_class
 from controlplane.apiserver.kinds.core.pods.updates import validate_whole_pod
 from controlplane.apiserver.kinds.metadata import change_errors
@@ -112,8 +113,9 @@ def validate_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> list
         recorded = (new.get("status") or {}).get("qosClass", "")
         detail = "Pod QOS Class may not change as a result of resizing"
         errors.append(invalid("spec", recorded, detail))
-    if not _supported(state):
-        errors.append(forbidden("spec", "Pod running on node without support for resize"))
+    errors += when(
+        not _supported(state), forbidden, "spec", "Pod running on node without support for resize"
+    )
     errors += _pod_level(spec.get("resources"), was.get("resources"))
     if state.get("nodeAllocatableResourceClaimStatuses"):
         detail = "pods with node allocatable resource claims cannot be resized"
@@ -132,8 +134,7 @@ def validate_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> list
     rest = [
         {k: v for k, v in each.items() if k not in ("resources", *_PARTS)} for each in (spec, was)
     ]
-    if not errors and rest[0] != rest[1]:
-        errors.append(forbidden("spec", f"{_ONLY} are mutable"))
+    errors += when(not errors and rest[0] != rest[1], forbidden, "spec", f"{_ONLY} are mutable")
     return errors
 
 
@@ -151,8 +152,10 @@ def _pod_level(new: Tree | None, old: Tree | None) -> list[FieldError]:
     if new is None:
         return []
     errors = [] if old is None else _removed(new, old, "spec.resources", "pod-level resource")
-    if _comparable(_set_back(new, old or {})) != _comparable(old):
-        errors.append(forbidden("spec", f"{_ONLY} are mutable at pod-level"))
+    text = f"{_ONLY} are mutable at pod-level"
+    errors += when(
+        _comparable(_set_back(new, old or {})) != _comparable(old), forbidden, "spec", text
+    )
     return errors
 
 
@@ -171,8 +174,8 @@ def _removed(new: Tree, old: Tree, path: str, what: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key in ("requests", "limits"):
         had, has = old.get(key) or {}, new.get(key) or {}
-        if any(name not in has for name in had):
-            errors.append(forbidden(f"{path}.{key}", f"{what} {key} cannot be removed"))
+        text = f"{what} {key} cannot be removed"
+        errors += when(any(name not in has for name in had), forbidden, f"{path}.{key}", text)
     return errors
 
 
@@ -182,8 +185,7 @@ def _mutable(spec: Tree, was: Tree, gates: ResizeGates) -> list[FieldError]:
     for container, earlier in zip(
         spec.get("containers") or (), was.get("containers") or (), strict=True
     ):
-        if not _same(container, earlier):
-            errors.append(forbidden("spec", f"{_ONLY} are mutable"))
+        errors += when(not _same(container, earlier), forbidden, "spec", f"{_ONLY} are mutable")
     pairs = zip(spec.get("initContainers") or (), was.get("initContainers") or (), strict=True)
     for index, (container, earlier) in enumerate(pairs):
         path = f"spec.initContainers[{index}]"
@@ -202,14 +204,13 @@ def _mutable(spec: Tree, was: Tree, gates: ResizeGates) -> list[FieldError]:
         if sidecar or not changed:
             continue
         for policy in container.get("resizePolicy") or ():
-            if policy.get("restartPolicy") == "RestartContainer":
-                errors.append(
-                    forbidden(
-                        path,
-                        "non-sidecar init containers with a resize policy of RestartContainer cannot "
-                        "be resized",
-                    )
-                )
+            errors += when(
+                policy.get("restartPolicy") == "RestartContainer",
+                forbidden,
+                path,
+                "non-sidecar init containers with a resize policy of RestartContainer cannot "
+                "be resized",
+            )
     return errors
 
 

@@ -8,8 +8,10 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import (
     local_descending_path,
+    no_longer,
     one_of,
     problems,
+    when,
 )
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -17,7 +19,6 @@ from controlplane.apiserver.schema.field_errors import (
     invalid,
     not_supported,
     required,
-    too_long,
 )
 from controlplane.apiserver.schema.internal_form import internal
 
@@ -53,13 +54,8 @@ def _seccomp(profile: Tree | None, path: str) -> list[FieldError]:
         errors.append(not_supported(f"{path}.type", kind, _PROFILES))
     if kind != "Localhost":
         if local is not None:
-            errors.append(
-                invalid(
-                    place,
-                    internal("SeccompProfile", profile),
-                    "can only be set when seccomp type is Localhost",
-                )
-            )
+            text = "can only be set when seccomp type is Localhost"
+            errors.append(invalid(place, internal("SeccompProfile", profile), text))
     elif local is None:
         errors.append(required(place, "must be set when seccomp type is Localhost"))
     else:
@@ -74,31 +70,19 @@ def _app_armor(profile: Tree | None, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if kind == "Localhost":
         if local is None:
-            errors.append(
-                required(f"{path}.localhostProfile", "must be set when AppArmor type is Localhost")
-            )
+            text = "must be set when AppArmor type is Localhost"
+            errors.append(required(f"{path}.localhostProfile", text))
         else:
             if local != local.strip():
-                errors.append(
-                    invalid(f"{path}.localhostProfile", local, "must not be padded with whitespace")
-                )
+                text = "must not be padded with whitespace"
+                errors.append(invalid(f"{path}.localhostProfile", local, text))
             elif not local:
-                errors.append(
-                    required(
-                        f"{path}.localhostProfile", "must be set when AppArmor type is Localhost"
-                    )
-                )
-            if len(local) > 4095:
-                errors.append(too_long(f"{path}.localhostProfile", 4095))
+                text = "must be set when AppArmor type is Localhost"
+                errors.append(required(f"{path}.localhostProfile", text))
+            errors += no_longer(local, f"{path}.localhostProfile", 4095)
     elif kind in {"RuntimeDefault", "Unconfined"}:
-        if local is not None:
-            errors.append(
-                invalid(
-                    f"{path}.localhostProfile",
-                    local,
-                    "can only be set when AppArmor type is Localhost",
-                )
-            )
+        text = "can only be set when AppArmor type is Localhost"
+        errors += when(local is not None, invalid, f"{path}.localhostProfile", local, text)
     elif not kind:
         errors.append(required(f"{path}.type", "type is required when appArmorProfile is set"))
     else:
@@ -118,20 +102,15 @@ def validate_security_context(
     mount = context.get("procMount")
     if mount is not None:
         errors += one_of(mount, f"{path}.procMount", ("Default", "Unmasked"))
-        if host_users and mount == "Unmasked":
-            errors.append(
-                invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`")
-            )
+        text = "`hostUsers` must be false to use `Unmasked`"
+        errors += when(
+            host_users and mount == "Unmasked", invalid, f"{path}.procMount", mount, text
+        )
     errors += _seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
-            errors.append(
-                invalid(
-                    path,
-                    internal("SecurityContext", context),
-                    ("cannot set `allowPrivilegeEscalation` to false and `privileged` to true"),
-                )
-            )
+            text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+            errors.append(invalid(path, internal("SecurityContext", context), text))
         if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
             errors.append(
                 invalid(
@@ -144,8 +123,7 @@ def validate_security_context(
                 )
             )
     errors += _windows(context.get("windowsOptions"), f"{path}.windowsOptions")
-    errors += _app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
-    return errors
+    return errors + _app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -202,11 +180,8 @@ def _windows(options: Tree | None, path: str) -> list[FieldError]:
         errors += problems(place, named, names.dns_subdomain(named))
     spec = options.get("gmsaCredentialSpec")
     if spec is not None and not spec:
-        errors.append(
-            invalid(
-                f"{path}.gmsaCredentialSpec", spec, "gmsaCredentialSpec cannot be an empty string"
-            )
-        )
+        problem = "gmsaCredentialSpec cannot be an empty string"
+        errors.append(invalid(f"{path}.gmsaCredentialSpec", spec, problem))
     elif spec is not None and len(spec.encode()) > 64 * 1024:
         text = "gmsaCredentialSpec size must be under 64 KiB"
         errors.append(invalid(f"{path}.gmsaCredentialSpec", spec, text))
@@ -219,21 +194,24 @@ def _windows(options: Tree | None, path: str) -> list[FieldError]:
 def validate_pod_security(context: Tree, spec: Tree, path: str) -> list[FieldError]:
     """The security context of a pod; `path` is that of the spec."""
     place = f"{path}.securityContext"
-    errors: list[FieldError] = []
-    errors += _identity(context, "fsGroup", place)
+    errors = _identity(context, "fsGroup", place)
     errors += _identity(context, "runAsUser", place)
     errors += _identity(context, "runAsGroup", place)
     for index, group in enumerate(context.get("supplementalGroups") or ()):
-        if not 0 <= group <= _MAX_ID:
-            errors.append(invalid(f"{place}.supplementalGroups[{index}]", group, _ID_RANGE))
-    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        errors.append(
-            invalid(
-                f"{place}.shareProcessNamespace",
-                True,
-                "ShareProcessNamespace and HostPID cannot both be enabled",
-            )
+        errors += when(
+            not 0 <= group <= _MAX_ID,
+            invalid,
+            f"{place}.supplementalGroups[{index}]",
+            group,
+            _ID_RANGE,
         )
+    errors += when(
+        spec.get("shareProcessNamespace") and spec.get("hostPID"),
+        invalid,
+        f"{place}.shareProcessNamespace",
+        True,
+        "ShareProcessNamespace and HostPID cannot both be enabled",
+    )
     errors += _sysctls(context.get("sysctls") or [], f"{place}.sysctls", spec)
     errors += _optional_one_of(context, "fsGroupChangePolicy", place, ("Always", "OnRootMismatch"))
     errors += _seccomp(context.get("seccompProfile"), f"{place}.seccompProfile")
@@ -259,20 +237,14 @@ def _sysctls(sysctls: list[Tree], path: str, spec: Tree) -> list[FieldError]:
         if not name:
             errors.append(required(f"{place}.name"))
         elif len(name) > 253 or not _SYSCTL_FORM.fullmatch(name):
-            errors.append(
-                invalid(
-                    f"{place}.name",
-                    name,
-                    (f"must have at most 253 characters and match regex {_SYSCTL_TEXT}"),
-                )
-            )
+            text = f"must have at most 253 characters and match regex {_SYSCTL_TEXT}"
+            errors.append(invalid(f"{place}.name", name, text))
         elif name in seen:
             errors.append(duplicate(f"{place}.name", name))
         shared = _shared_with_host(name, spec)
-        if shared:
-            errors.append(
-                invalid(f"{place}.name", name, f"may not be specified when '{shared}' is true")
-            )
+        errors += when(
+            shared, invalid, f"{place}.name", name, f"may not be specified when '{shared}' is true"
+        )
         seen[name] = None
     return errors
 

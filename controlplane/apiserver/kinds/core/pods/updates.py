@@ -12,7 +12,7 @@ from typing import Any
 from controlplane.api.equality import Seen, by_value, first_by_value
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import one_of, problems
+from controlplane.apiserver.kinds.checks import one_of, present, problems, when
 from controlplane.apiserver.kinds.core.pods.containers import validate_image
 from controlplane.apiserver.kinds.core.pods.placement import validate_tolerations
 from controlplane.apiserver.kinds.core.pods.validation import (
@@ -25,7 +25,6 @@ from controlplane.apiserver.schema.field_errors import (
     duplicate,
     forbidden,
     invalid,
-    required,
 )
 from controlplane.apiserver.schema.field_errors import internal as internal_error
 from controlplane.apiserver.schema.internal_form import difference, internal
@@ -132,8 +131,7 @@ def _container_updates(
         return [forbidden(path, "pod updates may not add or remove containers")], True
     errors: list[FieldError] = []
     for index, container in enumerate(containers):
-        if not container.get("image"):
-            errors.append(required(f"{path}[{index}].image"))
+        errors += present(container, "image", f"{path}[{index}]")
         errors += validate_image(container, f"{path}[{index}]")
     return errors, False
 
@@ -161,12 +159,8 @@ def _tolerations(new: list[Tree], old: list[Tree]) -> list[FieldError]:
     if new != old:
         kept = Seen(core(toleration) for toleration in new)
         if not all(core(toleration) in kept for toleration in old):
-            return [
-                forbidden(
-                    "spec.tolerations",
-                    ("existing toleration can not be modified except its tolerationSeconds"),
-                )
-            ]
+            text = "existing toleration can not be modified except its tolerationSeconds"
+            return [forbidden("spec.tolerations", text)]
     return validate_tolerations(new, "spec.tolerations")
 
 
@@ -207,14 +201,13 @@ def _gated(munged: Tree, was: Tree) -> tuple[Tree, list[FieldError]]:
     errors: list[FieldError] = []
     selector, before = munged.get("nodeSelector") or {}, was.get("nodeSelector") or {}
     if selector != before:
-        if any(selector.get(key) != value for key, value in before.items()):
-            errors.append(
-                invalid(
-                    "spec.nodeSelector",
-                    munged.get("nodeSelector"),
-                    ("only additions to spec.nodeSelector are allowed (no mutations or deletions)"),
-                )
-            )
+        errors += when(
+            any(selector.get(key) != value for key, value in before.items()),
+            invalid,
+            "spec.nodeSelector",
+            munged.get("nodeSelector"),
+            "only additions to spec.nodeSelector are allowed (no mutations or deletions)",
+        )
         munged = _set(munged, "nodeSelector", was.get("nodeSelector"))
     affinity, old_affinity = munged.get("affinity") or {}, was.get("affinity") or {}
     node, old_node = affinity.get("nodeAffinity"), old_affinity.get("nodeAffinity")
@@ -239,25 +232,15 @@ def _node_affinity(new: Tree, old: Tree) -> list[FieldError]:
         return []
     terms = (new.get(key) or {}).get("nodeSelectorTerms") or []
     if len(terms) != len(before):
-        return [
-            invalid(
-                path,
-                [internal("NodeSelectorTerm", term) for term in terms],
-                ("no additions/deletions to non-empty NodeSelectorTerms list are allowed"),
-            )
-        ]
+        text = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        return [invalid(path, [internal("NodeSelectorTerm", term) for term in terms], text)]
     errors: list[FieldError] = []
     for index, (term, earlier) in enumerate(zip(terms, before, strict=True)):
         for part in ("matchExpressions", "matchFields"):
             had, has = earlier.get(part) or [], term.get(part) or []
             if has[: len(had)] != had:
-                errors.append(
-                    invalid(
-                        f"{path}[{index}]",
-                        internal("NodeSelectorTerm", term),
-                        "only additions are allowed (no mutations or deletions)",
-                    )
-                )
+                text = "only additions are allowed (no mutations or deletions)"
+                errors.append(invalid(f"{path}[{index}]", internal("NodeSelectorTerm", term), text))
                 break
     return errors
 
@@ -276,16 +259,16 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
             errors += problems(place, kind, names.qualified_name(kind))
     node = status.get("nominatedNodeName", "")
     if node and node != was.get("nominatedNodeName"):
-        if spec.get("nodeName"):
-            errors.append(
-                forbidden(
-                    "status.nominatedNodeName",
-                    ("may not be set on pods that are already bound to a node"),
-                )
-            )
+        text = "may not be set on pods that are already bound to a node"
+        errors += when(spec.get("nodeName"), forbidden, "status.nominatedNodeName", text)
         errors += problems("status.nominatedNodeName", node, names.dns_subdomain(node))
-    if status.get("qosClass") != was.get("qosClass"):
-        errors.append(invalid("status.qosClass", status.get("qosClass", ""), "field is immutable"))
+    errors += when(
+        status.get("qosClass") != was.get("qosClass"),
+        invalid,
+        "status.qosClass",
+        status.get("qosClass", ""),
+        "field is immutable",
+    )
     for key in ("containerStatuses", "initContainerStatuses"):
         errors += _transitions(
             status.get(key) or [],
@@ -338,8 +321,7 @@ def _claim_statuses(statuses: list[Tree], spec: Tree) -> list[FieldError]:
         if name not in wanted:
             text = "must match the name of an entry in `spec.resourceClaims`"
             errors.append(invalid(path, name, text))
-        if name in seen:
-            errors.append(duplicate(path, name))
+        errors += when(name in seen, duplicate, path, name)
         seen.add(name)
         claim = status.get("resourceClaimName")
         if claim is not None:
@@ -419,8 +401,7 @@ def _allocated(statuses: list[Tree], containers: list[Tree], path: str) -> list[
                 where = f"{place}.resources[{at}]"
                 health, key = device.get("health", ""), device.get("resourceID", "")
                 errors += one_of(health, f"{where}.health", _HEALTH)
-                if key in seen:
-                    errors.append(duplicate(f"{where}.resourceID", key))
+                errors += when(key in seen, duplicate, f"{where}.resourceID", key)
                 seen.add(key)
     return errors
 
@@ -450,12 +431,8 @@ def _transitions(
         now = current.get(name)
         if now is not None and (now.get("state") or {}).get("terminated") is None:
             places = places or first_by_value(new)
-            errors.append(
-                forbidden(
-                    f"{path}[{places[by_value(now)]}].state",
-                    ("may not be transitioned to non-terminated state"),
-                )
-            )
+            text = "may not be transitioned to non-terminated state"
+            errors.append(forbidden(f"{path}[{places[by_value(now)]}].state", text))
     return errors
 
 

@@ -9,7 +9,7 @@ from controlplane.api import quantity
 from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import local_descending_path, problems, word
+from controlplane.apiserver.kinds.checks import local_descending_path, problems, when, word
 from controlplane.apiserver.kinds.core.pods.containers import (
     restarts_init_containers,
     validate_containers,
@@ -69,12 +69,12 @@ def validate_pod(tree: Tree) -> list[FieldError]:
     else:
         errors += _spec_errors(spec)
     errors += pod_only(spec)
-    if spec.get("ephemeralContainers"):
-        errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
-    if spec.get("nodeName") and spec.get("schedulingGates"):
-        errors.append(
-            forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
-        )
+    text = "cannot be set on create"
+    errors += when(spec.get("ephemeralContainers"), forbidden, "spec.ephemeralContainers", text)
+    text = "cannot be set until all schedulingGates have been cleared"
+    errors += when(
+        spec.get("nodeName") and spec.get("schedulingGates"), forbidden, "spec.nodeName", text
+    )
     if annotations:
         errors += _seccomp_agrees(annotations, spec) + _app_armor_agrees(annotations, spec)
     return errors
@@ -159,13 +159,12 @@ def _tokens(spec: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, volume in enumerate(spec.get("volumes") or ()):
         for number, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
-            if source.get("serviceAccountToken") is not None:
-                errors.append(
-                    forbidden(
-                        f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken",
-                        "must not be specified when serviceAccountName is not set",
-                    )
-                )
+            errors += when(
+                source.get("serviceAccountToken") is not None,
+                forbidden,
+                f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken",
+                "must not be specified when serviceAccountName is not set",
+            )
     return errors
 
 
@@ -193,19 +192,11 @@ def pod_annotations(
     """Annotations that mean something in a pod. `was` are those that they replace."""
     errors: list[FieldError] = []
     if _MIRROR in annotations and not spec.get("nodeName"):
-        errors.append(
-            invalid(
-                f"{path}[{_MIRROR}]",
-                annotations[_MIRROR],
-                "must set spec.nodeName if mirror pod annotation is set",
-            )
-        )
+        text = "must set spec.nodeName if mirror pod annotation is set"
+        errors.append(invalid(f"{path}[{_MIRROR}]", annotations[_MIRROR], text))
     if _bad_cost(annotations) and not _bad_cost(was or {}):
-        errors.append(
-            invalid(
-                f"{path}[{_DELETION_COST}]", annotations[_DELETION_COST], "must be a 32bit integer"
-            )
-        )
+        text = "must be a 32bit integer"
+        errors.append(invalid(f"{path}[{_DELETION_COST}]", annotations[_DELETION_COST], text))
     if _SECCOMP_POD in annotations:
         errors += _seccomp_named(annotations[_SECCOMP_POD], f"{path}.{_SECCOMP_POD}")
     for key in sorted(annotations):
@@ -214,18 +205,18 @@ def pod_annotations(
     for key in sorted(annotations):
         if key.startswith(_APP_ARMOR):
             name, profile = key[len(_APP_ARMOR) :], annotations[key]
-            if not any(c.get("name") == name for c, _ in _each_container(spec, "")):
-                errors.append(invalid(f"{path}[{key}]", name, "container not found"))
+            errors += when(
+                not any(c.get("name") == name for c, _ in _each_container(spec, "")),
+                invalid,
+                f"{path}[{key}]",
+                name,
+                "container not found",
+            )
             if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(
                 "localhost/"
             ):
-                errors.append(
-                    invalid(
-                        f"{path}[{key}]",
-                        profile,
-                        f"invalid AppArmor profile name: {go_quote(profile)}",
-                    )
-                )
+                text = f"invalid AppArmor profile name: {go_quote(profile)}"
+                errors.append(invalid(f"{path}[{key}]", profile, text))
     return errors
 
 
@@ -240,13 +231,10 @@ def validate_template(template: Tree, path: str) -> list[FieldError]:
         errors += validate_annotations(annotations, f"{path}.annotations")
         errors += pod_annotations(annotations, spec, f"{path}.annotations")
     errors += validate_pod_spec(spec, f"{path}.spec")
-    if spec.get("ephemeralContainers"):
-        errors.append(
-            forbidden(
-                f"{path}.spec.ephemeralContainers",
-                "ephemeral containers not allowed in pod template",
-            )
-        )
+    text = "ephemeral containers not allowed in pod template"
+    errors += when(
+        spec.get("ephemeralContainers"), forbidden, f"{path}.spec.ephemeralContainers", text
+    )
     return errors
 
 
@@ -324,14 +312,13 @@ def _names(spec: Tree, path: str) -> list[FieldError]:
         if spec.get(key):
             errors += problems(f"{path}.{key}", spec[key], rule(spec[key]))
     deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= 2**31 - 1:
-        errors.append(
-            invalid(
-                f"{path}.activeDeadlineSeconds",
-                deadline,
-                "must be between 1 and 2147483647, inclusive",
-            )
-        )
+    errors += when(
+        deadline is not None and not 1 <= deadline <= 2**31 - 1,
+        invalid,
+        f"{path}.activeDeadlineSeconds",
+        deadline,
+        "must be between 1 and 2147483647, inclusive",
+    )
     for key in ("hostname", "subdomain"):
         if spec.get(key):
             errors += problems(f"{path}.{key}", spec[key], names.dns_label(spec[key]))
@@ -419,8 +406,12 @@ def _windows_pod(spec: Tree, path: str) -> list[FieldError]:
     for name in _NOT_OF_WINDOWS:
         place, _, key = name.rpartition(".")
         value = ((spec.get(place) or {}) if place else spec).get(key)
-        if value or (value is not None and name not in _IF_NOT_EMPTY):
-            errors.append(forbidden(f"{path}.{name}", text))
+        errors += when(
+            value or (value is not None and name not in _IF_NOT_EMPTY),
+            forbidden,
+            f"{path}.{name}",
+            text,
+        )
     for container, place in _each_container(spec, path):
         context = container.get("securityContext") or {}
         errors += [
@@ -469,13 +460,8 @@ def _resource_claims(claims: list[Tree], path: str) -> list[FieldError]:
                 )
             )
         if not given:
-            errors.append(
-                invalid(
-                    place,
-                    internal("PodResourceClaim", claim),
-                    ("must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
-                )
-            )
+            text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            errors.append(invalid(place, internal("PodResourceClaim", claim), text))
         for key in given:
             errors += problems(f"{place}.{key}", claim[key], names.dns_subdomain(claim[key]))
     return errors
@@ -490,13 +476,8 @@ def _pod_level(spec: Tree, path: str) -> list[FieldError]:
     for name in sorted(requests):
         total = totals.get(name)
         if total is not None and quantity.parse(total).cmp(quantity.parse(requests[name])) > 0:
-            errors.append(
-                invalid(
-                    f"{path}.requests[{name}]",
-                    requests[name],
-                    (f"must be greater than or equal to aggregate container requests of {total}"),
-                )
-            )
+            text = f"must be greater than or equal to aggregate container requests of {total}"
+            errors.append(invalid(f"{path}.requests[{name}]", requests[name], text))
     for index, container in enumerate(spec.get("containers") or ()):
         own = (container.get("resources") or {}).get("limits") or {}
         for name in sorted(limits):
@@ -517,14 +498,13 @@ def _host_network(spec: Tree, path: str, *, whole: bool) -> list[FieldError]:
     for index, container in enumerate(spec.get("containers") or ()):
         for number, port in enumerate(container.get("ports") or ()):
             host, own = port.get("hostPort", 0), port.get("containerPort", 0)
-            if host != own and (whole or host):
-                errors.append(
-                    invalid(
-                        f"{path}.containers[{index}].ports[{number}].hostPort",
-                        host,
-                        "must match `containerPort` when `hostNetwork` is true",
-                    )
-                )
+            errors += when(
+                host != own and (whole or host),
+                invalid,
+                f"{path}.containers[{index}].ports[{number}].hostPort",
+                host,
+                "must match `containerPort` when `hostNetwork` is true",
+            )
     return errors
 
 
@@ -534,40 +514,29 @@ def _dns_config(config: Tree | None, policy: str, path: str) -> list[FieldError]
         if config is None:
             return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
         if not config.get("nameservers"):
-            return [
-                required(
-                    f"{path}.nameservers",
-                    ("must provide at least one DNS nameserver when `dnsPolicy` is None"),
-                )
-            ]
+            problem = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            return [required(f"{path}.nameservers", problem)]
     if config is None:
         return errors
     servers, searches = config.get("nameservers") or [], config.get("searches") or []
-    if len(servers) > 3:
-        errors.append(
-            invalid(f"{path}.nameservers", servers, "must not have more than 3 nameservers")
-        )
+    problem = "must not have more than 3 nameservers"
+    errors += when(len(servers) > 3, invalid, f"{path}.nameservers", servers, problem)
     for index, server in enumerate(servers):
         errors += problems(f"{path}.nameservers[{index}]", server, names.ip_problems(server))
-    if len(searches) > 32:
-        errors.append(
-            invalid(f"{path}.searches", searches, "must not have more than 32 search paths")
-        )
-    if len(" ".join(searches).encode()) > 2048:
-        errors.append(
-            invalid(
-                f"{path}.searches",
-                searches,
-                ("must not have more than 2048 characters (including spaces) in the search list"),
-            )
-        )
+    problem = "must not have more than 32 search paths"
+    errors += when(len(searches) > 32, invalid, f"{path}.searches", searches, problem)
+    problem = "must not have more than 2048 characters (including spaces) in the search list"
+    errors += when(
+        len(" ".join(searches).encode()) > 2048, invalid, f"{path}.searches", searches, problem
+    )
     for index, search in enumerate(searches):
         if search != ".":
             text = search.removesuffix(".")
             errors += problems(f"{path}.searches[{index}]", text, names.underscore_subdomain(text))
     for index, option in enumerate(config.get("options") or ()):
-        if not option.get("name"):
-            errors.append(required(f"{path}.options[{index}]", "must not be empty"))
+        errors += when(
+            not option.get("name"), required, f"{path}.options[{index}]", "must not be empty"
+        )
     return errors
 
 
@@ -582,8 +551,7 @@ def _gates(spec: Tree, path: str) -> list[FieldError]:
         place = f"{path}.schedulingGates[{index}]"
         name = gate.get("name", "")
         errors += problems(place, name, names.qualified_name(name))
-        if name in seen:
-            errors.append(duplicate(place, name))
+        errors += when(name in seen, duplicate, place, name)
         seen[name] = None
     return errors
 
@@ -616,25 +584,16 @@ def _host_process(spec: Tree, path: str) -> list[FieldError]:
         if own if own is not None else pod:
             with_process += 1
     if with_process:
-        if with_process != counted:
-            errors.append(
-                invalid(
-                    path,
-                    "",
-                    (
-                        "If pod contains any hostProcess containers then all containers must be "
-                        "HostProcess containers"
-                    ),
-                )
-            )
-        if not spec.get("hostNetwork"):
-            errors.append(
-                invalid(
-                    f"{path}.hostNetwork",
-                    False,
-                    "hostNetwork must be true if pod contains any hostProcess containers",
-                )
-            )
+        errors += when(
+            with_process != counted,
+            invalid,
+            path,
+            "",
+            "If pod contains any hostProcess containers then all containers must be "
+            "HostProcess containers",
+        )
+        text = "hostNetwork must be true if pod contains any hostProcess containers"
+        errors += when(not spec.get("hostNetwork"), invalid, f"{path}.hostNetwork", False, text)
     return errors
 
 
