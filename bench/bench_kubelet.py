@@ -8,15 +8,16 @@ from bench.harness import Row, rate, seconds
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import pod_requests
 from controlplane.api.quantity import parse
+from controlplane.decisions import at_once, writes_to
 from controlplane.kubelet.allocation.conditions import ResizeConditions
 from controlplane.kubelet.allocation.events import ResizeEvent
 from controlplane.kubelet.allocation.manager import AllocationManager, Verdict
 from controlplane.kubelet.cm.container_manager import ContainerManager, Policies
 from controlplane.kubelet.cm.memorymanager.manager import MemoryReservation
 from controlplane.kubelet.cm.topologymanager.manager import ADMITTED, Decision
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import DEFAULTS
 from controlplane.kubelet.machine import machine_of_text
-from controlplane.kubelet.steps import Steps, run
 
 MACHINE = "sockets=2 numa=4 cores=16 threads=2 caches=2 memory=64Gi"
 """256 CPUs on eight NUMA nodes."""
@@ -65,15 +66,15 @@ def turnover(
     def work() -> int:
         active: list[Pod] = []
         manager = ContainerManager(machine, policies(topology, options), active_pods=lambda: active)
-        run(manager.start({}))
+        at_once(manager.start({}))
         for _ in range(2):
             for each in pods:
                 active.append(each)
-                decision = run(manager.admit(each), files)
+                decision = at_once(manager.admit(each), writes_to(files))
                 assert decision.admitted, decision
             for each in (*pods[::2], *pods[1::2]):
                 active.remove(each)
-                run(manager.remove_stale_state(), files)
+                at_once(manager.remove_stale_state(), writes_to(files))
         return 2 * PODS
 
     return work
@@ -120,14 +121,14 @@ def storm() -> int:
         features=features,
     )
     for pod in pods.values():
-        run(manager.add_pod(pod))
+        at_once(manager.add_pod(pod))
     count = 0
     for turn in range(20):
         for number, uid in enumerate(pods):
             cpu = 2 + (turn + number) % 3 * (1 if number % 7 else 60)
             pods[uid] = sized(uid, cpu, turn + 2)
-            if run(manager.update(pods[uid])) and number % 10 == 0:
-                run(manager.retry("pod_updated"))
+            if at_once(manager.update(pods[uid])) and number % 10 == 0:
+                at_once(manager.retry("pod_updated"))
             count += 1
     assert told
     return count

@@ -14,12 +14,13 @@ from controlplane.client.resources import (
     ENDPOINT_SLICES,
     SERVICES,
 )
-from controlplane.controllers.common.effects import Point, Retry
+from controlplane.controllers.common.effects import Retry
 from controlplane.controllers.network.endpointslice import controller as controller_module
 from controlplane.controllers.network.endpointslice import endpoints, packing
 from controlplane.controllers.network.endpointslice.controller import EndpointSliceController
 from controlplane.controllers.network.endpointslice.topology import TopologyCache
 from controlplane.controllers.network.endpointslice.tracker import SliceTracker
+from controlplane.decisions import Point
 from tests.controllers.worlds import Small, template, workload
 from tests.golden.controller_world import World
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from controlplane.api.pod import Pod
 from controlplane.api.quantity import parse
+from controlplane.decisions import at_once, writes_to
 from controlplane.kubelet.cm.cpumanager.manager import CPUManager
 from controlplane.kubelet.cm.cpumanager.state import FILE
 from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.topologymanager.hints import NO_HINT, TopologyHint
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import features
-from controlplane.kubelet.steps import Steps, run
 from tests.golden.kubelet_machines import (
     container_of,
     decided_hint,
@@ -55,7 +56,7 @@ class _Machine:
         self.manager: CPUManager
 
     def run(self, steps: Steps[Any]) -> Any:
-        return run(steps, self.files)
+        return at_once(steps, writes_to(self.files))
 
     def begin(self) -> dict[str, Any]:
         case = self.case

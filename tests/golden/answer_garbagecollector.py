@@ -81,7 +81,7 @@ def _hear(
 
 def _process(world: World, controller: GarbageCollectorController, changes: Queue) -> None:
     for noted in changes.noted:
-        world.run(controller.process_change(noted["key"]))
+        controller.process_change(noted["key"])
     changes.noted.clear()
 
 

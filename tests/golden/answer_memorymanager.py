@@ -6,12 +6,13 @@ from typing import Any
 
 from controlplane.api.pod import Pod
 from controlplane.api.quantity import parse
+from controlplane.decisions import at_once, writes_to
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.memorymanager.manager import MemoryManager
 from controlplane.kubelet.cm.memorymanager.state import FILE, Blocks
 from controlplane.kubelet.cm.topologymanager.hints import NO_HINT, TopologyHint
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import features
-from controlplane.kubelet.steps import Steps, run
 from tests.golden.kubelet_machines import (
     container_of,
     decided_hint,
@@ -68,7 +69,7 @@ class _Node:
         self.manager: MemoryManager
 
     def run(self, steps: Steps[Any]) -> Any:
-        return run(steps, self.files)
+        return at_once(steps, writes_to(self.files))
 
     def begin(self) -> dict[str, Any]:
         case = self.case

@@ -6,14 +6,15 @@ from typing import Any
 
 from controlplane.api.pod import Pod
 from controlplane.api.quantity import parse
+from controlplane.decisions import at_once, writes_to
 from controlplane.kubelet.cm.container_manager import ContainerManager, Policies
 from controlplane.kubelet.cm.cpumanager.state import FILE as CPU_FILE
 from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.requests import containers_of
 from controlplane.kubelet.cm.topologymanager.hints import nodes_of
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import features
-from controlplane.kubelet.steps import Steps, run
 from tests.golden.answer_cpumanager import shown_assignments
 from tests.golden.answer_memorymanager import shown_blocks, shown_machine
 from tests.golden.kubelet_machines import machine_of, replayed, reservations_of
@@ -32,7 +33,7 @@ class _Node:
         self.manager: ContainerManager
 
     def run(self, steps: Steps[Any]) -> Any:
-        return run(steps, self.files)
+        return at_once(steps, writes_to(self.files))
 
     def begin(self) -> dict[str, Any]:
         case = self.case

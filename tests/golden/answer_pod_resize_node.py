@@ -7,13 +7,14 @@ from typing import Any
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
+from controlplane.decisions import at_once
 from controlplane.kubelet.allocation.conditions import INFEASIBLE, ResizeConditions
 from controlplane.kubelet.allocation.events import ResizeEvent
 from controlplane.kubelet.allocation.feasibility import NO_SWAP, Feasibility
 from controlplane.kubelet.allocation.manager import RESIZE, AllocationManager, Verdict
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import features
 from controlplane.kubelet.node.admission import ADMITTED, Admission, predicates
-from controlplane.kubelet.steps import Steps, run
 from controlplane.metrics.numbers import Metrics
 
 
@@ -71,7 +72,7 @@ class _Node:
         return ADMITTED
 
     def retry(self) -> None:
-        run(self.manager.retry("test"))
+        at_once(self.manager.retry("test"))
 
     def op(self, op: Any) -> dict[str, Any]:
         self.now += 1_000_000_000
@@ -86,7 +87,7 @@ class _Node:
         if kind == "add":
             pod = Pod.from_tree(self.trees[uid])
             self.pods[uid] = pod
-            verdict = run(self.manager.add_pod(pod))
+            verdict = at_once(self.manager.add_pod(pod))
             if verdict.admitted:
                 return {"admit": True}
             del self.pods[uid]
@@ -110,7 +111,7 @@ class _Node:
         if known is None:
             return {"skipped": True}
         self.pods[uid] = Pod.from_tree(_resized(known.tree, op))
-        if run(self.manager.update(self.pods[uid])):
+        if at_once(self.manager.update(self.pods[uid])):
             self.retry()
         return {}
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from controlplane.api.pod import Pod
 from controlplane.client.errors import ConnectionLost
-from controlplane.controllers.common.effects import Failure, Point, Reconcile
+from controlplane.controllers.common.effects import Failure, Reconcile
 from controlplane.controllers.common.pods import by_deletion_rank, compare_by_deletion_rank
 from controlplane.controllers.common.slow_start import slow_start_batch
 from controlplane.controllers.workloads.replicaset.controller import ReplicaSetController
+from controlplane.decisions import Point
 from tests.golden.controller_world import START, World, complete, outcome
 from tests.golden.runner import difference
 

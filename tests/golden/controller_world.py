@@ -21,9 +21,10 @@ from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.resources import Resource
 from controlplane.cluster import served_kinds
 from controlplane.controllers.common.controller import Caches
-from controlplane.controllers.common.effects import Effect, Reconcile, Retry, Sleep, Together
+from controlplane.controllers.common.effects import Effect, Reconcile, Retry
 from controlplane.controllers.common.features import of_release
 from controlplane.controllers.common.rest_mapper import RESTMapper
+from controlplane.decisions import Sleep, Together
 from controlplane.gates import FixGates
 
 T = TypeVar("T")

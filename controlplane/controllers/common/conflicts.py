@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from controlplane.client.errors import ApiError, is_conflict
-from controlplane.controllers.common.effects import Reconcile, Sleep, T
+from controlplane.controllers.common.effects import Reconcile, T
+from controlplane.decisions import Sleep
 
 if TYPE_CHECKING:
     from collections.abc import Callable

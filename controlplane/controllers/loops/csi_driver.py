@@ -201,7 +201,7 @@ class _Process:
         )
         try:
             while True:
-                await self._take_time(ctx, next(steps))
+                await self._take_time(ctx, next(steps).name)
         except StopIteration as stop:
             reply: CsiReply = stop.value
             return reply

@@ -16,18 +16,9 @@ from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.event_recorder import EventRecorder, reference
 from controlplane.client.rate_limits import Bucket, PerItemBackoff
-from controlplane.controllers.common.effects import (
-    Ask,
-    Hang,
-    NoAnswer,
-    Point,
-    Retry,
-    Sleep,
-    Spawn,
-    T,
-    Together,
-)
+from controlplane.controllers.common.effects import Retry, T
 from controlplane.controllers.loops.worker import Workers
+from controlplane.decisions import Ask, Hang, NoAnswer, Point, Sleep, Spawn, Together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

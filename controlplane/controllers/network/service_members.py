@@ -10,6 +10,7 @@ from controlplane.api.labels import from_set
 from controlplane.client.resources import PODS, SERVICES
 from controlplane.controllers.common.controller import Handlers, Work
 from controlplane.controllers.common.pods import is_ready
+from controlplane.decisions import immediate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from controlplane.client.indexer import Indexer
     from controlplane.client.resources import Resource
     from controlplane.controllers.common.controller import Queue
-    from controlplane.controllers.common.effects import Reconcile
 
 TERMINAL = ("Succeeded", "Failed")
 
@@ -91,7 +91,7 @@ class PodChanges:
 
     def work(self) -> Work:
         """Return the work that takes the changes up."""
-        return Work(self._name, self._ask_for_services)
+        return Work(self._name, immediate(self._ask_for_services))
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Services ask for themselves, pods for the services that they are behind."""
@@ -115,11 +115,9 @@ class PodChanges:
             self._noted[key] = change
             self._changes.add(key)
 
-    def _ask_for_services(self, key: str) -> Reconcile[None]:
+    def _ask_for_services(self, key: str) -> None:
         for service in services_of(self._known, self._noted.pop(key)):
             self._services.add(service)
-        return
-        yield
 
 
 def selected_pods(service: Service, pods: Indexer[Pod]) -> list[Pod] | None:

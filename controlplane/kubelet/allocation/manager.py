@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import CPU, GUARANTEED, MEMORY, pod_qos, pod_requests
+from controlplane.decisions import Point, Write
 from controlplane.kubelet.allocation import events
 from controlplane.kubelet.allocation.conditions import (
     DEFERRED,
@@ -26,8 +27,8 @@ from controlplane.kubelet.allocation.state import (
     restore,
     with_resources,
 )
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import DEFAULTS, Features
-from controlplane.kubelet.steps import Point, Steps, Write
 from controlplane.metrics.numbers import Metrics
 
 ADD: Final = "add"
@@ -78,7 +79,7 @@ class _Rank(NamedTuple):
 
 
 class AllocationManager:
-    """Operations are generators: see `controlplane.kubelet.steps`."""
+    """Operations are generators: see `controlplane.decisions`."""
 
     def __init__(
         self,

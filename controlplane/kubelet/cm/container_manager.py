@@ -25,9 +25,9 @@ from controlplane.kubelet.cm.memorymanager.manager import MemoryManager, MemoryR
 from controlplane.kubelet.cm.memorymanager.state import FILE as MEMORY_FILE
 from controlplane.kubelet.cm.topologymanager.manager import CONTAINER, Decision, TopologyManager
 from controlplane.kubelet.cm.topologymanager.policy import NONE as NO_TOPOLOGY_POLICY
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import Machine
-from controlplane.kubelet.steps import Steps
 from controlplane.metrics.numbers import Metrics
 
 FILES: Final = (CPU_FILE, MEMORY_FILE)
@@ -53,7 +53,7 @@ class Policies:
 
 
 class ContainerManager:
-    """Operations are generators: see `controlplane.kubelet.steps`."""
+    """Operations are generators: see `controlplane.decisions`."""
 
     def __init__(
         self,

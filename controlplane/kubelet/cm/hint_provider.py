@@ -10,8 +10,9 @@ from typing import ClassVar, Protocol
 
 from controlplane.api.containers import Container
 from controlplane.api.pod import Pod
+from controlplane.decisions import Point
 from controlplane.kubelet.cm.topologymanager.hints import Hints
-from controlplane.kubelet.steps import Point, Steps
+from controlplane.kubelet.effects import Steps
 
 
 class Policy(Protocol):
@@ -31,7 +32,7 @@ class Policy(Protocol):
 
 
 class HintProvider(ABC):
-    """Operations are generators: see `controlplane.kubelet.steps`."""
+    """Operations are generators: see `controlplane.decisions`."""
 
     STALE_REMOVED: ClassVar[str]
     """The point between removing stale state, under the lock, and taking the lock again."""

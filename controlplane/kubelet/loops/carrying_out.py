@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from controlplane.decisions import Point, Write
 from controlplane.kubelet.cm.assignments import assignments
 from controlplane.kubelet.cm.container_manager import FILES
-from controlplane.kubelet.steps import Kill, Point, Write
+from controlplane.kubelet.effects import Kill
 
 if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.pod import Pod
+    from controlplane.decisions import Content
+    from controlplane.kubelet.effects import Steps
     from controlplane.kubelet.loops.host import Host
-    from controlplane.kubelet.steps import Content, Steps
 
     T = TypeVar("T")
 

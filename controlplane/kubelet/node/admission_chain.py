@@ -20,10 +20,10 @@ from controlplane.kubelet.allocation.feasibility import Feasibility
 from controlplane.kubelet.allocation.manager import RESIZE, Verdict
 from controlplane.kubelet.allocation.state import PodResources
 from controlplane.kubelet.cm.container_manager import ContainerManager
+from controlplane.kubelet.effects import FetchNode, Kill, Steps
 from controlplane.kubelet.eviction.manager import EVICTED
 from controlplane.kubelet.node import admission
 from controlplane.kubelet.node.admission import ADMITTED, Admission, Amounts, requested
-from controlplane.kubelet.steps import FetchNode, Kill, Steps
 
 SPARE: Final = 16
 """The number of pods that are gone and remembered, besides as many as there are."""

@@ -14,6 +14,7 @@ import attrs
 from controlplane.api.pod import Pod
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
+from controlplane.decisions import Content
 from controlplane.kubelet.allocation import actuation, events
 from controlplane.kubelet.allocation.conditions import (
     DEFERRED,
@@ -33,7 +34,6 @@ from controlplane.kubelet.allocation.state import (
     with_resources,
 )
 from controlplane.kubelet.features import Features
-from controlplane.kubelet.steps import Content
 
 GATE: Final = "132851"
 POD_LEVEL_GATE: Final = "InPlacePodLevelResourcesVerticalScaling"

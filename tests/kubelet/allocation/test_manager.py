@@ -7,6 +7,7 @@ import pytest
 
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import pod_requests
+from controlplane.decisions import Point, Write, at_once, writes_to
 from controlplane.kubelet.allocation.conditions import ResizeConditions
 from controlplane.kubelet.allocation.events import ResizeEvent
 from controlplane.kubelet.allocation.manager import (
@@ -16,8 +17,8 @@ from controlplane.kubelet.allocation.manager import (
     requested_changes,
 )
 from controlplane.kubelet.allocation.state import ALLOCATED, desired
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import DEFAULTS
-from controlplane.kubelet.steps import Point, Steps, Write, run
 from tests.kubelet.pods import guaranteed
 
 
@@ -58,19 +59,19 @@ class Kubelet:
     def add(self, *pods: Pod) -> None:
         for pod in pods:
             self.pods[pod.uid] = pod
-            assert run(self.manager.add_pod(pod), self.files).admitted
+            assert at_once(self.manager.add_pod(pod), writes_to(self.files)).admitted
 
     def resize(self, uid: str, cpu: str, generation: int = 2) -> None:
         self.now += 1
         tree = guaranteed(uid, cpu).tree
         meta = {**tree["metadata"], "generation": generation}
         self.pods[uid] = Pod.from_tree({**tree, "metadata": meta})
-        if run(self.manager.update(self.pods[uid])):
+        if at_once(self.manager.update(self.pods[uid])):
             self.retry()
 
     def retry(self) -> None:
         self.now += 1
-        run(self.manager.retry(PERIODIC_RETRY), self.files)
+        at_once(self.manager.retry(PERIODIC_RETRY), writes_to(self.files))
 
     def allocated(self, uid: str) -> str:
         return str(

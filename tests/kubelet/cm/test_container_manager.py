@@ -5,11 +5,11 @@ import pytest
 
 from controlplane.api.pod import Pod
 from controlplane.api.quantity import parse
+from controlplane.decisions import at_once, writes_to
 from controlplane.kubelet.cm.container_manager import ContainerManager, Policies
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.memorymanager.manager import MemoryReservation
 from controlplane.kubelet.machine import Machine, from_rows
-from controlplane.kubelet.steps import run
 from tests.kubelet.pods import guaranteed
 
 GI = 1 << 30
@@ -33,7 +33,7 @@ POLICIES = Policies(
 
 def started(active: list[Pod], files: dict[str, str]) -> ContainerManager:
     manager = ContainerManager(machine(), POLICIES, active_pods=lambda: active)
-    run(manager.start(files), files)
+    at_once(manager.start(files), writes_to(files))
     return manager
 
 
@@ -41,11 +41,11 @@ def test_cpus_and_memory_of_a_pod_come_from_one_node_and_survive_a_restart() -> 
     pod = guaranteed("p", "4")
     files: dict[str, str] = {}
     manager = started([pod], files)
-    assert run(manager.admit(pod), files).admitted
+    assert at_once(manager.admit(pod), writes_to(files)).admitted
     assert str(manager.cpu.affinity_of("p", "c0")) == "4-7"
     assert manager.memory.numa_nodes("p", "c0") == (1,)
     again = started([pod], files)
-    assert run(again.admit(pod), files).admitted
+    assert at_once(again.admit(pod), writes_to(files)).admitted
     assert again.cpu.state == manager.cpu.state
     assert again.memory.state == manager.memory.state
     assert again.topology.affinity("p", "c0") == manager.topology.affinity("p", "c0")
@@ -56,11 +56,11 @@ def test_a_refused_pod_holds_what_it_got_until_it_counts_as_inactive() -> None:
     active = [pod]
     files: dict[str, str] = {}
     manager = started(active, files)
-    decision = run(manager.admit(pod), files)
+    decision = at_once(manager.admit(pod), writes_to(files))
     assert decision.reason == "TopologyAffinityError"
     assert str(manager.cpu.state.default) == "0-3"
     active.clear()
-    run(manager.remove_stale_state(), files)
+    at_once(manager.remove_stale_state(), writes_to(files))
     assert str(manager.cpu.state.default) == "0-7"
 
 
@@ -69,9 +69,9 @@ def test_a_stopped_container_keeps_its_cpus() -> None:
     pod = guaranteed("p", "2")
     files: dict[str, str] = {}
     manager = started([pod], files)
-    run(manager.admit(pod), files)
-    run(manager.add_container(pod, "c0", "first"), files)
-    run(manager.remove_container("first"), files)
+    at_once(manager.admit(pod), writes_to(files))
+    at_once(manager.add_container(pod, "c0", "first"), writes_to(files))
+    at_once(manager.remove_container("first"), writes_to(files))
     assert str(manager.cpu.affinity_of("p", "c0")) == "1-2"
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from controlplane.api.pod import Pod
 from controlplane.api.quantity import parse
+from controlplane.decisions import Write, at_once, writes_to
 from controlplane.kubelet.cm.container_manager import ContainerManager, Policies
 from controlplane.kubelet.cm.cpumanager.state import FILE as CPU_FILE
 from controlplane.kubelet.cm.errors import ManagerError
@@ -15,7 +16,6 @@ from controlplane.kubelet.cm.invariants import violations
 from controlplane.kubelet.cm.memorymanager.manager import MemoryReservation
 from controlplane.kubelet.features import features
 from controlplane.kubelet.machine import machine_of_text
-from controlplane.kubelet.steps import Write, run
 from tests.kubelet.pods import guaranteed, resources
 
 MACHINE = machine_of_text("sockets=2 cores=4 memory=221Gi")
@@ -50,13 +50,13 @@ class Node:
             features=self.features,
             fixes=self.fixes,
         )
-        run(manager.start(self.files), self.files)
+        at_once(manager.start(self.files), writes_to(self.files))
         self.manager = manager
         return manager
 
     def admit(self, pod: Pod) -> None:
         self.active.append(pod)
-        assert run(self.manager.admit(pod), self.files).admitted
+        assert at_once(self.manager.admit(pod), writes_to(self.files)).admitted
 
 
 def without(**names: bool) -> ManagerFixes:
@@ -69,7 +69,7 @@ def test_81324_a_restart_before_the_sources_were_heard() -> None:
         node.admit(guaranteed("p", "2"))
         node.active, node.ready = [], False
         node.start()
-        run(node.manager.remove_stale_state(), node.files)
+        at_once(node.manager.remove_stale_state(), writes_to(node.files))
         assert ("p" in node.manager.cpu.state.assignments) is kept
 
 
@@ -78,9 +78,9 @@ def test_90377_the_late_end_of_an_old_instance() -> None:
         node = Node(fixes)
         pod = guaranteed("p", "2")
         node.admit(pod)
-        run(node.manager.add_container(pod, "c0", "old"), node.files)
-        run(node.manager.add_container(pod, "c0", "new"), node.files)
-        run(node.manager.remove_container("old"), node.files)
+        at_once(node.manager.add_container(pod, "c0", "old"), writes_to(node.files))
+        at_once(node.manager.add_container(pod, "c0", "new"), writes_to(node.files))
+        at_once(node.manager.remove_container("old"), writes_to(node.files))
         assert ("p" in node.manager.cpu.state.assignments) is kept
         assert ("p" in node.manager.memory.state.entries) is kept
 
@@ -89,7 +89,7 @@ def test_105114_cpus_that_a_sibling_reuses() -> None:
     for fixes, sound in ((AS_RELEASED, True), (without(siblings_keep=False), False)):
         node = Node(fixes)
         node.admit(guaranteed("p", "2", init=("2",)))
-        run(node.manager.cpu.remove("p", "i0"), node.files)
+        at_once(node.manager.cpu.remove("p", "i0"), writes_to(node.files))
         assert (violations(node.manager) == []) is sound
         if sound:
             node.start()
@@ -124,7 +124,7 @@ def test_123443_memory_across_groups_of_nodes() -> None:
         node.admit(sized("z", "100Gi"))
         pod = sized("a", "300Gi")
         node.active.append(pod)
-        decision = run(node.manager.admit(pod), node.files)
+        decision = at_once(node.manager.admit(pod), writes_to(node.files))
         assert decision.admitted is not refused
         if not refused:
             with pytest.raises(ManagerError, match="expected machine state is different"):
@@ -155,7 +155,7 @@ def test_141041_a_pod_with_its_own_resources_is_admitted_again() -> None:
         node.admit(pod)
         before = node.manager.cpu.state
         node.start()
-        decision = run(node.manager.admit(pod), node.files)
+        decision = at_once(node.manager.admit(pod), writes_to(node.files))
         assert decision.admitted is sound  # a running pod is refused: its bubble was taken twice
         assert (node.manager.cpu.state == before) is sound
         assert (violations(node.manager) == []) is sound

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from controlplane.api.pod import Pod
 from controlplane.api.quantity import parse
+from controlplane.decisions import Write, at_once
 from controlplane.kubelet.cm.container_manager import ContainerManager, Policies
 from controlplane.kubelet.cm.cpumanager.state import CPUState
 from controlplane.kubelet.cm.cpuset import CPUSet
@@ -15,7 +16,6 @@ from controlplane.kubelet.cm.memorymanager.state import (
 )
 from controlplane.kubelet.cm.picture import picture
 from controlplane.kubelet.machine import Machine, machine_of_text
-from controlplane.kubelet.steps import Write, run
 from tests.kubelet.pods import guaranteed
 
 MACHINE = machine_of_text("sockets=2 cores=3 threads=2 memory=8Gi")
@@ -30,7 +30,7 @@ def started(active: list[Pod], machine: Machine = MACHINE) -> ContainerManager:
         reservation={"cpu": parse("1"), "memory": parse("1Gi")},
     )
     manager = ContainerManager(machine, policies, active_pods=lambda: active)
-    run(manager.start({}))
+    at_once(manager.start({}))
     return manager
 
 
@@ -46,7 +46,7 @@ def test_the_picture_shows_who_owns_what() -> None:
     pods = [guaranteed("p", "2"), guaranteed("q", "4", "1")]
     manager = started(pods)
     for pod in pods:
-        assert run(manager.admit(pod)).admitted
+        assert at_once(manager.admit(pod)).admitted
     assert shown(manager) == [
         "NUMA 0 (socket 0) #c aa ..",
         "  memory         [======              ] 2Gi of 7Gi",
@@ -96,11 +96,11 @@ def test_a_pod_that_is_over_holds_nothing() -> None:
     pod = guaranteed("p", "2")
     active = [pod]
     manager = started(active)
-    run(manager.admit(pod))
+    at_once(manager.admit(pod))
     assert violations(manager, [pod]) == [
         "pod default/p is over and holds CPUs",
         "pod default/p is over and holds memory",
     ]
     active.clear()
-    run(manager.remove_stale_state())
+    at_once(manager.remove_stale_state())
     assert violations(manager, [pod]) == []

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from controlplane.decisions import at_once, writes_to
 from controlplane.errors import UsageError
 from controlplane.kubelet.cm.container_manager import ContainerManager
 from controlplane.kubelet.config.allocatable import (
@@ -15,7 +16,6 @@ from controlplane.kubelet.config.allocatable import (
 from controlplane.kubelet.config.configuration import configuration
 from controlplane.kubelet.config.fields import DEFAULTS, EMULATED, FIELDS
 from controlplane.kubelet.machine import machine_of_text
-from controlplane.kubelet.steps import run
 
 HEAD = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
 
@@ -183,7 +183,7 @@ def test_a_whole_node_starts_from_its_configuration() -> None:
         machine, policies_of(config, capacity_of(machine, config)), features=config.features
     )
     files: dict[str, str] = {}
-    run(manager.start({}), files)
+    at_once(manager.start({}), writes_to(files))
     assert files["cpu_manager_state"] == (
         '{"policyName":"static","defaultCpuSet":"2-15,17-31,34-47,49-63","checksum":4141502832}'
     )

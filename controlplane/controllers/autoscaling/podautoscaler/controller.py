@@ -35,9 +35,10 @@ from controlplane.controllers.autoscaling.podautoscaler.readings import (
 )
 from controlplane.controllers.common.conflicts import RETRY, retry_on_conflict
 from controlplane.controllers.common.controller import NORMAL, WARNING, Controller, Handlers, Work
-from controlplane.controllers.common.effects import Point, Reconcile, RequestFailed, Retry
+from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry
 from controlplane.controllers.common.features import HPA_SCALE_TO_ZERO
 from controlplane.controllers.common.ref_manager import namespace_index
+from controlplane.decisions import Point
 
 if TYPE_CHECKING:
     from controlplane.api.autoscaling import HorizontalPodAutoscaler

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from controlplane.api import usage
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
-from controlplane.controllers.common.effects import Point, Reconcile, Retry
+from controlplane.controllers.common.effects import Reconcile, Retry
+from controlplane.decisions import Point
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,7 +24,6 @@ from controlplane.controllers.common.effects import (
     Reconcile,
     RequestFailed,
     Retry,
-    Sleep,
     aggregate,
     together,
 )
@@ -37,6 +36,7 @@ from controlplane.controllers.lifecycle.garbagecollector.graph import (
     Node,
     coordinates,
 )
+from controlplane.decisions import Sleep, immediate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,7 +99,7 @@ class GarbageCollectorController(Controller):
     def work(self) -> tuple[Work, ...]:
         """One task for the graph, and workers for what is to be deleted and to be let go."""
         return (
-            Work("graph_changes", self.process_change, workers=1),
+            Work("graph_changes", immediate(self.process_change), workers=1),
             Work("gc_attempt_to_delete", self.attempt_to_delete, workers=WORKERS),
             Work("gc_attempt_to_orphan", self.attempt_to_orphan, workers=WORKERS),
         )
@@ -137,11 +137,9 @@ class GarbageCollectorController(Controller):
         self._heard[key] = change
         self._changes.add(key)
 
-    def process_change(self, key: str) -> Reconcile[None]:
+    def process_change(self, key: str) -> None:
         """Bring the graph up to one change."""
         self._heard.pop(key)()
-        return
-        yield
 
     def _try_delete(self, node: Node, backoff: bool) -> None:
         self._asked[node.key] = node

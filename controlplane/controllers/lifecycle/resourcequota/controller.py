@@ -12,6 +12,7 @@ from controlplane.controllers.common.controller import Controller, Handlers, Per
 from controlplane.controllers.common.effects import Reconcile
 from controlplane.controllers.common.ref_manager import namespace_index
 from controlplane.controllers.lifecycle.resourcequota.usage import calculate_usage
+from controlplane.decisions import immediate
 
 if TYPE_CHECKING:
     from controlplane.api.core import ResourceQuota
@@ -52,7 +53,14 @@ class ResourceQuotaController(Controller):
 
     def periodic(self) -> tuple[Periodic, ...]:
         """All quotas from time to time."""
-        return (Periodic("resourcequota.resync", RESYNC_NS, self._resync, after_ns=RESYNC_NS),)
+        return (
+            Periodic(
+                "resourcequota.resync",
+                RESYNC_NS,
+                immediate(self._resync),
+                after_ns=RESYNC_NS,
+            ),
+        )
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Quotas whose limits changed, and what gives something back to them."""
@@ -100,11 +108,9 @@ class ResourceQuotaController(Controller):
             if tracked(resource.group, resource.name, hard):
                 self.queue.add(quota.key)
 
-    def _resync(self) -> Reconcile[None]:
+    def _resync(self) -> None:
         for obj in self._quotas:
             self._add(obj)
-        return
-        yield
 
     # ------------------------------------------------------------------ reconcile
 

@@ -19,7 +19,7 @@ from controlplane.controllers.common.controller import (
     Work,
     ignore,
 )
-from controlplane.controllers.common.effects import Point, Reconcile, RequestFailed, Retry
+from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry
 from controlplane.controllers.common.namespaces import namespace_is_terminating
 from controlplane.controllers.common.pods import is_ready
 from controlplane.controllers.common.ref_manager import namespace_index
@@ -39,6 +39,7 @@ from controlplane.controllers.network.service_members import (
     selected_pods,
 )
 from controlplane.controllers.network.trigger_times import ANNOTATION, TriggerTimes
+from controlplane.decisions import Point, immediate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +88,7 @@ class EndpointsController(Controller):
 
     def periodic(self) -> tuple[Periodic, ...]:
         """Return the clean-up of leftovers, which runs once."""
-        return (Periodic("endpoint.leftover", ONCE_NS, self._leftover),)
+        return (Periodic("endpoint.leftover", ONCE_NS, immediate(self._leftover)),)
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Services, their pods, and endpoints that go."""
@@ -98,13 +99,11 @@ class EndpointsController(Controller):
 
     # ------------------------------------------------------------------ reconcile
 
-    def _leftover(self) -> Reconcile[None]:
+    def _leftover(self) -> None:
         """Ask for all endpoints that this controller made: their service may be gone."""
         for obj in self._endpoints:
             if obj.view.labels.get(MANAGED_BY) == MANAGER:
                 self.queue.add(obj.key)
-        return
-        yield
 
     def sync(self, key: str) -> Reconcile[None]:
         """Bring the endpoints of a service to what its pods are."""

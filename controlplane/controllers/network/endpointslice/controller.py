@@ -12,13 +12,7 @@ from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
 from controlplane.controllers.common.controller import WARNING, Controller, Handlers, Work
-from controlplane.controllers.common.effects import (
-    Point,
-    Reconcile,
-    RequestFailed,
-    Retry,
-    aggregate,
-)
+from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry, aggregate
 from controlplane.controllers.common.namespaces import namespace_is_terminating
 from controlplane.controllers.common.ref_manager import namespace_index
 from controlplane.controllers.network.endpointslice import endpoints, hints, packing
@@ -33,6 +27,7 @@ from controlplane.controllers.network.endpointslice.topology import Report, Topo
 from controlplane.controllers.network.endpointslice.tracker import SliceTracker, service_of
 from controlplane.controllers.network.service_members import PodChanges, has_address, selected_pods
 from controlplane.controllers.network.trigger_times import ANNOTATION, TriggerTimes
+from controlplane.decisions import Point, immediate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +75,7 @@ class EndpointSliceController(Controller):
         return (
             Work("endpoint_slice", self.sync, MAX_RETRIES, backoff_ns=(SECOND, 1000 * SECOND)),
             self._pod_changes.work(),
-            Work("endpoint_slice_topology", self._count_nodes, workers=1),
+            Work("endpoint_slice_topology", immediate(self._count_nodes), workers=1),
         )
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
@@ -127,13 +122,11 @@ class EndpointSliceController(Controller):
 
     # ------------------------------------------------------------------ reconcile
 
-    def _count_nodes(self, _key: str) -> Reconcile[None]:
+    def _count_nodes(self, _key: str) -> None:
         """Count the zones' CPU anew, and ask for the services that no longer fit."""
         self._topology.set_nodes(obj.view for obj in self._nodes)
         for key in self._topology.overloaded():
             self.queue.add(key)
-        return
-        yield
 
     def sync(self, key: str) -> Reconcile[None]:
         """Bring the slices of a service to what its pods are."""

@@ -38,7 +38,7 @@ from controlplane.controllers.common.controller import (
     Work,
     ignore,
 )
-from controlplane.controllers.common.effects import Point, Reconcile, RequestFailed, Sleep, Spawn
+from controlplane.controllers.common.effects import Reconcile, RequestFailed
 from controlplane.controllers.storage.attachdetach.actual import ActualState, Attached
 from controlplane.controllers.storage.attachdetach.desired import DesiredState, Wanted
 from controlplane.controllers.storage.attachdetach.operations import ATTACH, DETACH, Key, Operations
@@ -50,6 +50,7 @@ from controlplane.controllers.storage.attachdetach.specs import (
     volume_name,
 )
 from controlplane.controllers.storage.volume.binder import claims_of
+from controlplane.decisions import Point, Sleep, Spawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,7 +6,7 @@ group is cut volume after volume, as upstream does it, unless the cut is `atomic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import define, evolve, field, frozen
@@ -22,11 +22,13 @@ from controlplane.controllers.storage.csi.messages import (
     CsiReply,
     CsiRequest,
 )
+from controlplane.decisions import Decision, Point
 
 Fields = Mapping[str, Any]
-Steps = Generator[str, None, CsiReply]
-"""A call being carried out: yields the names of points at which others may run."""
+Steps = Decision[Point, CsiReply]
+"""A call being carried out."""
 
+_COPIED: Final = Point("csi.copied")
 PLACE: Final = "topology.hostpath.csi/node"
 """The topology key."""
 CAPABILITIES: Final = (
@@ -369,7 +371,7 @@ class HostpathDriver:
         made: list[str] = []
         for number, each in enumerate(wanted):
             if number and not self.options.atomic_groups:
-                yield "csi.copied"
+                yield _COPIED
             found = self.volumes.get(each)
             if found is None:
                 if not self.options.keeps_partial_groups:

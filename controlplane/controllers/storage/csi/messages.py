@@ -22,7 +22,8 @@ from controlplane.api.csi import (
     CsiReply,
     CsiRequest,
 )
-from controlplane.controllers.common.effects import Ask, NoAnswer, Reconcile
+from controlplane.controllers.common.effects import Reconcile
+from controlplane.decisions import Ask, NoAnswer
 
 __all__ = [
     "ABORTED",

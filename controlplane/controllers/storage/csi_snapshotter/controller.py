@@ -13,6 +13,7 @@ from controlplane.controllers.storage.csi_snapshotter.groups import Groups
 from controlplane.controllers.storage.csi_snapshotter.shared import SidecarFlags, SidecarShared
 from controlplane.controllers.storage.csi_snapshotter.single import Single
 from controlplane.controllers.storage.snapshot.objects import SNAPSHOT, Kind, is_deleting
+from controlplane.decisions import immediate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +59,9 @@ class CsiSnapshotter(Controller):
 
     def periodic(self) -> tuple[Periodic, ...]:
         """The informers' resync."""
-        return (Periodic("contents.resync", RESYNC_NS, self._resync, after_ns=RESYNC_NS),)
+        return (
+            Periodic("contents.resync", RESYNC_NS, immediate(self._resync), after_ns=RESYNC_NS),
+        )
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Updates of single contents are filtered; those of groups are not, its own writes included."""
@@ -87,15 +90,13 @@ class CsiSnapshotter(Controller):
             found[group.contents] = handlers(group, lambda _, new: queues[group].add(new.key))
         return found
 
-    def _resync(self) -> Reconcile[None]:
+    def _resync(self) -> None:
         """Updates without a change pass the filter, since #1302."""
         for kind, lister in self.shared.listers.items():
             if kind is SNAPSHOT and not self.shared.fixes.fixed("1302"):
                 continue
             for obj in lister:
                 self.shared.queues[kind].add(obj.key)
-        return
-        yield
 
     def _sync_single(self, key: str) -> Reconcile[None]:
         yield from self._sync(SNAPSHOT, key, self._single.sync)

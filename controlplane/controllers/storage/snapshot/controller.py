@@ -21,6 +21,7 @@ from controlplane.controllers.storage.snapshot.objects import GROUP, SNAPSHOT, K
 from controlplane.controllers.storage.snapshot.progress import Progress
 from controlplane.controllers.storage.snapshot.shared import Flags, Shared
 from controlplane.controllers.storage.snapshot.snapshots import Snapshots
+from controlplane.decisions import immediate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,9 @@ class SnapshotController(Controller):
 
     def periodic(self) -> tuple[Periodic, ...]:
         """The informers' resync: everything again, unchanged."""
-        return (Periodic("snapshots.resync", RESYNC_NS, self._resync, after_ns=RESYNC_NS),)
+        return (
+            Periodic("snapshots.resync", RESYNC_NS, immediate(self._resync), after_ns=RESYNC_NS),
+        )
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Return the handlers: every change of the four kinds is a key in its own queue; classes, claims and volumes
@@ -83,15 +86,13 @@ class SnapshotController(Controller):
             found[kind.contents] = _enqueue(shared.content_queues[kind])
         return found
 
-    def _resync(self) -> Reconcile[None]:
+    def _resync(self) -> None:
         shared = self.shared
         for kind, queue in shared.queues.items():
             for obj in shared.listers[kind]:
                 queue.add(obj.key)
             for obj in shared.content_listers[kind]:
                 shared.content_queues[kind].add(obj.key)
-        return
-        yield
 
     # ------------------------------------------------------------------ keys
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from controlplane.api.tree import Tree
 from controlplane.client import calls
 from controlplane.controllers.common.controller import NORMAL
-from controlplane.controllers.common.effects import Hang, Reconcile, RequestFailed, Retry
+from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry
 from controlplane.controllers.storage.snapshot import metrics
 from controlplane.controllers.storage.snapshot.binding import given_content
 from controlplane.controllers.storage.snapshot.objects import (
@@ -26,6 +26,7 @@ from controlplane.controllers.storage.snapshot.objects import (
     with_status,
 )
 from controlplane.controllers.storage.snapshot.status import copied
+from controlplane.decisions import Hang
 
 if TYPE_CHECKING:
     from controlplane.controllers.storage.snapshot.classes import ClassChoice

@@ -30,6 +30,7 @@ from controlplane.controllers.storage.volume.matching import (
     is_bound_to,
     unfit,
 )
+from controlplane.decisions import immediate
 
 if TYPE_CHECKING:
     from controlplane.api.claims import PersistentVolumeClaim
@@ -102,7 +103,7 @@ class VolumeBinderController(Controller):
 
     def periodic(self) -> tuple[Periodic, ...]:
         """Everything again from time to time."""
-        return (Periodic("volumes.resync", RESYNC_NS, self._resync, after_ns=RESYNC_NS),)
+        return (Periodic("volumes.resync", RESYNC_NS, immediate(self._resync), after_ns=RESYNC_NS),)
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """A claim that goes concerns its volume, a volume that goes its claim."""
@@ -128,13 +129,11 @@ class VolumeBinderController(Controller):
         if reference is not None:
             self.claim_queue.add(f"{reference.namespace}/{reference.name}")
 
-    def _resync(self) -> Reconcile[None]:
+    def _resync(self) -> None:
         for claim in self._claims.all():
             self.claim_queue.add(claim.key)
         for volume in self._volumes.all():
             self.volume_queue.add(volume.key)
-        return
-        yield
 
     # ------------------------------------------------------------------ claims
 

@@ -27,7 +27,6 @@ from controlplane.controllers.common.controller import (
     ignore,
 )
 from controlplane.controllers.common.effects import (
-    Point,
     Reconcile,
     RequestFailed,
     Retry,
@@ -64,6 +63,7 @@ from controlplane.controllers.workloads.daemon.placement import (
     pod_template,
     target_node,
 )
+from controlplane.decisions import Point
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,6 +25,7 @@ from controlplane.controllers.common.ref_manager import namespace_index
 from controlplane.controllers.common.rest_mapper import NoKindMatch
 from controlplane.controllers.workloads.disruption import budget as budgets
 from controlplane.controllers.workloads.disruption.go_text import go_map, go_selector
+from controlplane.decisions import immediate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +71,7 @@ class DisruptionController(Controller):
         """Budgets, budgets to be looked at again, and pods whose eviction came to nothing."""
         return (
             Work("disruption", self.sync, workers=1),
-            Work("disruption_recheck", self._look_again, workers=1),
+            Work("disruption_recheck", immediate(self._look_again), workers=1),
             Work("stale_pod_disruption", self.sync_stale, workers=1),
         )
 
@@ -130,10 +131,8 @@ class DisruptionController(Controller):
 
     # ------------------------------------------------------------------ reconcile
 
-    def _look_again(self, key: str) -> Reconcile[None]:
+    def _look_again(self, key: str) -> None:
         self.queue.add_rate_limited(key)
-        return
-        yield
 
     def sync(self, key: str) -> Reconcile[None]:
         """Bring a budget's status up; if that is not possible it allows nothing."""

@@ -16,7 +16,7 @@ from controlplane.client.expectations import CountedExpectations
 from controlplane.client.resources import JOBS, PODS
 from controlplane.controllers.common.consistency import ConsistencyStore
 from controlplane.controllers.common.controller import NORMAL, WARNING, Controller, Handlers, Work
-from controlplane.controllers.common.effects import Point, Reconcile, RequestFailed, Retry, together
+from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry, together
 from controlplane.controllers.common.features import CONSISTENT_JOB
 from controlplane.controllers.common.namespaces import namespace_is_terminating
 from controlplane.controllers.common.ownership import controller_of
@@ -43,6 +43,7 @@ from controlplane.controllers.workloads.job.status import (
 )
 from controlplane.controllers.workloads.job.tracking import FinalizerExpectations
 from controlplane.controllers.workloads.job.turn import Turn, failures
+from controlplane.decisions import Point
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

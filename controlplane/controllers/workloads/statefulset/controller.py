@@ -22,7 +22,6 @@ from controlplane.controllers.common.conflicts import RETRY, retry_on_conflict
 from controlplane.controllers.common.consistency import ConsistencyStore
 from controlplane.controllers.common.controller import Controller, Handlers, Work
 from controlplane.controllers.common.effects import (
-    Point,
     Reconcile,
     RequestFailed,
     Retry,
@@ -67,6 +66,7 @@ from controlplane.controllers.workloads.statefulset.pods import (
 )
 from controlplane.controllers.workloads.statefulset.replicas import Replicas
 from controlplane.controllers.workloads.statefulset.status import Status
+from controlplane.decisions import Point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -14,6 +14,7 @@ from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import CPU
 from controlplane.api.quantity import Quantity
 from controlplane.api.validation import quote
+from controlplane.decisions import Write
 from controlplane.kubelet.cm.active import ContainerMap
 from controlplane.kubelet.cm.cpumanager.policy_static import NAME as STATIC
 from controlplane.kubelet.cm.cpumanager.policy_static import Affinity, StaticPolicy
@@ -24,9 +25,9 @@ from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
 from controlplane.kubelet.cm.hint_provider import HandsOutNothing, HintProvider, Policy
 from controlplane.kubelet.cm.requests import containers_of
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import Machine
-from controlplane.kubelet.steps import Steps, Write
 from controlplane.metrics.numbers import Metrics
 
 NONE: Final = "none"
@@ -61,7 +62,7 @@ class Update:
 
 
 class CPUManager(HintProvider):
-    """Operations are generators: see `controlplane.kubelet.steps`."""
+    """Operations are generators: see `controlplane.decisions`."""
 
     STALE_REMOVED = STALE_REMOVED
 

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from controlplane.api.containers import Container
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import CPU
+from controlplane.decisions import Write
 from controlplane.kubelet.cm.cpumanager.assignment import (
     AssignmentError,
     take_distributed,
@@ -46,8 +47,8 @@ from controlplane.kubelet.cm.topologymanager.hints import (
     choices,
     nodes_of,
 )
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import Features
-from controlplane.kubelet.steps import Steps, Write
 from controlplane.metrics.numbers import Metrics
 
 NAME: Final = "static"

@@ -14,6 +14,7 @@ from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import HUGE_PAGES, MEMORY
 from controlplane.api.quantity import Quantity, parse
 from controlplane.api.validation import quote
+from controlplane.decisions import Write
 from controlplane.kubelet.cm.active import ContainerMap
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
@@ -22,9 +23,9 @@ from controlplane.kubelet.cm.memorymanager.policy_static import NAME as STATIC
 from controlplane.kubelet.cm.memorymanager.policy_static import Affinity, StaticPolicy
 from controlplane.kubelet.cm.memorymanager.state import FILE, MemoryState, restore
 from controlplane.kubelet.cm.requests import is_sidecar
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import NUMANode
-from controlplane.kubelet.steps import Steps, Write
 from controlplane.metrics.numbers import Metrics
 
 NONE: Final = "None"
@@ -58,7 +59,7 @@ class NonePolicy(HandsOutNothing):
 
 
 class MemoryManager(HintProvider):
-    """Operations are generators: see `controlplane.kubelet.steps`."""
+    """Operations are generators: see `controlplane.decisions`."""
 
     STALE_REMOVED = STALE_REMOVED
 

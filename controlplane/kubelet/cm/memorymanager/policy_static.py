@@ -15,6 +15,7 @@ from controlplane.api.containers import Container
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import HUGE_PAGES, MEMORY
 from controlplane.api.quantity import Quantity
+from controlplane.decisions import Write
 from controlplane.kubelet.cm.errors import EmptyPodSharedPoolError, ManagerError
 from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
 from controlplane.kubelet.cm.memorymanager.machine_state import (
@@ -50,9 +51,9 @@ from controlplane.kubelet.cm.topologymanager.hints import (
     narrower,
     nodes_of,
 )
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import Features
 from controlplane.kubelet.machine import NUMANode
-from controlplane.kubelet.steps import Steps, Write
 from controlplane.metrics.numbers import Metrics
 
 NAME: Final = "Static"

@@ -15,12 +15,13 @@ from controlplane.api.containers import Container
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import pod_level_resources_set
 from controlplane.api.validation import quote
+from controlplane.decisions import Point
 from controlplane.kubelet.cm.errors import TOPOLOGY_AFFINITY, ManagerError, refusal
 from controlplane.kubelet.cm.topologymanager.hints import NO_HINT, Hints, TopologyHint
 from controlplane.kubelet.cm.topologymanager.options import topology_options
 from controlplane.kubelet.cm.topologymanager.policy import NONE, POLICIES, NUMAInfo, Policy
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.machine import NUMANode
-from controlplane.kubelet.steps import Point, Steps
 from controlplane.metrics.numbers import Metrics
 
 CONTAINER: Final = "container"

@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.controllers.storage.csi.hostpath import DriverOptions, HostpathDriver, Volume
 from controlplane.controllers.storage.csi.messages import CsiRequest
+from controlplane.decisions import at_once
 
 
 class Driver:
@@ -21,12 +22,7 @@ class Driver:
 
     def __call__(self, method, **fields):
         steps = self.disk.handle(CsiRequest(method, fields), self.now, lambda: next(self.ids))
-        try:
-            while True:
-                next(steps)
-                self.between()
-        except StopIteration as stop:
-            return stop.value
+        return at_once(steps, lambda _point: self.between())
 
 
 def taken(reply):

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from controlplane.client.calls import Call
-from controlplane.controllers.common.effects import Together
 from controlplane.controllers.workloads.statefulset import controller as controller_module
 from controlplane.controllers.workloads.statefulset.controller import AT_ONCE, StatefulSetController
 from controlplane.controllers.workloads.statefulset.replicas import Replicas
+from controlplane.decisions import Together
 from tests.controllers.builders import pod
 from tests.golden.controller_world import START, World
 

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from controlplane.api.pod import Pod
 from controlplane.api.quantity import parse
+from controlplane.decisions import Point, Write, at_once, writes_to
 from controlplane.kubelet.cm.cpumanager.manager import CPUManager
 from controlplane.kubelet.cm.cpumanager.state import FILE
 from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.kubelet.cm.errors import ManagerError, SMTAlignmentError
 from controlplane.kubelet.cm.topologymanager.manager import TopologyManager
 from controlplane.kubelet.machine import from_rows
-from controlplane.kubelet.steps import Point, Write, run
 from tests.kubelet.pods import guaranteed
 
 MACHINE = from_rows([(t * 4 + c, 0, 0, c, -1) for t in range(2) for c in range(4)])
@@ -38,13 +38,13 @@ def started(
 ) -> tuple[CPUManager, dict[str, str]]:
     files: dict[str, str] = {}
     cpus = manager(active, options)
-    run(cpus.start(None), files)
+    at_once(cpus.start(None), writes_to(files))
     return cpus, files
 
 
 def admit(cpus: CPUManager, pod: Pod, files: dict[str, str] | None = None) -> None:
     for container in (*pod.spec.init_containers, *pod.spec.containers):
-        run(cpus.allocate(pod, container), files)
+        at_once(cpus.allocate(pod, container), writes_to({} if files is None else files))
 
 
 def assigned(cpus: CPUManager, uid: str) -> dict[str, str]:
@@ -83,7 +83,7 @@ def test_the_default_set_shrinks_before_the_container_gets_its_cpus() -> None:
             if len(written) == 1:
                 break
     with pytest.raises(ManagerError, match='current set of available CPUs "0-7" doesn\'t match'):
-        run(manager([pod]).start(files[FILE]))
+        at_once(manager([pod]).start(files[FILE]))
     assert [isinstance(step, Write) for step in steps] == [True]
 
 
@@ -101,10 +101,10 @@ def test_only_stale_state_removal_frees_cpus_and_only_once_all_sources_were_hear
     admit(cpus, pod, files)
     active.clear()
     restarted = manager(active, ready=False)
-    run(restarted.start(files[FILE]), files)
-    run(restarted.remove_stale_state(), files)
+    at_once(restarted.start(files[FILE]), writes_to(files))
+    at_once(restarted.remove_stale_state(), writes_to(files))
     assert assigned(restarted, "p") == {"c0": "1,5"}
-    run(cpus.remove_stale_state(), files)
+    at_once(cpus.remove_stale_state(), writes_to(files))
     assert str(cpus.state.default) == "0-7"
     assert cpus.metrics.get("cpu_manager_exclusive_cpu_allocation_count") == 0
 
@@ -130,7 +130,7 @@ def test_an_assigned_container_can_be_refused_for_its_alignment_after_a_restart(
     cpus, files = started([pod], options)
     admit(cpus, pod, files)
     restarted = manager([pod], options)
-    run(restarted.start(files[FILE]), files)
+    at_once(restarted.start(files[FILE]), writes_to(files))
     with pytest.raises(SMTAlignmentError, match="available physical CPUs = 2"):
         admit(restarted, pod)
 
@@ -139,7 +139,7 @@ def test_strict_reservation_takes_the_reserved_cpus_out_of_the_default_set() -> 
     cpus, files = started([], {"strict-cpu-reservation": "true"})
     assert str(cpus.state.default) == "1-7"
     with pytest.raises(ManagerError, match="not all reserved cpus"):
-        run(manager([]).start(files[FILE]))
+        at_once(manager([]).start(files[FILE]))
 
 
 def test_a_running_container_is_updated_once() -> None:
@@ -176,7 +176,7 @@ def test_no_cpu_has_two_owners_and_none_is_lost(
         there = [pod for pod in active if pod.uid == f"p{number}"]
         if there:
             active.remove(there[0])
-            run(cpus.remove_stale_state(), files)
+            at_once(cpus.remove_stale_state(), writes_to(files))
         else:
             pod = guaranteed(f"p{number}", size, init=init)
             active.append(pod)
@@ -184,7 +184,7 @@ def test_no_cpu_has_two_owners_and_none_is_lost(
                 admit(cpus, pod, files)
             except ManagerError:
                 active.remove(pod)
-                run(cpus.remove_stale_state(), files)
+                at_once(cpus.remove_stale_state(), writes_to(files))
         whole = cpus.state.default
         for pod_sets in cpus.state.assignments.values():
             own = CPUSet()
@@ -194,5 +194,5 @@ def test_no_cpu_has_two_owners_and_none_is_lost(
             whole |= own
         assert whole == CPUSet.parse("0-7")
         again = manager(active, options)
-        run(again.start(files[FILE]))
+        at_once(again.start(files[FILE]))
         assert again.state == cpus.state

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from controlplane.api.pod import Pod
 from controlplane.api.quantity import parse
+from controlplane.decisions import Write, at_once, writes_to
 from controlplane.kubelet.cm.checkpoint import CheckpointError
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.memorymanager.machine_state import agree
@@ -23,7 +24,6 @@ from controlplane.kubelet.cm.memorymanager.state import (
 )
 from controlplane.kubelet.cm.topologymanager.manager import TopologyManager
 from controlplane.kubelet.machine import HugePages, NUMANode
-from controlplane.kubelet.steps import Write, run
 from tests.kubelet.pods import resources
 
 GI = 1 << 30
@@ -68,13 +68,13 @@ def started(
 ) -> tuple[MemoryManager, dict[str, str]]:
     files: dict[str, str] = {}
     memory = manager(active, nodes)
-    run(memory.start(None), files)
+    at_once(memory.start(None), writes_to(files))
     return memory, files
 
 
 def admit(memory: MemoryManager, pod: Pod, files: dict[str, str]) -> None:
     for container in (*pod.spec.init_containers, *pod.spec.containers):
-        run(memory.allocate(pod, container), files)
+        at_once(memory.allocate(pod, container), writes_to(files))
 
 
 def free(memory: MemoryManager) -> list[int]:
@@ -98,11 +98,11 @@ def test_an_init_containers_memory_serves_the_next_and_goes_when_that_starts() -
     memory, files = started([each])
     admit(memory, each, files)
     assert free(memory) == [3, 9]
-    run(memory.add_container(each, "c0", "id"), files)
+    at_once(memory.add_container(each, "c0", "id"), writes_to(files))
     assert memory.state.blocks("p", "i0") is None
     assert free(memory) == [3, 9]
     restarted = manager([each])
-    run(restarted.start(files[FILE]), files)
+    at_once(restarted.start(files[FILE]), writes_to(files))
     admit(restarted, each, files)
     assert memory.numa_nodes("p", "c0") == (0,)
     assert free(restarted) == [3, 3]
@@ -120,7 +120,7 @@ def test_memory_lies_where_history_put_it_and_a_restart_accepts_that() -> None:
     active[:] = [pods[0], pods[2]]
     admit(memory, pods[2], files)
     assert free(memory) == [10, 180]
-    run(manager(active, nodes).start(files[FILE]))
+    at_once(manager(active, nodes).start(files[FILE]))
 
 
 def test_a_crash_between_the_writes_keeps_the_next_kubelet_from_starting() -> None:
@@ -131,14 +131,14 @@ def test_a_crash_between_the_writes_keeps_the_next_kubelet_from_starting() -> No
             files[FILE] = step.content.text
             break
     with pytest.raises(ManagerError, match="expected machine state is different"):
-        run(manager([each]).start(files[FILE]))
+        at_once(manager([each]).start(files[FILE]))
 
 
 def test_memory_that_drifts_over_a_reboot_is_not_accepted() -> None:
     _, files = started([])
     drifted = [attrs.evolve(node, memory=node.memory - 4096) for node in NODES]
     with pytest.raises(ManagerError, match="expected machine state is different"):
-        run(manager([], drifted).start(files[FILE]))
+        at_once(manager([], drifted).start(files[FILE]))
 
 
 def test_requests_and_errors_are_counted() -> None:
@@ -214,7 +214,7 @@ def test_what_is_free_and_reserved_is_allocatable_and_blocks_add_up(
                 admit(memory, new, files)
             except ManagerError:
                 active.remove(new)
-        run(memory.remove_stale_state(), files)
+        at_once(memory.remove_stale_state(), writes_to(files))
         for state in memory.state.machine.values():
             for table in state.memory.values():
                 assert table.free + table.reserved == table.allocatable
@@ -229,5 +229,5 @@ def test_what_is_free_and_reserved_is_allocatable_and_blocks_add_up(
         assert reserved == sum(blocks)
         assert restore(files[FILE], "Static") == memory.state
     active.clear()
-    run(memory.remove_stale_state(), files)
+    at_once(memory.remove_stale_state(), writes_to(files))
     assert agree(memory.state.machine, start)

@@ -4,11 +4,12 @@ import pytest
 
 from controlplane.api.containers import Container
 from controlplane.api.pod import Pod
+from controlplane.decisions import at_once
 from controlplane.kubelet.cm.errors import ManagerError, SMTAlignmentError
 from controlplane.kubelet.cm.topologymanager.hints import NO_HINT, Hints, TopologyHint
 from controlplane.kubelet.cm.topologymanager.manager import TopologyManager
+from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.machine import NUMANode
-from controlplane.kubelet.steps import Steps, run
 
 NODES = [NUMANode(0), NUMANode(1)]
 
@@ -55,7 +56,7 @@ def test_in_the_scope_of_containers_each_is_allocated_before_the_next_is_asked_a
     manager = TopologyManager(NODES, "restricted", "container")
     provider = Provider({"cpu": [TopologyHint(2, True)]})
     manager.providers = [provider]
-    assert run(manager.admit(pod())).admitted
+    assert at_once(manager.admit(pod())).admitted
     assert provider.calls == ["hints i", "allocate i", "hints a", "allocate a"]
     assert manager.affinity("u", "a") == TopologyHint(2, True)
 
@@ -64,7 +65,7 @@ def test_in_the_scope_of_pods_all_containers_share_one_hint() -> None:
     manager = TopologyManager(NODES, "single-numa-node", "pod")
     provider = Provider({"cpu": [TopologyHint(2, True)]})
     manager.providers = [provider]
-    assert run(manager.admit(pod())).admitted
+    assert at_once(manager.admit(pod())).admitted
     assert provider.calls == ["hints", "allocate i", "allocate a"]
     assert (
         manager.metrics.get(
@@ -78,14 +79,14 @@ def test_without_a_policy_nobody_is_asked_for_hints() -> None:
     manager = TopologyManager(NODES, "none", "pod", {"no such option": "x"})
     provider = Provider(None)
     manager.providers = [provider]
-    assert run(manager.admit(pod())).admitted
+    assert at_once(manager.admit(pod())).admitted
     assert provider.calls == ["allocate i", "allocate a"]
 
 
 def test_a_refusal_is_counted_and_named() -> None:
     manager = TopologyManager(NODES, "restricted", "container")
     manager.providers = [Provider({"cpu": []})]
-    decision = run(manager.admit(pod()))
+    decision = at_once(manager.admit(pod()))
     assert (decision.reason, decision.message) == (
         "TopologyAffinityError",
         "Resources cannot be allocated with Topology locality",
@@ -108,14 +109,14 @@ def test_a_refusal_is_counted_and_named() -> None:
 def test_an_error_refuses_the_pod(error: ManagerError, reason: str, message: str) -> None:
     manager = TopologyManager(NODES)
     manager.providers = [Provider(None, error)]
-    decision = run(manager.admit(pod()))
+    decision = at_once(manager.admit(pod()))
     assert (decision.admitted, decision.reason, decision.message) == (False, reason, message)
 
 
 def test_a_hint_is_kept_while_another_instance_of_the_container_lives() -> None:
     manager = TopologyManager(NODES, "restricted")
     manager.providers = [Provider({"cpu": [TopologyHint(1, True)]})]
-    run(manager.admit(pod()))
+    at_once(manager.admit(pod()))
     manager.add_container("u", "a", "first")
     manager.add_container("u", "a", "second")
     manager.remove_container("first")

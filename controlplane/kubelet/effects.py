@@ -1,0 +1,34 @@
+"""Effects of the kubelet's operations, and the type of an operation.
+
+An operation of a manager is a generator. Where it yields a `Point`, its memory is in the state in which other
+parts of the kubelet may see it; a `Write` is a file that has to be written before it goes on. The runner
+decides what may happen in between: another task, a crash.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
+
+from controlplane.decisions import Decision, Point, Write
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+
+
+@attrs.frozen
+class Kill:
+    """A pod has to make room: the operation goes on when its containers have stopped, or it took too long."""
+
+    pod: Pod
+
+
+@attrs.frozen
+class FetchNode:
+    """The node as it is known does not fit: read it from the server, if that answers."""
+
+
+Step = Point | Write | Kill | FetchNode
+T = TypeVar("T")
+Steps = Decision[Step, T]
