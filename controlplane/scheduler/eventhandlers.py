@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from controlplane.api.resize_policy import forbids_preemption
+from controlplane.decisions import Point, Steps
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.deferred_resize import wants_room
-from controlplane.scheduler.framework.steps import InSteps, Steps, in_one_step
 from controlplane.scheduler.queue.event_diff import (
     node_update_events,
     pod_update_events,
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from controlplane.scheduler.scheduler import Scheduler
 
 
-CACHE = "scheduler.informer.cache"
-QUEUE = "scheduler.informer.queue"
+CACHE: Final = Point("scheduler.informer.cache")
+QUEUE: Final = Point("scheduler.informer.queue")
+REJECT: Final = Point("scheduler.informer.reject")
 
 
 @contextmanager
@@ -56,7 +57,9 @@ def _move(
     """Tell the queue about an event; an event in which no pod is interested changes nothing."""
     if scheduler.queue.is_interesting(event):
         yield QUEUE
-        yield from scheduler.queue.move_all_steps(event, old, new, now, pre_check)
+        yield from scheduler.queue.move_all_to_active_or_backoff_queue(
+            event, old, new, now, pre_check
+        )
 
 
 def _move_on_pod_event(
@@ -66,12 +69,11 @@ def _move_on_pod_event(
         yield from _move(scheduler, event, old, new, now)
     else:
         yield QUEUE
-        yield from scheduler.queue.holding(
-            in_one_step(lambda: scheduler.move_without_hints(event, old, new, now))
-        )
+        yield from scheduler.move_without_hints(event, old, new, now)
 
 
-def _pod_added(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
+def add_pod(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
+    """The informer saw a new pod."""
     if pod.spec.node_name:
         yield from _add_assigned(scheduler, pod, now)
         yield from _resize_changed(scheduler, None, pod, now)
@@ -79,13 +81,7 @@ def _pod_added(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
         if scheduler.api_calls is not None:
             scheduler.api_calls.sync(pod)
             yield QUEUE
-        yield from scheduler.queue.add_steps(pod, now)
-
-
-@InSteps
-def add_pod(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
-    """The informer saw a new pod."""
-    return _pod_added(scheduler, pod, now)
+        yield from scheduler.queue.add(pod, now)
 
 
 def _resize_changed(
@@ -105,13 +101,13 @@ def _resize_changed(
         return
     yield QUEUE
     if not waits:
-        yield from scheduler.queue.delete_steps(about)
+        yield from scheduler.queue.delete(about)
     elif waited:
         assert new is not None
-        yield from scheduler.queue.update_steps(old, new, now)
+        yield from scheduler.queue.update(old, new, now)
     else:
         assert new is not None
-        yield from scheduler.queue.add_steps(new, now)
+        yield from scheduler.queue.add(new, now)
 
 
 def _add_assigned(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
@@ -121,7 +117,6 @@ def _add_assigned(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
     yield from _move_on_pod_event(scheduler, ev.ASSIGNED_POD_ADD, None, pod, now)
 
 
-@InSteps
 def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> Steps[None]:
     """The informer saw a change.
 
@@ -135,9 +130,9 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> Steps[None
     """
     if scheduler.splits_recreated and old.uid != new.uid:
         # As of a tombstone: the old one may have been bound since, while the watch was down.
-        yield from _pod_deleted(scheduler, old, now, final_state_unknown=True)
+        yield from delete_pod(scheduler, old, now, final_state_unknown=True)
         yield QUEUE
-        yield from _pod_added(scheduler, new, now)
+        yield from add_pod(scheduler, new, now)
         return
     if old.spec.node_name:
         with _logged(scheduler):
@@ -155,7 +150,7 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> Steps[None
         yield from _add_assigned(scheduler, new, now)
         if scheduler.responsible_for(old):
             yield QUEUE
-            yield from scheduler.queue.delete_steps(old)
+            yield from scheduler.queue.delete(old)
         yield from _resize_changed(scheduler, None, new, now)
         return
     if not scheduler.responsible_for(new):
@@ -175,13 +170,12 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> Steps[None
             yield from _assumed_pod_deleted(scheduler, new, now)
         return
     yield QUEUE
-    yield from scheduler.queue.update_steps(old, new, now)
+    yield from scheduler.queue.update(old, new, now)
     was = old.status.nominated_node_name
     if was and was != new.status.nominated_node_name:
         yield from _nomination_dropped(scheduler, old, now)
 
 
-@InSteps
 def delete_pod(
     scheduler: Scheduler, pod: Pod, now: int, *, final_state_unknown: bool = False
 ) -> Steps[None]:
@@ -191,12 +185,6 @@ def delete_pod(
     down. Unfixed, what the object says decides whether the cache or the queue is cleaned, so that a
     pod that was assumed stays in the cache. Fixed, a tombstone cleans both.
     """
-    return _pod_deleted(scheduler, pod, now, final_state_unknown=final_state_unknown)
-
-
-def _pod_deleted(
-    scheduler: Scheduler, pod: Pod, now: int, *, final_state_unknown: bool
-) -> Steps[None]:
     final_state_unknown = final_state_unknown and scheduler.cleans_both
     if pod.spec.node_name or final_state_unknown:
         with _logged(scheduler):
@@ -204,7 +192,7 @@ def _pod_deleted(
             scheduler.cache.remove_pod(pod)
         if scheduler.rejects_bound and scheduler.is_waiting(pod.uid):
             # Form "rechecked" of 134157: another scheduler has bound it while it waits (issue 134859, open).
-            yield "scheduler.informer.reject"
+            yield REJECT
             scheduler.reject_waiting_pod(pod.uid, "removed")
         yield from _move(scheduler, ev.ASSIGNED_POD_DELETE, pod, None, now)
     if pod.spec.node_name and not final_state_unknown:
@@ -214,7 +202,7 @@ def _pod_deleted(
         return
     if final_state_unknown:
         yield QUEUE
-    yield from scheduler.queue.delete_steps(pod)
+    yield from scheduler.queue.delete(pod)
     yield CACHE
     if scheduler.cache.is_assumed_pod(pod):
         yield from _assumed_pod_deleted(scheduler, pod, now)
@@ -238,7 +226,7 @@ def _assumed_pod_deleted(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None
         return
     if not scheduler.rejects_waiting and scheduler.is_waiting(pod.uid):
         return
-    yield "scheduler.informer.reject"
+    yield REJECT
     if not scheduler.reject_waiting_pod(pod.uid, "removed"):
         if not scheduler.forgets_deleted:
             return
@@ -259,7 +247,6 @@ def _nomination_dropped(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]
     return _move(scheduler, ev.ASSIGNED_POD_DELETE, pod, None, now, not_above)
 
 
-@InSteps
 def add_node(scheduler: Scheduler, node: Node, now: int) -> Steps[None]:
     """The informer saw a new node."""
     scheduler.changes_cache()
@@ -267,7 +254,6 @@ def add_node(scheduler: Scheduler, node: Node, now: int) -> Steps[None]:
     yield from _move(scheduler, ev.NODE_ADD, None, node, now, _pre_check(scheduler, node))
 
 
-@InSteps
 def update_node(scheduler: Scheduler, old: Node, new: Node, now: int) -> Steps[None]:
     """The informer saw a node change."""
     scheduler.changes_cache()
@@ -279,24 +265,23 @@ def update_node(scheduler: Scheduler, old: Node, new: Node, now: int) -> Steps[N
         yield from _move(scheduler, event, old, new, now, _pre_check(scheduler, new))
 
 
-@InSteps
 def delete_node(scheduler: Scheduler, node: Node, now: int) -> Steps[None]:
     """The informer saw a node go: pods hear of it before the cache does."""
     if scheduler.queue.is_interesting(ev.NODE_DELETE):
-        yield from scheduler.queue.move_all_steps(ev.NODE_DELETE, node, None, now)
+        yield from scheduler.queue.move_all_to_active_or_backoff_queue(
+            ev.NODE_DELETE, node, None, now
+        )
         yield CACHE
     with _logged(scheduler):
         scheduler.changes_cache()
         scheduler.cache.remove_node(node)
 
 
-@InSteps
 def other_added(scheduler: Scheduler, resource: str, obj: View, now: int) -> Steps[None]:
     """An object of another kind (`events.PERSISTENT_VOLUME` and so on) appeared."""
     return _other(scheduler, ev.event_of(resource, ev.ADD), None, obj, now)
 
 
-@InSteps
 def other_updated(
     scheduler: Scheduler, resource: str, old: View, new: View, now: int
 ) -> Steps[None]:
@@ -304,7 +289,6 @@ def other_updated(
     return _other(scheduler, ev.event_of(resource, ev.UPDATE), old, new, now)
 
 
-@InSteps
 def other_deleted(scheduler: Scheduler, resource: str, obj: View, now: int) -> Steps[None]:
     """An object of another kind is gone."""
     return _other(scheduler, ev.event_of(resource, ev.DELETE), obj, None, now)
@@ -314,7 +298,7 @@ def _other(
     scheduler: Scheduler, event: ev.ClusterEvent, old: View | None, new: View | None, now: int
 ) -> Steps[None]:
     if scheduler.queue.is_interesting(event):
-        yield from scheduler.queue.move_all_steps(event, old, new, now)
+        yield from scheduler.queue.move_all_to_active_or_backoff_queue(event, old, new, now)
 
 
 def _pre_check(scheduler: Scheduler, node: Node) -> Callable[[Pod], bool] | None:

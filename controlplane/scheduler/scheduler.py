@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from controlplane.api.resize_policy import as_promised
+from controlplane.decisions import Steps
 from controlplane.gates import FixGates
 from controlplane.scheduler.config.features import defaults
 from controlplane.scheduler.config.model import SchedulerConfig
@@ -24,7 +25,6 @@ from controlplane.scheduler.framework.handle import Handle, keep_order
 from controlplane.scheduler.framework.interface import Code
 from controlplane.scheduler.framework.names import DEFERRED_POD_SCHEDULING
 from controlplane.scheduler.framework.runtime import Framework
-from controlplane.scheduler.framework.steps import Steps, at_once
 from controlplane.scheduler.framework.writes import EventIntent
 from controlplane.scheduler.plugins.default_preemption import (
     DefaultPreemption,
@@ -154,15 +154,17 @@ class Scheduler:
 
     def move_without_hints(
         self, event: ev.ClusterEvent, old: Pod | None, new: Pod, now: int
-    ) -> None:
+    ) -> Steps[bool]:
         """Tell the queue about a bound pod where hints are off; then only cross-pod terms are looked at."""
-        namespace = self.listers.namespaces.get("", new.namespace)
-        labels = {} if namespace is None else namespace.metadata.labels
+
+        def labels() -> Mapping[str, str]:
+            namespace = self.listers.namespaces.get("", new.namespace)
+            return {} if namespace is None else namespace.metadata.labels
+
         if event.action == ev.ADD:
-            self.queue.assigned_pod_added(new, labels, now)
-            return
+            return self.queue.assigned_pod_added(new, labels, now)
         assert old is not None
-        self.queue.assigned_pod_updated(old, new, event, labels, now)
+        return self.queue.assigned_pod_updated(old, new, event, labels, now)
 
     # -- waiting pods --------------------------------------------------------------------------
 
@@ -240,11 +242,7 @@ class Scheduler:
         except SnapshotError as failed:
             attempt.failure = Failure(Code.ERROR, SchedulingError(str(failed)))
 
-    def find_node(self, attempt: Attempt) -> None:
+    def find_node(self, attempt: Attempt) -> Steps[None]:
         """Choose a node: sets `attempt.result` or `attempt.failure`."""
-        at_once(self.find_node_steps(attempt))
-
-    def find_node_steps(self, attempt: Attempt) -> Steps[None]:
-        """The same in steps."""
         if attempt.failure is None:
-            yield from schedule.steps(self.search, attempt)
+            yield from schedule(self.search, attempt)

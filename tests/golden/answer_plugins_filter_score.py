@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from controlplane.api.pod import Pod
+from controlplane.decisions import at_once
 from controlplane.scheduler.columns.rows import Rows
 from controlplane.scheduler.framework.column_forms import ClusterScore, NodeLocalScore, StatusTable
 from controlplane.scheduler.framework.cycle_state import CycleState
@@ -45,7 +46,7 @@ def _pre_filter(framework: Framework, state: CycleState, pod: Pod, nodes: Any) -
 
 
 def _all(framework: Framework, pod: Pod) -> Json:
-    outcome = framework.run_pre_filter(CycleState(), pod)
+    outcome = at_once(framework.run_pre_filter(CycleState(), pod))
     if outcome.status is None and outcome.node_names is None:
         return None, outcome
     entry = status_json(outcome.status)

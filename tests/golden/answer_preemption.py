@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api.pod import Pod
+from controlplane.decisions import at_once
 from controlplane.scheduler.cycle.attempt import Attempt
 from controlplane.scheduler.cycle.scheduling import Search, schedule_pod
 from controlplane.scheduler.framework.cycle_state import CycleState
@@ -48,7 +49,7 @@ def _answer(case_in: Json, *, fast: bool) -> Json:
     attempt = Attempt(QueuedPodInfo.for_pod(pod, NOW), framework, state, NOW, pod.uid)
     search = (Search if fast else SearchByNode)(world.handle.columns)
     try:
-        schedule_pod(search, attempt)
+        at_once(schedule_pod(search, attempt))
     except FitError as unfit:
         fit = unfit
     statuses = fit.diagnosis.node_to_status

@@ -7,6 +7,7 @@ from typing import Any
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
+from controlplane.decisions import at_once
 from controlplane.gates import FixGates
 from controlplane.scheduler.config.model import ProfileConfig
 from controlplane.scheduler.cycle import failure as failures
@@ -23,8 +24,8 @@ from controlplane.scheduler.framework.runtime import Framework, PluginSet
 from controlplane.scheduler.plugins.priority_sort import PrioritySort
 from controlplane.scheduler.plugins.registry import build_framework
 from controlplane.scheduler.plugins.scheduling_gates import SchedulingGates
+from controlplane.scheduler.queue.failed_attempts import AlreadyQueuedError
 from controlplane.scheduler.queue.scheduling_queue import (
-    AlreadyQueuedError,
     PriorityQueue,
     QueueOptions,
 )
@@ -120,7 +121,7 @@ class Trace:
         pod = Pod.from_tree(op["pod"])
         self.pods.put(pod)
         if not op.get("listerOnly"):
-            self.queue.add(pod, self.now)
+            at_once(self.queue.add(pod, self.now))
         return {}
 
     def pop(self, _op: Json) -> Json:
@@ -142,7 +143,11 @@ class Trace:
         if "pod" in op:
             info.pod_info = PodInfo(Pod.from_tree(op["pod"]))
         try:
-            self.queue.add_unschedulable_if_not_present(info, self.queue.scheduling_cycle, self.now)
+            at_once(
+                self.queue.add_unschedulable_if_not_present(
+                    info, self.queue.scheduling_cycle, self.now
+                )
+            )
         except AlreadyQueuedError as error:
             return {"error": str(error)}
         return {}
@@ -153,35 +158,37 @@ class Trace:
 
     def move_all(self, op: Json) -> Json:
         old, new = _objects(op)
-        self.queue.move_all_to_active_or_backoff_queue(_event(op["event"]), old, new, self.now)
+        at_once(
+            self.queue.move_all_to_active_or_backoff_queue(_event(op["event"]), old, new, self.now)
+        )
         return {}
 
     def update(self, op: Json) -> Json:
         old, new = Pod.from_tree(op["oldPod"]), Pod.from_tree(op["pod"])
         self.pods.put(new)
-        self.queue.update(old, new, self.now)
+        at_once(self.queue.update(old, new, self.now))
         return {}
 
     def delete(self, op: Json) -> Json:
         pod = Pod.from_tree(op["pod"])
         self.pods.remove(pod.namespace, pod.name)
-        self.queue.delete(pod)
+        at_once(self.queue.delete(pod))
         return {}
 
     def assigned_pod_added(self, op: Json) -> Json:
         pod = Pod.from_tree(op["pod"])
         self.pods.put(pod)
-        self.queue.assigned_pod_added(pod, {}, self.now)
+        at_once(self.queue.assigned_pod_added(pod, dict, self.now))
         return {}
 
     def assigned_pod_updated(self, op: Json) -> Json:
         old, new = Pod.from_tree(op["oldPod"]), Pod.from_tree(op["pod"])
         self.pods.put(new)
-        self.queue.assigned_pod_updated(old, new, _event(op["event"]), {}, self.now)
+        at_once(self.queue.assigned_pod_updated(old, new, _event(op["event"]), dict, self.now))
         return {}
 
     def activate(self, op: Json) -> Json:
-        self.queue.activate([Pod.from_tree(tree) for tree in op["pods"]], self.now)
+        at_once(self.queue.activate([Pod.from_tree(tree) for tree in op["pods"]], self.now))
         return {}
 
     def advance(self, op: Json) -> Json:
@@ -189,11 +196,11 @@ class Trace:
         return {}
 
     def flush_backoff(self, _op: Json) -> Json:
-        self.queue.flush_backoff(self.now)
+        at_once(self.queue.flush_backoff(self.now))
         return {}
 
     def flush_unschedulable(self, _op: Json) -> Json:
-        self.queue.flush_unschedulable(self.now)
+        at_once(self.queue.flush_unschedulable(self.now))
         return {}
 
     def nominate(self, op: Json) -> Json:

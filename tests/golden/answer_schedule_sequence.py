@@ -6,6 +6,7 @@ from typing import Any
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
+from controlplane.decisions import at_once
 from controlplane.scheduler import scheduler as sched
 from controlplane.scheduler.cycle import binding
 from controlplane.scheduler.cycle.scheduling import schedule
@@ -69,7 +70,7 @@ class Sequence:
         for name, index in case["pods"]:
             pod = Pod.from_tree(pod_tree(case["podTemplates"][index], name))
             self.pods.put(pod)
-            self.scheduler.queue.add(pod, self.now)
+            at_once(self.scheduler.queue.add(pod, self.now))
             self.now += MS
         self.messages: list[Json] = []
         self.failures: Json = {}
@@ -84,7 +85,9 @@ class Sequence:
             start = self.scheduler.search.next_start_node_index
             self.scheduler.update_snapshot(attempt)
             attempt.framework.plugins.post_filter = []
-            schedule(self.scheduler.search, attempt, keep_totals=bool(self.case.get("totals")))
+            at_once(
+                schedule(self.scheduler.search, attempt, keep_totals=bool(self.case.get("totals")))
+            )
             self.scheduler.queue.done(info.uid)
             if attempt.failure is not None:
                 self._failed(info.pod.name, attempt.failure)
@@ -92,7 +95,7 @@ class Sequence:
                 continue
             result = attempt.result
             assert result is not None
-            binding.assume(self.scheduler.cache, self.scheduler.queue, attempt)
+            at_once(binding.assume(self.scheduler.cache, self.scheduler.queue, attempt))
             self.placements.append(
                 [
                     info.pod.name,

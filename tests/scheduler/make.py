@@ -5,6 +5,7 @@ from __future__ import annotations
 from controlplane.api.core import Namespace
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
+from controlplane.decisions import at_once
 from controlplane.scheduler.cycle import binding
 from controlplane.scheduler.scheduler import Scheduler
 from controlplane.scheduler.state.listers import Listers, MemoryLister
@@ -80,13 +81,13 @@ class World:
         info = self.queue.pop()
         attempt = self.scheduler.begin(info, self.now)
         self.scheduler.update_snapshot(attempt)
-        self.scheduler.find_node(attempt)
+        at_once(self.scheduler.find_node(attempt))
         return attempt
 
     def bind(self, attempt):
         """Everything after a successful search, up to the write."""
-        binding.assume(self.cache, self.queue, attempt)
-        binding.reserve_and_permit(self.cache, attempt)
+        at_once(binding.assume(self.cache, self.queue, attempt))
+        at_once(binding.reserve_and_permit(self.cache, attempt))
         binding.pre_bind_pre_flight(attempt)
         binding.permit_wait_over(self.queue, attempt, None)
         binding.pre_bind(attempt)

@@ -1,5 +1,6 @@
 import pytest
 
+from controlplane.decisions import at_once
 from controlplane.scheduler import eventhandlers as handlers
 from controlplane.scheduler.config.model import ProfileConfig, SchedulerConfig
 from controlplane.scheduler.cycle import binding
@@ -16,20 +17,20 @@ from tests.scheduler.make import World, node, pod
 def world_with(*nodes, **options):
     world = World(**options)
     for each in nodes:
-        handlers.add_node(world.scheduler, each, world.now)
+        at_once(handlers.add_node(world.scheduler, each, world.now))
     return world
 
 
 def submit(world, each):
     world.pods.put(each)
     world.now += 1
-    handlers.add_pod(world.scheduler, each, world.now)
+    at_once(handlers.add_pod(world.scheduler, each, world.now))
     return each
 
 
 def test_a_pod_goes_to_the_emptier_node_and_is_bound_with_its_uid():
     world = world_with(node("full", cpu="4"), node("empty", cpu="4"))
-    handlers.add_pod(world.scheduler, pod("b", cpu="3", node="full"), world.now)
+    at_once(handlers.add_pod(world.scheduler, pod("b", cpu="3", node="full"), world.now))
     submit(world, pod("p", uid="U1"))
     attempt = world.attempt()
     assert attempt.result == cycle.ScheduleResult("empty", 2, 2)
@@ -75,7 +76,7 @@ def test_deleted_and_assumed_pods_are_skipped_and_their_flight_ends():
     assert skipped.event.note == "skip schedule deleting pod: default/p"
     each = submit(world, pod("q"))
     world.bind(world.attempt())
-    world.queue.add(each, world.now)
+    at_once(world.queue.add(each, world.now))
     assert isinstance(world.scheduler.begin(world.queue.pop(), world.now), Skipped)
     assert world.queue.in_flight_uids() == []
 
@@ -93,7 +94,7 @@ def test_room_is_kept_for_nominated_pods_of_no_lower_priority():
     vip = submit(world, pod("vip", cpu="2", priority=5))
     info = world.queue.pop()
     info.unschedulable_plugins = {"NodeResourcesFit": None}
-    world.queue.add_unschedulable_if_not_present(info, 1, world.now)
+    at_once(world.queue.add_unschedulable_if_not_present(info, 1, world.now))
     world.queue.add_nominated_pod(vip, NominatingInfo(True, "a"))
     submit(world, pod("equal", cpu="1", priority=5))
     assert "Insufficient cpu" in world.attempt().failure.message
@@ -169,8 +170,8 @@ def world_with_permit(said):
 def test_a_refusal_by_permit_gives_everything_back_and_names_the_node():
     world, plugin = world_with_permit(fwk.unschedulable("not yet"))
     attempt = world.attempt()
-    binding.assume(world.cache, world.queue, attempt)
-    binding.reserve_and_permit(world.cache, attempt)
+    at_once(binding.assume(world.cache, world.queue, attempt))
+    at_once(binding.reserve_and_permit(world.cache, attempt))
     assert attempt.failure.message == "0/1 nodes are available: 1 not yet."
     assert list(attempt.failure.fit_error.diagnosis.unschedulable_plugins) == ["Permit"]
     assert plugin.reserved == []
@@ -180,15 +181,15 @@ def test_a_refusal_by_permit_gives_everything_back_and_names_the_node():
 def test_a_pod_told_to_wait_stays_in_flight_until_the_wait_is_over():
     world, _ = world_with_permit(fwk.Status(fwk.Code.WAIT))
     attempt = world.attempt()
-    binding.assume(world.cache, world.queue, attempt)
-    binding.reserve_and_permit(world.cache, attempt)
+    at_once(binding.assume(world.cache, world.queue, attempt))
+    at_once(binding.reserve_and_permit(world.cache, attempt))
     assert attempt.waits == {"Permit": 60}
     patch = binding.pre_bind_pre_flight(attempt)
     assert patch.patch(0).patch == {"status": {"nominatedNodeName": "n"}}
     binding.permit_wait_over(world.queue, attempt, fwk.unschedulable("too late").by("Permit"))
     assert attempt.failure.is_rejected
     assert world.queue.in_flight_uids() == ["p"]
-    assert binding.undo(world.cache, world.queue, attempt, world.now)
+    assert at_once(binding.undo(world.cache, world.queue, attempt, world.now))
 
 
 def test_a_failed_binding_frees_the_room_and_wakes_others():
@@ -199,9 +200,9 @@ def test_a_failed_binding_frees_the_room_and_wakes_others():
     world.bind(attempt)
     waiting = world.attempt()
     waiting.info.unschedulable_plugins = {"NodeResourcesFit": None}
-    world.queue.add_unschedulable_if_not_present(waiting.info, 2, world.now)
+    at_once(world.queue.add_unschedulable_if_not_present(waiting.info, 2, world.now))
     binding.bind_error(attempt, "DefaultBinder", "timed out")
-    assert not binding.undo(world.cache, world.queue, attempt, world.now)
+    assert not at_once(binding.undo(world.cache, world.queue, attempt, world.now))
     assert attempt.failure.message == 'running Bind plugin "DefaultBinder": timed out'
     assert len(world.queue.unschedulable) == 0
     assert world.cache.pod_count == 0

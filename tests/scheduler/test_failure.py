@@ -1,5 +1,6 @@
 import pytest
 
+from controlplane.decisions import at_once
 from controlplane.gates import FixGates
 from controlplane.scheduler.cycle import failure
 from controlplane.scheduler.cycle.attempt import Failure, SchedulingError
@@ -24,7 +25,7 @@ def unfit(each, plugin="NodeResourcesFit"):
 def in_flight(world, name="web-0", uid="AAAA"):
     each = pod(name, uid=uid)
     world.pods.put(each)
-    world.queue.add(each, world.now)
+    at_once(world.queue.add(each, world.now))
     attempt = world.scheduler.begin(world.queue.pop(), world.now)
     attempt.failure = unfit(each)
     return attempt
@@ -52,14 +53,18 @@ def test_unfixed_a_recreated_pod_leaves_its_predecessor_in_flight_for_ever():
     live = {"BBBB"}
     assert INVARIANTS["I1"](world.queue, live) is None
     assert "AAAA" in INVARIANTS["I3"](world.queue, live)
-    world.queue.move_all_to_active_or_backoff_queue(ev.NODE_ADD, None, node("n"), world.now)
+    at_once(
+        world.queue.move_all_to_active_or_backoff_queue(ev.NODE_ADD, None, node("n"), world.now)
+    )
     assert "1 events kept" in INVARIANTS["I3"](world.queue, live)
 
 
 def test_with_the_uid_threaded_the_new_pod_is_queued_and_the_old_flight_ends():
     world = World()
     attempt = in_flight(world)
-    world.queue.move_all_to_active_or_backoff_queue(ev.NODE_ADD, None, node("n"), world.now)
+    at_once(
+        world.queue.move_all_to_active_or_backoff_queue(ev.NODE_ADD, None, node("n"), world.now)
+    )
     verdict, report = recreate(world, attempt, THREADED)
     assert verdict.outcome is failure.Outcome.REQUEUE
     assert report is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane.decisions import at_once
 from controlplane.gates import CATALOGUE, FixGates
 from controlplane.scheduler import eventhandlers as handlers
 from controlplane.scheduler.cycle import binding, failure
@@ -12,6 +13,7 @@ from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.interface import Code
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.plugins.default_preemption import preemption_plugin
+from controlplane.scheduler.queue.failed_attempts import DONE
 from controlplane.scheduler.queue.invariants import INVARIANTS
 from controlplane.scheduler.scheduler import Skipped
 from controlplane.scheduler.state.cache import ASSUMED_TTL, Cache, CacheCorruptedError
@@ -32,7 +34,7 @@ def world_with(number: str, fixed: bool, *without: str, nodes=None, **options) -
     world = World(fixes=gates(number, fixed, *without), **options)
     world.gates = gates(number, fixed, *without)
     for name, cpu in (nodes or {}).items():
-        handlers.add_node(world.scheduler, node(name, cpu=cpu), world.now)
+        at_once(handlers.add_node(world.scheduler, node(name, cpu=cpu), world.now))
     return world
 
 
@@ -40,7 +42,7 @@ def seen(world, name, **kwargs):
     """The informer delivers a pod."""
     each = pod(name, **kwargs)
     world.pods.put(each)
-    handlers.add_pod(world.scheduler, each, world.now)
+    at_once(handlers.add_pod(world.scheduler, each, world.now))
     return each
 
 
@@ -48,7 +50,7 @@ def changed(world, old, **kwargs):
     """The informer delivers a change of a pod."""
     new = pod(old.name, uid=old.uid, **kwargs)
     world.pods.put(new)
-    handlers.update_pod(world.scheduler, old, new, world.now)
+    at_once(handlers.update_pod(world.scheduler, old, new, world.now))
     return new
 
 
@@ -57,7 +59,7 @@ def park(world, name, plugin="NodeResourcesFit", **kwargs):
     each = seen(world, name, **kwargs)
     info = world.queue.pop()
     info.unschedulable_plugins = {plugin: None}
-    world.queue.add_unschedulable_if_not_present(info, 1, world.now)
+    at_once(world.queue.add_unschedulable_if_not_present(info, 1, world.now))
     assert each.key in world.queue.unschedulable
     return each
 
@@ -84,10 +86,12 @@ def broken(world, *live: str) -> set[str]:
 @both
 def test_126962_a_pod_that_is_skipped_leaves_the_ledger(fixed):
     world = world_with("126962", fixed)
-    world.queue.add(pod("p", deletionTimestamp=TERMINATING), world.now)
+    at_once(world.queue.add(pod("p", deletionTimestamp=TERMINATING), world.now))
     skipped = world.scheduler.begin(world.queue.pop(), world.now)
     assert isinstance(skipped, Skipped)
-    world.queue.move_all_to_active_or_backoff_queue(ev.NODE_ADD, None, node("n"), world.now)
+    at_once(
+        world.queue.move_all_to_active_or_backoff_queue(ev.NODE_ADD, None, node("n"), world.now)
+    )
     assert len(world.queue.active_q.ledger) == (0 if fixed else 2)
     assert broken(world) == (set() if fixed else {"I3"})
 
@@ -97,7 +101,7 @@ def test_126962_an_assumed_pod_that_is_skipped_leaves_the_ledger(fixed):
     world = world_with("126962", fixed, nodes={"n": "4"})
     each = seen(world, "p")
     world.bind(world.attempt())
-    world.queue.add(each, world.now)
+    at_once(world.queue.add(each, world.now))
     assert isinstance(world.scheduler.begin(world.queue.pop(), world.now), Skipped)
     assert world.queue.in_flight_uids() == ([] if fixed else ["p"])
 
@@ -105,9 +109,9 @@ def test_126962_an_assumed_pod_that_is_skipped_leaves_the_ledger(fixed):
 @both
 def test_127016_a_pod_popped_twice_has_one_entry_in_the_ledger(fixed):
     world = world_with("127016", fixed)
-    world.queue.add(pod("p"), world.now)
+    at_once(world.queue.add(pod("p"), world.now))
     world.queue.pop()
-    world.queue.add(pod("p"), world.now)
+    at_once(world.queue.add(pod("p"), world.now))
     assert (world.queue.pop() is None) is fixed
     assert broken(world, "p") == (set() if fixed else {"I1"})
     world.queue.done("p")
@@ -132,10 +136,10 @@ def test_125578_a_pod_scheduled_twice_is_reported_as_an_error(fixed):
     changed(world, old, resourceVersion="2", labels={"a": "b"})
     again = None if fixed else world.attempt()
     assert world.queue.pop() is None
-    binding.assume(world.cache, world.queue, attempt)
+    at_once(binding.assume(world.cache, world.queue, attempt))
     assert attempt.failure is None
     if again is not None:
-        binding.assume(world.cache, world.queue, again)
+        at_once(binding.assume(world.cache, world.queue, again))
         assert "is in the cache, so can't be assumed" in again.failure.message
 
 
@@ -144,11 +148,14 @@ def test_139450_a_pod_popped_before_done_is_not_thrown_away(fixed):
     world = world_with("139450", fixed)
     seen(world, "p")
     info = world.queue.pop()
-    world.queue.move_all_to_active_or_backoff_queue(ev.NODE_ADD, None, node("n"), world.now)
+    at_once(
+        world.queue.move_all_to_active_or_backoff_queue(ev.NODE_ADD, None, node("n"), world.now)
+    )
     info.unschedulable_plugins = {"NodeResourcesFit": None}
-    assert world.queue.requeue_failed(info, 1, world.now)
+    steps = world.queue.add_unschedulable_if_not_present(info, 1, world.now)
+    assert next(steps) is DONE
     popped = world.queue.pop()
-    world.queue.done("p")
+    at_once(steps)
     assert (popped is info) is fixed
     assert queued(world) == []
     assert world.queue.active_q.discarded == ([] if fixed else ["default/p"])
@@ -161,9 +168,13 @@ def test_139450_the_events_of_its_flight_still_decide_where_the_pod_goes(fixed):
         seen(world, name)
         info = world.queue.pop()
         if event:
-            world.queue.move_all_to_active_or_backoff_queue(ev.NODE_ADD, None, node("n"), world.now)
+            at_once(
+                world.queue.move_all_to_active_or_backoff_queue(
+                    ev.NODE_ADD, None, node("n"), world.now
+                )
+            )
         info.unschedulable_plugins = {"NodeResourcesFit": None}
-        world.queue.add_unschedulable_if_not_present(info, 1, world.now)
+        at_once(world.queue.add_unschedulable_if_not_present(info, 1, world.now))
     assert [info.pod.name for info in world.queue.backoff_q.heap] == ["woken"]
     assert [info.pod.name for info in world.queue.unschedulable] == ["parked"]
     assert broken(world, "woken", "parked") == set()
@@ -178,7 +189,7 @@ def test_141645_an_update_between_read_and_requeue_is_not_lost(fixed):
     failure.record(attempt.info, attempt.failure)
     verdict = failure.judge(attempt.info, old, world.gates)
     new = changed(world, old, resourceVersion="2", priority=7)
-    failure.requeue(world.queue, attempt.info, verdict, world.now)
+    at_once(failure.requeue(world.queue, attempt.info, verdict, world.now))
     (info,) = world.queue.backoff_q.error_heap
     assert info.pod is (new if fixed else old)
     assert broken(world, "p") == set()
@@ -191,12 +202,12 @@ def test_141645_an_update_after_a_failed_binding_does_not_go_round_the_backoff(f
     attempt = world.attempt()
     world.bind(attempt)
     binding.bind_error(attempt, "DefaultBinder", "no")
-    binding.undo(world.cache, world.queue, attempt, world.now)
+    at_once(binding.undo(world.cache, world.queue, attempt, world.now))
     new = changed(world, old, resourceVersion="2", labels={"a": "b"})
     assert queued(world) == ([] if fixed else ["p"])
     failure.record(attempt.info, attempt.failure)
     verdict = failure.judge(attempt.info, new, world.gates)
-    problem = failure.requeue(world.queue, attempt.info, verdict, world.now)
+    problem = at_once(failure.requeue(world.queue, attempt.info, verdict, world.now))
     assert problem == ("" if fixed else "Pod default/p is already present in the active queue")
     errors = list(world.queue.backoff_q.error_heap)
     assert [info.pod for info in errors] == ([new] if fixed else [])
@@ -227,7 +238,7 @@ def test_139162_the_flush_reaches_gated_pods(fixed):
     limit = 300 * SECOND
     assert world.queue.next_unschedulable_timeout() == world.now + limit + 1
     world.now += limit + 1
-    assert not world.queue.flush_unschedulable(world.now)
+    assert not at_once(world.queue.flush_unschedulable(world.now))
     # Still gated. Whoever was flushed counts his time from then on.
     expected = world.now + limit + 1 if fixed else world.now
     assert world.queue.next_unschedulable_timeout() == expected
@@ -235,7 +246,7 @@ def test_139162_the_flush_reaches_gated_pods(fixed):
     assert info.was_flushed_from_unschedulable is not fixed
     del plugin.preempting["p"]
     world.now += limit + 1
-    assert world.queue.flush_unschedulable(world.now) is fixed
+    assert at_once(world.queue.flush_unschedulable(world.now)) is fixed
     assert world.queue.can_pop() is fixed
 
 
@@ -250,7 +261,7 @@ def test_134157_a_deleted_pod_frees_its_room_at_once(fixed, how):
     world.bind(world.attempt())
     waiting = park(world, "w", cpu="1")
     if how == "deleted":
-        handlers.delete_pod(world.scheduler, each, world.now)
+        at_once(handlers.delete_pod(world.scheduler, each, world.now))
     else:
         changed(world, each, cpu="1", resourceVersion="2", deletionTimestamp=TERMINATING)
     assert world.cache.pod_count == (0 if fixed else 1)
@@ -264,7 +275,7 @@ def test_84578_a_deleted_pod_waits_in_permit_no_longer(fixed):
     world.bind(world.attempt())
     told: list[str] = []
     world.scheduler.set_waiting("p", lambda message: not told.append(message))
-    handlers.delete_pod(world.scheduler, each, world.now)
+    at_once(handlers.delete_pod(world.scheduler, each, world.now))
     assert told == (["removed"] if fixed else [])
     assert world.cache.pod_count == 1, "its binding cycle gives the room back"
 
@@ -278,7 +289,7 @@ def test_84578_before_134157_only_pods_that_waited_were_looked_at(fixed):
         world.bind(world.attempt())
         if name == "waits":
             world.scheduler.set_waiting(name, lambda message: not told.append(message))
-        handlers.delete_pod(world.scheduler, each, world.now)
+        at_once(handlers.delete_pod(world.scheduler, each, world.now))
     assert told == (["removed"] if fixed else [])
     assert world.cache.pod_count == 2
 
@@ -321,11 +332,11 @@ def test_28886_a_pod_whose_binding_failed_can_be_assumed_again(fixed):
     attempt = world.attempt()
     world.bind(attempt)
     binding.bind_error(attempt, "DefaultBinder", "no")
-    binding.undo(world.cache, world.queue, attempt, world.now)
+    at_once(binding.undo(world.cache, world.queue, attempt, world.now))
     fail(world, attempt)
     assert world.cache.pod_count == (0 if fixed else 1)
     world.now += 3 * SECOND
-    world.queue.flush_backoff(world.now)
+    at_once(world.queue.flush_backoff(world.now))
     again = world.scheduler.begin(world.queue.pop(), world.now)
     assert isinstance(again, Attempt) is fixed
 
@@ -338,15 +349,15 @@ def test_96582_a_bound_pod_is_not_tried_again(fixed):
     world.bind(attempt)
     bound = changed(world, each, node="n")  # The informer is faster than the broken answer.
     binding.bind_error(attempt, "DefaultBinder", "transport is closing")
-    binding.undo(world.cache, world.queue, attempt, world.now)
+    at_once(binding.undo(world.cache, world.queue, attempt, world.now))
     verdict, _ = fail(world, attempt)
     assert (verdict.outcome is failure.Outcome.ASSIGNED) is fixed
     assert queued(world) == ([] if fixed else ["p"])
     for _ in range(0 if fixed else 3):
         world.now += 20 * SECOND
-        world.queue.flush_backoff(world.now)
+        at_once(world.queue.flush_backoff(world.now))
         again = world.attempt()
-        binding.assume(world.cache, world.queue, again)
+        at_once(binding.assume(world.cache, world.queue, again))
         assert "is in the cache, so can't be assumed" in again.failure.message
         fail(world, again)
     assert world.cache.get_pod("p") is bound
@@ -362,7 +373,7 @@ def test_102498_a_preemptor_that_is_gone_is_not_nominated(fixed):
     seen(world, "vip", cpu="1", priority=9)
     attempt = world.attempt()
     gone = world.pods.remove("default", "vip")
-    handlers.delete_pod(world.scheduler, gone, world.now)
+    at_once(handlers.delete_pod(world.scheduler, gone, world.now))
     fail(world, attempt)
     assert world.queue.nominated_nodes() == ([] if fixed else ["a"])
     assert broken(world) == (set() if fixed else {"I6"})
@@ -390,7 +401,7 @@ def test_72259_room_that_is_being_made_is_reserved_from_the_decision_on(fixed):
     _, report = fail(world, attempt)
     assert report.patch.patch["status"]["nominatedNodeName"] == "a"
     world.pods.remove("default", "low")
-    handlers.delete_pod(world.scheduler, low, world.now)
+    at_once(handlers.delete_pod(world.scheduler, low, world.now))
     seen(world, "thief", cpu="1")
     attempt = world.attempt()
     assert attempt.pod.name == "thief", "the preemptor is held back or serves its backoff"
@@ -421,7 +432,7 @@ def test_134730_a_preemption_is_under_way_until_its_last_victim_terminates(fixed
     plugin = world.scheduler.preemption_plugin(task)
     plugin.evict_last(task)
     # Something wakes the preemptor while the victim's deletion is being asked for.
-    world.queue.activate([task.preemptor], world.now)
+    at_once(world.queue.activate([task.preemptor], world.now))
     assert world.queue.can_pop() is not fixed
     if not fixed:
         fail(world, world.attempt())
@@ -429,7 +440,7 @@ def test_134730_a_preemption_is_under_way_until_its_last_victim_terminates(fixed
     plugin.finish(task)
     terminating = pod("low", cpu="1", node="a", deletionTimestamp=TERMINATING)
     world.pods.put(terminating)
-    world.queue.activate([task.preemptor], world.now)
+    at_once(world.queue.activate([task.preemptor], world.now))
     assert world.queue.can_pop()
 
 
@@ -476,10 +487,10 @@ def test_128748_errors_do_not_lengthen_the_backoff_of_a_rejection(fixed):
     for rejector in ({}, {}, {}, {"NodeResourcesFit": None}):
         info = world.queue.pop()
         info.unschedulable_plugins = dict(rejector)
-        world.queue.add_unschedulable_if_not_present(info, 1, world.now)
+        at_once(world.queue.add_unschedulable_if_not_present(info, 1, world.now))
         if not rejector:
             world.now += 20 * SECOND
-            world.queue.flush_backoff(world.now)
+            at_once(world.queue.flush_backoff(world.now))
     waits = world.queue.backoff_q.expiration(info) - world.now
     assert waits == (1 if fixed else 8) * SECOND
 
@@ -502,7 +513,7 @@ def test_96071_a_resync_does_not_queue_a_pod_that_is_being_scheduled(fixed):
     world = world_with("96071", fixed, "125578")
     each = seen(world, "p", resourceVersion="7")
     world.queue.pop()
-    handlers.update_pod(world.scheduler, each, each, world.now)
+    at_once(handlers.update_pod(world.scheduler, each, each, world.now))
     assert queued(world) == ([] if fixed else ["p"])
 
 
@@ -512,7 +523,7 @@ def test_106102_a_tombstone_cleans_the_cache_although_its_object_has_no_node(fix
     world = world_with("106102", fixed, "134157", nodes={"n": "1"})
     each = seen(world, "p", cpu="1")
     world.bind(world.attempt())
-    handlers.delete_pod(world.scheduler, each, world.now, final_state_unknown=True)
+    at_once(handlers.delete_pod(world.scheduler, each, world.now, final_state_unknown=True))
     assert world.cache.pod_count == (0 if fixed else 1)
 
 
@@ -524,9 +535,9 @@ def test_141255_a_recreated_pod_on_another_node_is_a_deletion_and_an_addition(fi
     new = pod("p", uid="BBBB", cpu="1", node="b")
     if not fixed:
         with pytest.raises(CacheCorruptedError):
-            handlers.update_pod(world.scheduler, old, new, world.now)
+            at_once(handlers.update_pod(world.scheduler, old, new, world.now))
         return
-    handlers.update_pod(world.scheduler, old, new, world.now)
+    at_once(handlers.update_pod(world.scheduler, old, new, world.now))
     assert world.cache.uids() == ["BBBB"]
     assert waiting.key not in world.queue.unschedulable
 
@@ -536,7 +547,7 @@ def test_141255_a_recreated_pod_starts_anew(fixed):
     world = world_with("141255", fixed)
     old = park(world, "p", uid="AAAA", resourceVersion="1")
     new = pod("p", uid="BBBB", resourceVersion="2")
-    handlers.update_pod(world.scheduler, old, new, world.now)
+    at_once(handlers.update_pod(world.scheduler, old, new, world.now))
     info = world.queue.active_q.heap.get("default/p") or world.queue.unschedulable.get("default/p")
     assert info.uid == "BBBB"
     assert info.attempts == (0 if fixed else 1)
@@ -548,7 +559,7 @@ def test_122292_a_node_whose_taint_goes_wakes_pods_that_its_addition_did_not(fix
     world = world_with("122292", fixed, features={"SchedulerQueueingHints": False})
     each = park(world, "p")
     tainted = node("n", spec={"taints": [{"key": "k", "effect": "NoSchedule"}]})
-    handlers.add_node(world.scheduler, tainted, world.now)
+    at_once(handlers.add_node(world.scheduler, tainted, world.now))
     assert each.key in world.queue.unschedulable
-    handlers.update_node(world.scheduler, tainted, node("n"), world.now)
+    at_once(handlers.update_node(world.scheduler, tainted, node("n"), world.now))
     assert (each.key in world.queue.unschedulable) is not fixed

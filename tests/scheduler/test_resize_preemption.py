@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane.decisions import at_once
 from controlplane.errors import UsageError
 from controlplane.gates import fix_gates
 from controlplane.scenarios import Run, Scenario
@@ -47,19 +48,19 @@ def world_with(*nodes, **form):
     config = SchedulerConfig(profiles=(ProfileConfig(args=args),))
     world = World(config=config, features=ON)
     for each in nodes:
-        handlers.add_node(world.scheduler, each, world.now)
+        at_once(handlers.add_node(world.scheduler, each, world.now))
     return world
 
 
 def seen(world, *pods):
     for each in pods:
         world.pods.put(each)
-        handlers.add_pod(world.scheduler, each, world.now)
+        at_once(handlers.add_pod(world.scheduler, each, world.now))
 
 
 def changed(world, old, new):
     world.pods.put(new)
-    handlers.update_pod(world.scheduler, old, new, world.now)
+    at_once(handlers.update_pod(world.scheduler, old, new, world.now))
 
 
 def places(world):
@@ -72,7 +73,7 @@ def failed(world, attempt):
     info = attempt.info
     failure.record(info, attempt.failure)
     verdict = failure.judge(info, cached, fix_gates(), resizes=True)
-    failure.requeue(world.queue, info, verdict, world.now)
+    at_once(failure.requeue(world.queue, info, verdict, world.now))
     return verdict
 
 
@@ -105,13 +106,13 @@ def test_a_restarted_scheduler_finds_the_resizes_that_wait():
     web = waiting("web", "4", "3")
     seen(world, web)
     assert places(world)["active"] == 1
-    handlers.delete_pod(world.scheduler, web, world.now)
+    at_once(handlers.delete_pod(world.scheduler, web, world.now))
     assert sum(places(world).values()) == 0
 
 
 def test_without_the_gate_nobody_is_queued():
     world = World()
-    handlers.add_node(world.scheduler, node("n", cpu="4"), world.now)
+    at_once(handlers.add_node(world.scheduler, node("n", cpu="4"), world.now))
     seen(world, waiting("web", "4", "3"))
     assert sum(places(world).values()) == 0
 
@@ -148,7 +149,7 @@ def test_others_go_on_the_pods_own_node_only():
     assert places(world)["unschedulable"] == 1
     # the first victim to go does not let it out while others are still to be evicted
     world.now += 10**12
-    handlers.delete_pod(world.scheduler, victim, world.now)
+    at_once(handlers.delete_pod(world.scheduler, victim, world.now))
     assert places(world)["gated"] == 1
     assert world.queue.nominated_pods_for_node("n") == []
 
@@ -175,12 +176,12 @@ def test_what_happens_on_other_nodes_wakes_nobody():
     seen(world, stays, gone, waiting("web", "3", "2", priority=10))
     failed(world, attempt(world))
     assert places(world)["unschedulable"] == 1
-    handlers.delete_pod(world.scheduler, gone, world.now)
-    handlers.add_node(world.scheduler, node("third", cpu="64"), world.now)
+    at_once(handlers.delete_pod(world.scheduler, gone, world.now))
+    at_once(handlers.add_node(world.scheduler, node("third", cpu="64"), world.now))
     tainted = node("other", cpu="4", spec={"taints": [{"key": "k", "effect": "NoSchedule"}]})
-    handlers.update_node(world.scheduler, node("other", cpu="4"), tainted, world.now)
+    at_once(handlers.update_node(world.scheduler, node("other", cpu="4"), tainted, world.now))
     assert places(world)["unschedulable"] == 1
-    handlers.delete_pod(world.scheduler, stays, world.now)
+    at_once(handlers.delete_pod(world.scheduler, stays, world.now))
     assert places(world)["unschedulable"] == 0
 
 
@@ -205,7 +206,7 @@ def test_a_node_that_forbids_it_lets_nobody_be_preempted():
     assert "node had resize preemption disabled" in found.failure.message
     assert world.scheduler.take_preemptions() == []
     failed(world, found)
-    handlers.update_node(world.scheduler, quiet, node("n", cpu="4"), 10**12)
+    at_once(handlers.update_node(world.scheduler, quiet, node("n", cpu="4"), 10**12))
     assert places(world)["unschedulable"] == 0
 
 

@@ -9,22 +9,27 @@ takes an assumption back) and `scheduler.bind.freed` (other pods hear of the fre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from controlplane.api.replacing import replaced
+from controlplane.decisions import Point, Steps
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
 from controlplane.scheduler.cycle.scheduling import single_node_failure
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.api_calls import StatusPatchCall
 from controlplane.scheduler.framework.interface import ApiWrite, Code, Status, StatusError
 from controlplane.scheduler.framework.nominating import NominatingInfo
-from controlplane.scheduler.framework.steps import InSteps, Steps
 from controlplane.scheduler.framework.writes import EventIntent
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
 from controlplane.scheduler.state.cache import Cache, CacheError
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+
+_UNNOMINATE: Final = Point("scheduler.cycle.unnominate")
+_PERMIT: Final = Point("scheduler.cycle.permit")
+_FORGET: Final = Point("scheduler.cycle.forget")
+_FREED: Final = Point("scheduler.bind.freed")
 
 
 def with_node_name(pod: Pod, node: str) -> Pod:
@@ -51,7 +56,6 @@ def went_unnoticed(attempt: Attempt) -> bool:
     return known is None or known.uid != pod.uid or known.metadata.deletion_timestamp is not None
 
 
-@InSteps
 def assume(cache: Cache, queue: PriorityQueue, attempt: Attempt) -> Steps[None]:
     """Count the pod on its node before the API server knows; on an error sets `failure`."""
     assert attempt.result is not None
@@ -66,7 +70,7 @@ def assume(cache: Cache, queue: PriorityQueue, attempt: Attempt) -> Steps[None]:
         cache.forget_pod(pod)
         attempt.failure = Failure(Code.ERROR, SchedulingError(DELETED))
         return
-    yield "scheduler.cycle.unnominate"
+    yield _UNNOMINATE
     queue.delete_nominated_pod_if_exists(pod)
 
 
@@ -81,7 +85,6 @@ def park(attempt: Attempt) -> None:
         attempt.failure = single_node_failure(attempt, status)
 
 
-@InSteps
 def reserve_and_permit(cache: Cache, attempt: Attempt) -> Steps[None]:
     """Run Reserve and Permit; a refusal undoes the assumption and sets `failure`."""
     framework, state = attempt.framework, attempt.state
@@ -89,21 +92,20 @@ def reserve_and_permit(cache: Cache, attempt: Attempt) -> Steps[None]:
     status = framework.run_reserve(state, pod, node)
     if status is None:
         if framework.plugins.permit:
-            yield "scheduler.cycle.permit"
+            yield _PERMIT
         status, attempt.waits = framework.run_permit(state, pod, node)
         if status is None or status.code == Code.WAIT:
             return
-    yield from release.steps(cache, attempt)
+    yield from release(cache, attempt)
     attempt.failure = single_node_failure(attempt, status)
 
 
-@InSteps
 def release(cache: Cache, attempt: Attempt, *, forgetting: bool = True) -> Steps[bool]:
     """Unreserve and forget; False when the pod was not forgotten."""
     attempt.framework.run_unreserve(attempt.state, attempt.pod, attempt.node_name)
     if not forgetting:
         return False
-    yield "scheduler.cycle.forget"
+    yield _FORGET
     try:
         cache.forget_pod(attempt.pod)
     except CacheError:
@@ -188,7 +190,6 @@ def _plain_failure(status: Status) -> Failure:
     return Failure(status.code, SchedulingError(status.message))
 
 
-@InSteps
 def undo(cache: Cache, queue: PriorityQueue, attempt: Attempt, now: int) -> Steps[bool]:
     """A binding cycle failed: give everything back.
 
@@ -202,20 +203,21 @@ def undo(cache: Cache, queue: PriorityQueue, attempt: Attempt, now: int) -> Step
     failure = attempt.failure
     assert failure is not None
     forgetting = attempt.framework.handle.fixes.fixed("28886")
-    forgotten = yield from release.steps(cache, attempt, forgetting=forgetting)
+    forgotten = yield from release(cache, attempt, forgetting=forgetting)
     if not forgotten:
         return False
     if failure.is_rejected:
         return True
-    yield "scheduler.bind.freed"
-    yield from queue.move_all_steps(ev.ASSIGNED_POD_DELETE, attempt.pod, None, now)
+    yield _FREED
+    yield from queue.move_all_to_active_or_backoff_queue(
+        ev.ASSIGNED_POD_DELETE, attempt.pod, None, now
+    )
     return False
 
 
-@InSteps
 def after_failure(queue: PriorityQueue, attempt: Attempt, now: int) -> Steps[None]:
     """The deferred part of `undo`."""
     uid = attempt.pod.uid
-    yield from queue.move_all_steps(
+    yield from queue.move_all_to_active_or_backoff_queue(
         ev.ASSIGNED_POD_DELETE, attempt.pod, None, now, lambda pod: pod.uid != uid
     )

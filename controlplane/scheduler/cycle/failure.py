@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 import attrs
 
 from controlplane.api.resize_policy import resize_waits
+from controlplane.decisions import Steps, at_once
 from controlplane.scheduler.cycle.attempt import Attempt, Failure
 from controlplane.scheduler.framework.api_calls import StatusPatchCall
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
-from controlplane.scheduler.framework.steps import InSteps, Steps
 from controlplane.scheduler.framework.writes import EventIntent, StatusPatch
-from controlplane.scheduler.queue.scheduling_queue import AlreadyQueuedError, PriorityQueue
+from controlplane.scheduler.queue.failed_attempts import AlreadyQueuedError
+from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
 from controlplane.scheduler.state.pod_info import PodInfo
 
 if TYPE_CHECKING:
@@ -115,7 +116,6 @@ def judge(
     return Verdict(Outcome.REQUEUE, "", uid, cached, silent)
 
 
-@InSteps
 def requeue(queue: PriorityQueue, info: QueuedPodInfo, verdict: Verdict, now: int) -> Steps[str]:
     """Put the pod back (with the object the informer has), or just end its flight.
 
@@ -127,7 +127,7 @@ def requeue(queue: PriorityQueue, info: QueuedPodInfo, verdict: Verdict, now: in
     info.pod_info = PodInfo(verdict.cached)
     uid = verdict.in_flight_uid or None
     try:
-        yield from queue.add_unschedulable_steps(
+        yield from queue.add_unschedulable_if_not_present(
             info, queue.scheduling_cycle, now, in_flight_uid=uid
         )
     except AlreadyQueuedError as already:
@@ -200,7 +200,7 @@ def handle(
     info, pod = attempt.info, attempt.pod
     reason = record(info, failure)
     verdict = judge(info, cached, gates)
-    requeue(queue, info, verdict, now)
+    at_once(requeue(queue, info, verdict, now))
     if not verdict.reports:
         return verdict, None
     nominate(queue, info, failure.nominating, gates)

@@ -10,11 +10,12 @@ Points: `scheduler.cycle.pre-filter` between PreFilters that read listers, `sche
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import numpy as np
 
+from controlplane.decisions import Point, Steps
 from controlplane.scheduler.columns.rows import Rows
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, ScheduleResult, SchedulingError
 from controlplane.scheduler.cycle.evaluation import Evaluation, FilterFailed, PluginScores
@@ -28,7 +29,6 @@ from controlplane.scheduler.framework.node_search import (
 )
 from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION
 from controlplane.scheduler.framework.runtime import nominating_of
-from controlplane.scheduler.framework.steps import InSteps, Steps
 from controlplane.scheduler.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.runtime import Framework
     from controlplane.scheduler.state.node_info import NodeInfo
+
+_POST_FILTER: Final = Point("scheduler.cycle.post-filter")
+_SCORE: Final = Point("scheduler.cycle.score")
+_FILTER: Final = Point("scheduler.cycle.filter")
 
 
 EXPLAINED_NODES = 16
@@ -98,19 +102,18 @@ def scores_by_node(scores: Sequence[PluginScores], nodes: Rows) -> dict[str, dic
     }
 
 
-@InSteps
 def schedule(search: Search, attempt: Attempt, *, keep_totals: bool = False) -> Steps[None]:
     """Choose a node for the pod: sets `attempt.result`, or `attempt.failure`.
 
     A pod that fits nowhere is offered to the PostFilter plugins (preemption).
     """
     try:
-        attempt.result = yield from schedule_pod.steps(search, attempt, keep_totals=keep_totals)
+        attempt.result = yield from schedule_pod(search, attempt, keep_totals=keep_totals)
     except NoNodesAvailableError as none:
         # # Its traceback has frames that refer to the attempt: a cycle that only the collector frees.
         attempt.failure = Failure(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, none.with_traceback(None))
     except FitError as unfit:
-        yield "scheduler.cycle.post-filter"
+        yield _POST_FILTER
         attempt.failure = _after_fit_error(attempt, unfit.with_traceback(None))
     except StatusError as failed:
         attempt.failure = Failure(Code.ERROR, SchedulingError(failed.status.message))
@@ -126,7 +129,6 @@ def _after_fit_error(attempt: Attempt, unfit: FitError) -> Failure:
     return Failure(Code.UNSCHEDULABLE, unfit, nominating_of(result))
 
 
-@InSteps
 def schedule_pod(
     search: Search, attempt: Attempt, *, keep_totals: bool = False
 ) -> Steps[ScheduleResult]:
@@ -135,7 +137,7 @@ def schedule_pod(
     if count == 0:
         raise NoNodesAvailableError
     search.columns.sync()
-    found = yield from find_nodes_that_fit.steps(search, attempt)
+    found = yield from find_nodes_that_fit(search, attempt)
     feasible, batch = found.nodes, attempt.framework.batch
     if not feasible:
         raise FitError(attempt.pod, count, found.diagnosis)
@@ -144,7 +146,7 @@ def schedule_pod(
         chosen = feasible[0].name
         batch.store(attempt, found.hint, chosen, None)
         return ScheduleResult(chosen, evaluated, 1)
-    yield "scheduler.cycle.score"
+    yield _SCORE
     totals, best = search.rate(attempt, feasible)
     chosen = feasible[best].name
     if keep_totals:
@@ -168,13 +170,12 @@ class Found:
     hint: str = ""
 
 
-@InSteps
 def find_nodes_that_fit(search: Search, attempt: Attempt) -> Steps[Found]:
     """Nodes that pass the filters. Raises StatusError."""
     framework, state, pod = attempt.framework, attempt.state, attempt.pod
     snapshot = search.snapshot
     diagnosis = Diagnosis()
-    outcome = yield from framework.pre_filter_steps(state, pod)
+    outcome = yield from framework.run_pre_filter(state, pod)
     diagnosis.unschedulable_plugins = dict(outcome.restricting)
     status = outcome.status
     if status is not None:
@@ -184,7 +185,7 @@ def find_nodes_that_fit(search: Search, attempt: Attempt) -> Steps[Found]:
         diagnosis.pre_filter_msg = status.message
         diagnosis.add_plugin_status(status)
         return Found([], diagnosis)
-    yield "scheduler.cycle.filter"
+    yield _FILTER
     hint = framework.batch.node_hint(framework, attempt)
     expected = pod.status.nominated_node_name or hint
     if expected:

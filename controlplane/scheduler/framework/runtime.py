@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import attrs
 import numpy as np
 
 from controlplane.api.resize_policy import resize_waits
+from controlplane.decisions import Point, Steps
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework.batch import Batch
@@ -24,13 +25,14 @@ from controlplane.scheduler.framework.interface import Code, Status, StatusError
 from controlplane.scheduler.framework.names import NODE_NAME
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.spec_plan import SpecPlans
-from controlplane.scheduler.framework.steps import Steps, at_once
 
 if TYPE_CHECKING:
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.pod_info import PodInfo
+
+_PRE_FILTER: Final = Point("scheduler.cycle.pre-filter")
 
 
 @attrs.frozen
@@ -182,12 +184,11 @@ class Framework:
 
     # -- filters -------------------------------------------------------------------------------
 
-    def run_pre_filter(self, state: CycleState, pod: Pod) -> PreFilterOutcome:
-        """Run every PreFilter; a plain Unschedulable does not stop the others."""
-        return at_once(self.pre_filter_steps(state, pod))
+    def run_pre_filter(self, state: CycleState, pod: Pod) -> Steps[PreFilterOutcome]:
+        """Run every PreFilter; a plain Unschedulable does not stop the others.
 
-    def pre_filter_steps(self, state: CycleState, pod: Pod) -> Steps[PreFilterOutcome]:
-        """The same in steps: listers may move on between plugins that read them."""
+        Listers may move on between plugins that read them.
+        """
         merged: Mapping[str, None] | None = None
         restricting: dict[str, None] = {}
         asked: Sequence[fwk.PreFilterPlugin]
@@ -228,7 +229,7 @@ class Framework:
         for plugin in asked:
             if plugin.reads:
                 if read:
-                    yield "scheduler.cycle.pre-filter"
+                    yield _PRE_FILTER
                 read = True
             result, status = plugin.pre_filter(state, pod, nodes)
             if status is not None:

@@ -126,12 +126,12 @@ class Binder:
                     await shared.annotate(client, attempt)
                 return
         await ctx.region("scheduler.bind.undo")
-        steps = binding.undo.steps(core.cache, core.queue, attempt, shared.now())
+        steps = binding.undo(core.cache, core.queue, attempt, shared.now())
         later = await shared.run(ctx, steps, "scheduler.bind.undo")
         await self._failed(ctx, client, attempt)
         if later:
             await ctx.region("scheduler.bind.freed")
-            freed = binding.after_failure.steps(core.queue, attempt, shared.now())
+            freed = binding.after_failure(core.queue, attempt, shared.now())
             await shared.run(ctx, freed, "scheduler.bind.freed")
 
     # ------------------------------------------------------------------ Permit

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from controlplane.api.view import View
     from controlplane.client.deltas import Notification
     from controlplane.client.loops.connection import RestConfig
+    from controlplane.decisions import Steps
     from controlplane.gates import FixGates
     from controlplane.scheduler.framework.runtime import Framework
-    from controlplane.scheduler.framework.steps import Steps
     from controlplane.scheduler.loops.shared import Shared
     from controlplane.scheduler.scheduler import Scheduler
 
@@ -207,13 +207,13 @@ class _Handlers:
             if told.new is None:
                 assert told.old is not None
                 unknown = told.final_state_unknown
-                steps = eventhandlers.delete_pod.steps(
+                steps = eventhandlers.delete_pod(
                     core, told.old.view, now(), final_state_unknown=unknown
                 )
             elif told.old is None:
-                steps = eventhandlers.add_pod.steps(core, told.new.view, now())
+                steps = eventhandlers.add_pod(core, told.new.view, now())
             else:
-                steps = eventhandlers.update_pod.steps(core, told.old.view, told.new.view, now())
+                steps = eventhandlers.update_pod(core, told.old.view, told.new.view, now())
             await self._run(ctx, steps, _first_call(core, told))
 
         return handle
@@ -223,16 +223,16 @@ class _Handlers:
         core, now = self._shared.core, self._shared.now
 
         async def handle(ctx: Context, told: Notification[Node]) -> None:
-            point = eventhandlers.CACHE
+            point = eventhandlers.CACHE.name
             if told.new is None:
                 assert told.old is not None
-                steps = eventhandlers.delete_node.steps(core, told.old.view, now())
+                steps = eventhandlers.delete_node(core, told.old.view, now())
                 if core.queue.is_interesting(ev.NODE_DELETE):
-                    point = eventhandlers.QUEUE
+                    point = eventhandlers.QUEUE.name
             elif told.old is None:
-                steps = eventhandlers.add_node.steps(core, told.new.view, now())
+                steps = eventhandlers.add_node(core, told.new.view, now())
             else:
-                steps = eventhandlers.update_node.steps(core, told.old.view, told.new.view, now())
+                steps = eventhandlers.update_node(core, told.old.view, told.new.view, now())
             await self._run(ctx, steps, point)
 
         return handle
@@ -244,13 +244,13 @@ class _Handlers:
         async def handle(ctx: Context, told: Notification[View]) -> None:
             if told.new is None:
                 assert told.old is not None
-                steps = eventhandlers.other_deleted.steps(core, resource, told.old.view, now())
+                steps = eventhandlers.other_deleted(core, resource, told.old.view, now())
             elif told.old is None:
-                steps = eventhandlers.other_added.steps(core, resource, told.new.view, now())
+                steps = eventhandlers.other_added(core, resource, told.new.view, now())
             else:
                 old, new = told.old.view, told.new.view
-                steps = eventhandlers.other_updated.steps(core, resource, old, new, now())
-            await self._run(ctx, steps, eventhandlers.QUEUE)
+                steps = eventhandlers.other_updated(core, resource, old, new, now())
+            await self._run(ctx, steps, eventhandlers.QUEUE.name)
 
         return handle
 
@@ -266,4 +266,4 @@ def _first_call(core: Scheduler, told: Notification[Pod]) -> str:
         on_cache = unknown or bool(old.view.spec.node_name)
     else:
         on_cache = True
-    return eventhandlers.CACHE if on_cache else eventhandlers.QUEUE
+    return eventhandlers.CACHE.name if on_cache else eventhandlers.QUEUE.name

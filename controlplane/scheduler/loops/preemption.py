@@ -91,7 +91,7 @@ class Preemptor:
             shared.error(f"preempting for {task.preemptor.key} on {task.node_name}: {problem}")
         if problem or (self._activates and (self.may_be_free(task) or self._is_gated(task))):
             await ctx.region("scheduler.queue.activate")
-            steps = shared.core.queue.activate_steps([task.preemptor], shared.now())
+            steps = shared.core.queue.activate([task.preemptor], shared.now())
             await shared.run(ctx, steps, "scheduler.queue.activate")
 
     def _is_gated(self, task: PreemptionTask) -> bool:

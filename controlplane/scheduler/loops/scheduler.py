@@ -30,7 +30,7 @@ from controlplane.scheduler.loops.shared import (
     obj_of,
 )
 from controlplane.scheduler.metrics import ERROR, UNSCHEDULABLE
-from controlplane.scheduler.queue.scheduling_queue import (
+from controlplane.scheduler.queue.flushes import (
     BACKOFF_FLUSH_PERIOD,
     UNSCHEDULABLE_FLUSH_PERIOD,
 )
@@ -185,7 +185,7 @@ class _Running:
             at = ticks * BACKOFF_FLUSH_PERIOD - shared.epoch
             await ctx.sleep_until(at, idle=self._hopeless(), point="scheduler.flush.backoff")
             declare(ctx, "scheduler.flush.backoff")
-            steps = queue.flush_backoff_steps(shared.now())
+            steps = queue.flush_backoff(shared.now())
             await shared.run(ctx, steps, "scheduler.flush.backoff")
 
     def _hopeless(self) -> bool:
@@ -214,7 +214,7 @@ class _Running:
             at = ticks * UNSCHEDULABLE_FLUSH_PERIOD
             await ctx.sleep_until(at, idle=True, point="scheduler.flush.unschedulable")
             declare(ctx, "scheduler.flush.unschedulable")
-            steps = queue.flush_unschedulable_steps(shared.now())
+            steps = queue.flush_unschedulable(shared.now())
             await shared.run(ctx, steps, "scheduler.flush.unschedulable")
 
     async def expire_assumed(self, ctx: Context) -> None:
@@ -293,7 +293,7 @@ class _Running:
         core.update_snapshot(attempt)
         start = core.search.next_start_node_index
         await ctx.region("scheduler.cycle.pre-filter")
-        await shared.run(ctx, core.find_node_steps(attempt), "scheduler.cycle.pre-filter")
+        await shared.run(ctx, core.find_node(attempt), "scheduler.cycle.pre-filter")
         ctx.writes("cycle")
         if shared.explaining:
             attempt.explanation = explain.explain(core.search, attempt, start)
@@ -308,11 +308,11 @@ class _Running:
             binding.park(attempt)
         elif attempt.failure is None:
             await ctx.region("scheduler.cycle.assume")
-            steps = binding.assume.steps(core.cache, core.queue, attempt)
+            steps = binding.assume(core.cache, core.queue, attempt)
             await shared.run(ctx, steps, "scheduler.cycle.assume")
             if attempt.failure is None:
                 await ctx.region("scheduler.cycle.reserve")
-                steps = binding.reserve_and_permit.steps(core.cache, attempt)
+                steps = binding.reserve_and_permit(core.cache, attempt)
                 await shared.run(ctx, steps, "scheduler.cycle.reserve")
             if attempt.explanation is not None:
                 explain.reserved(attempt.explanation, attempt)
@@ -371,7 +371,7 @@ class _Running:
         )
         await ctx.region("scheduler.failure.requeue")
         ctx.reads("pops")
-        requeue = failure.requeue.steps(core.queue, info, verdict, shared.now())
+        requeue = failure.requeue(core.queue, info, verdict, shared.now())
         problem = await shared.run(ctx, requeue, "scheduler.failure.requeue")
         data: dict[str, Any] = {
             "reason": reason,

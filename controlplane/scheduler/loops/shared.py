@@ -11,11 +11,12 @@ from controlplane.api.times import SECOND
 from controlplane.client.errors import ApiError, is_conflict
 from controlplane.client.loops.clientset import PODS, Client, Resource
 from controlplane.client.loops.event_recorder import EventRecorder
+from controlplane.decisions import Locked
 from controlplane.scheduler.cycle import explain
-from controlplane.scheduler.framework.steps import LOCKED
 from controlplane.scheduler.loops.api_dispatcher import ApiDispatcher
 from controlplane.scheduler.loops.points import TOUCHES
 from controlplane.scheduler.metrics import SchedulingMetrics
+from controlplane.scheduler.queue.scheduling_queue import LOCKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
     from controlplane.client.loops.connection import RestConfig
+    from controlplane.decisions import Steps
     from controlplane.gates import FixGates
     from controlplane.scheduler.cycle.attempt import Attempt
     from controlplane.scheduler.framework.api_calls import StatusPatchCall
     from controlplane.scheduler.framework.interface import ApiWrite
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
-    from controlplane.scheduler.framework.steps import Steps
     from controlplane.scheduler.framework.writes import EventIntent, StatusPatch
     from controlplane.scheduler.loops.running import Binding
     from controlplane.scheduler.scheduler import Scheduler
@@ -132,16 +133,16 @@ class Shared:
             except Exception:
                 self._moved(point)
                 raise
-            if following == LOCKED:
-                await self.unlocked.wait(point=LOCKED)
+            if isinstance(following, Locked):
+                await self.unlocked.wait(point=following.point)
                 continue
             self._moved(point)
-            point = following
+            point = following.name
             if not ctx.passes(point):
                 await ctx.region(point)
             while point in READS_QUEUE and queue.locked:
                 declare(ctx, point)
-                await self.unlocked.wait(point=LOCKED)
+                await self.unlocked.wait(point=LOCKED.point)
 
     def _moved(self, point: str) -> None:
         """The region behind a point is over."""
@@ -167,7 +168,7 @@ class Shared:
         if wanted:
             point = "scheduler.queue.activate"
             await ctx.region(point)
-            steps = self.core.queue.activate_steps(list(wanted.values()), self.now())
+            steps = self.core.queue.activate(list(wanted.values()), self.now())
             await self.run(ctx, steps, point)
 
     async def send(self, client: Client, write: ApiWrite) -> None:

@@ -6,6 +6,7 @@ from controlplane.api.core import Namespace, Service
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.api.storage import PersistentVolume, StorageClass
+from controlplane.decisions import at_once
 from controlplane.gates import FixGates
 from controlplane.scheduler import eventhandlers as handlers
 from controlplane.scheduler.config.load import load
@@ -251,7 +252,7 @@ def run(cluster, *, fast, percentage=0, service=False, churn=True, shared=False,
         scheduler.search = SearchByNode(scheduler.handle.columns, percentage)
     trees = [node_tree(f"n{i}", **spec) for i, spec in enumerate(node_specs)]
     for tree in trees:
-        handlers.add_node(scheduler, Node.from_tree(tree), T0)
+        at_once(handlers.add_node(scheduler, Node.from_tree(tree), T0))
     seen = []
     for i, spec in enumerate(pod_specs):
         spec = {key: value for key, value in spec.items() if value is not None}
@@ -261,17 +262,17 @@ def run(cluster, *, fast, percentage=0, service=False, churn=True, shared=False,
             tree["spec"] = specs.setdefault(repr(tree["spec"]), tree["spec"])
         pod = Pod.from_tree(tree)
         store.put(pod)
-        handlers.add_pod(scheduler, pod, T0 + i)
+        at_once(handlers.add_pod(scheduler, pod, T0 + i))
         if churn and i == len(pod_specs) // 2:
             changed = dict(trees[0], spec={"unschedulable": True})
             old = scheduler.cache.nodes["n0"].node
-            handlers.update_node(scheduler, old, Node.from_tree(changed), T0 + i)
+            at_once(handlers.update_node(scheduler, old, Node.from_tree(changed), T0 + i))
         info = scheduler.queue.pop()
         if info is None:
             continue
         attempt = scheduler.begin(info, T0 + i)
         scheduler.update_snapshot(attempt)
-        schedule(scheduler.search, attempt, keep_totals=True)
+        at_once(schedule(scheduler.search, attempt, keep_totals=True))
         start = scheduler.search.next_start_node_index
         if attempt.failure is not None:
             fit = attempt.failure.fit_error
@@ -283,7 +284,7 @@ def run(cluster, *, fast, percentage=0, service=False, churn=True, shared=False,
             failure.handle(scheduler.queue, attempt, pod, FixGates(), T0 + i)
             continue
         seen.append((attempt.result, attempt.totals, attempt.scores, start))
-        binding.assume(scheduler.cache, scheduler.queue, attempt)
+        at_once(binding.assume(scheduler.cache, scheduler.queue, attempt))
         scheduler.queue.done(info.uid)
     return seen
 

@@ -1,5 +1,6 @@
 import pytest
 
+from controlplane.decisions import at_once
 from controlplane.scheduler import eventhandlers as handlers
 from controlplane.scheduler.cycle.attempt import Attempt
 from controlplane.scheduler.cycle.scheduling import Search
@@ -53,7 +54,7 @@ def test_a_plain_rejection_lets_the_other_prefilters_run():
 
     f = framework(pre_filter=[Narrow("A", status=fwk.unschedulable("no")), Last("B")])
     state = CycleState()
-    outcome = f.run_pre_filter(state, pod("p"))
+    outcome = at_once(f.run_pre_filter(state, pod("p")))
     assert (outcome.status.plugin, outcome.status.reasons) == ("A", ("no",))
     assert ran == ["B"]
     assert state.skip_filter == {"B"}
@@ -61,24 +62,24 @@ def test_a_plain_rejection_lets_the_other_prefilters_run():
 
 def test_an_unresolvable_rejection_ends_the_prefilters():
     f = framework(pre_filter=[Narrow("A", status=fwk.unresolvable("never")), Narrow("B")])
-    assert f.run_pre_filter(CycleState(), pod("p")).status.plugin == "A"
+    assert at_once(f.run_pre_filter(CycleState(), pod("p"))).status.plugin == "A"
 
 
 def test_other_statuses_of_a_prefilter_are_errors():
     f = framework(pre_filter=[Narrow("A", status=fwk.error("boom"))])
-    status = f.run_pre_filter(CycleState(), pod("p")).status
+    status = at_once(f.run_pre_filter(CycleState(), pod("p"))).status
     assert (status.code, status.message) == (Code.ERROR, 'running PreFilter plugin "A": boom')
 
 
 def test_node_sets_are_intersected_and_an_empty_one_names_its_plugins():
     f = framework(pre_filter=[Narrow("A", names("x", "y")), Narrow("B", names("y", "z"))])
-    outcome = f.run_pre_filter(CycleState(), pod("p"))
+    outcome = at_once(f.run_pre_filter(CycleState(), pod("p")))
     assert (list(outcome.node_names), outcome.status) == (["y"], None)
     f = framework(pre_filter=[Narrow("B", names("x")), Narrow("A", names("y"))])
-    outcome = f.run_pre_filter(CycleState(), pod("p"))
+    outcome = at_once(f.run_pre_filter(CycleState(), pod("p")))
     assert outcome.status.message == "node(s) didn't satisfy plugin(s) [A B] simultaneously"
     f = framework(pre_filter=[Narrow("A", names())])
-    assert f.run_pre_filter(CycleState(), pod("p")).status.message == (
+    assert at_once(f.run_pre_filter(CycleState(), pod("p"))).status.message == (
         "node(s) didn't satisfy plugin A"
     )
 
@@ -176,10 +177,10 @@ def test_masks_print_their_bits():
 def test_amounts_beyond_64_bit_arithmetic_are_left_to_exact_integers():
     world = World()
     for i in range(70):
-        handlers.add_node(world.scheduler, node(f"n{i}", memory="1Ei"), world.now)
+        at_once(handlers.add_node(world.scheduler, node(f"n{i}", memory="1Ei"), world.now))
     each = pod("p")
     world.pods.put(each)
-    handlers.add_pod(world.scheduler, each, world.now)
+    at_once(handlers.add_pod(world.scheduler, each, world.now))
     attempt = world.attempt()
     assert attempt.result.node_name == "n0"
     assert world.scheduler.handle.columns.exact is False
@@ -187,8 +188,8 @@ def test_amounts_beyond_64_bit_arithmetic_are_left_to_exact_integers():
 
 def test_a_pod_with_resource_claims_is_refused_clearly():
     world = World()
-    handlers.add_node(world.scheduler, node("n"), world.now)
+    at_once(handlers.add_node(world.scheduler, node("n"), world.now))
     each = pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
     world.pods.put(each)
-    handlers.add_pod(world.scheduler, each, world.now)
+    at_once(handlers.add_pod(world.scheduler, each, world.now))
     assert "dynamic resource allocation is not emulated" in world.attempt().failure.message

@@ -18,10 +18,10 @@ EVENTS = {"scheduler.explained", "scheduler.decided"}
 
 
 def names_in_code() -> set[str]:
-    """Names that stand where a point may stand: yielded, or handed to what waits."""
+    """Names that stand where a point may stand: yielded, or handed to something that waits."""
     found: set[str] = set()
     yields = re.compile(
-        r'(?:yield |point=|\.region\(|\.point\(|^LOCKED: Final = |^[A-Z]+ = )("[a-z.-]+")',
+        r'(?:Point\(|Locked\(|point=|\.region\(|\.point\(|^[A-Z]+ = )("[a-z.-]+")',
         re.MULTILINE,
     )
     for path in ROOT.rglob("*.py"):

@@ -1,4 +1,5 @@
 from controlplane.api.policy import PodDisruptionBudget
+from controlplane.decisions import at_once
 from controlplane.gates import FixGates
 from controlplane.scheduler import eventhandlers as handlers
 from controlplane.scheduler.cycle import failure
@@ -10,20 +11,20 @@ from tests.scheduler.make import World, node, pod
 def bound(world, name, node_name, **kwargs):
     each = pod(name, node=node_name, **kwargs)
     world.pods.put(each)
-    handlers.add_pod(world.scheduler, each, world.now)
+    at_once(handlers.add_pod(world.scheduler, each, world.now))
     return each
 
 
 def submit(world, each):
     world.pods.put(each)
-    handlers.add_pod(world.scheduler, each, world.now)
+    at_once(handlers.add_pod(world.scheduler, each, world.now))
     return world.attempt()
 
 
 def world_with(**nodes):
     world = World()
     for name, cpu in nodes.items():
-        handlers.add_node(world.scheduler, node(name, cpu=cpu), world.now)
+        at_once(handlers.add_node(world.scheduler, node(name, cpu=cpu), world.now))
     return world
 
 
@@ -78,7 +79,7 @@ def test_the_preemptor_is_held_until_its_last_victim_terminates():
     (task,) = world.scheduler.take_preemptions()
     plugin = world.scheduler.preemption_plugin(task)
     (info,) = world.queue.unschedulable
-    handlers.delete_pod(world.scheduler, victims[0], world.now)
+    at_once(handlers.delete_pod(world.scheduler, victims[0], world.now))
     world.pods.remove("default", "v1")
     assert info.gating_plugin == "DefaultPreemption"
     plugin.evict_last(task)
@@ -158,10 +159,10 @@ def test_less_important_pods_lose_their_nomination_to_the_node():
     bound(world, "v", "a", cpu="1", priority=0)
     nominated = pod("n", priority=1, status={"nominatedNodeName": "a"})
     world.pods.put(nominated)
-    handlers.add_pod(world.scheduler, nominated, world.now)
+    at_once(handlers.add_pod(world.scheduler, nominated, world.now))
     info = world.queue.pop()
     info.unschedulable_plugins = {"NodeResourcesFit": None}
-    world.queue.add_unschedulable_if_not_present(info, 1, world.now)
+    at_once(world.queue.add_unschedulable_if_not_present(info, 1, world.now))
     submit(world, pod("vip", cpu="1", priority=9))
     (task,) = world.scheduler.take_preemptions()
     assert [each.name for each in task.nominated] == ["n"]
@@ -174,7 +175,7 @@ def test_less_important_pods_lose_their_nomination_to_the_node():
 def test_the_offset_of_the_dry_run_can_be_chosen():
     world = World(choose_offset=lambda _kind, n: n - 1)
     for name in "abc":
-        handlers.add_node(world.scheduler, node(name, cpu="1"), world.now)
+        at_once(handlers.add_node(world.scheduler, node(name, cpu="1"), world.now))
         bound(world, f"v{name}", name, cpu="1")
     submit(world, pod("vip", cpu="1", priority=9))
     (task,) = world.scheduler.take_preemptions()

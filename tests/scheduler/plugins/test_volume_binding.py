@@ -2,6 +2,7 @@ import pytest
 
 from controlplane.api.claims import PersistentVolumeClaim
 from controlplane.api.storage import PersistentVolume, StorageClass
+from controlplane.decisions import at_once
 from controlplane.scheduler import eventhandlers as handlers
 from controlplane.scheduler.cycle import binding
 from controlplane.scheduler.framework.interface import StatusError
@@ -61,7 +62,7 @@ def world_with(*, volumes=(), claims=(), classes=(), nodes=("n",)):
     listers.persistent_volume_claims = MemoryLister(claims)
     listers.storage_classes = MemoryLister(classes)
     for name in nodes:
-        handlers.add_node(world.scheduler, node(name), world.now)
+        at_once(handlers.add_node(world.scheduler, node(name), world.now))
     return world
 
 
@@ -69,11 +70,11 @@ def submit(world, name, claim_name):
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": claim_name}}]
     each = pod(name, volumes=volumes)
     world.pods.put(each)
-    handlers.add_pod(world.scheduler, each, world.now)
+    at_once(handlers.add_pod(world.scheduler, each, world.now))
     attempt = world.attempt()
     if attempt.failure is None:
-        binding.assume(world.cache, world.queue, attempt)
-        binding.reserve_and_permit(world.cache, attempt)
+        at_once(binding.assume(world.cache, world.queue, attempt))
+        at_once(binding.reserve_and_permit(world.cache, attempt))
     return attempt
 
 
@@ -99,7 +100,7 @@ def test_a_volume_reserved_in_memory_is_not_given_away_again():
     world = world_with(volumes=[volume("v")], claims=claims, classes=[storage_class()])
     first = submit(world, "p", "c")
     assert "didn't find available persistent volumes" in submit(world, "q", "d").failure.message
-    binding.release(world.cache, first)
+    at_once(binding.release(world.cache, first))
     assert submit(world, "r", "d").failure is None
 
 

@@ -3,10 +3,11 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from controlplane.decisions import at_once
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.plugins.priority_sort import PrioritySort
+from controlplane.scheduler.queue.failed_attempts import AlreadyQueuedError
 from controlplane.scheduler.queue.scheduling_queue import (
-    AlreadyQueuedError,
     PriorityQueue,
     QueueOptions,
 )
@@ -45,13 +46,13 @@ def content(queue):
 def perform(queue, name, which, popped, now):
     old = pod(NAMES[which], uid=NAMES[which])
     if name == "add":
-        queue.add(old, now)
+        at_once(queue.add(old, now))
     elif name in ("same", "update", "recreated"):
         uid = NAMES[which] + ("-2" if name == "recreated" else "")
         labels = {"x": "1"} if name == "update" else None
-        queue.update(old, pod(NAMES[which], uid=uid, labels=labels), now)
+        at_once(queue.update(old, pod(NAMES[which], uid=uid, labels=labels), now))
     elif name == "delete":
-        queue.delete(old)
+        at_once(queue.delete(old))
     elif name == "pop":
         info = queue.pop()
         if info is not None:
@@ -59,7 +60,7 @@ def perform(queue, name, which, popped, now):
     elif name in ("reject", "fail") and popped:
         info = popped.pop()
         info.unschedulable_plugins = {"A": None} if name == "reject" else {}
-        steps = queue.add_unschedulable_steps(info, queue.scheduling_cycle, now)
+        steps = queue.add_unschedulable_if_not_present(info, queue.scheduling_cycle, now)
         try:
             yield from steps
         except AlreadyQueuedError:
@@ -67,13 +68,13 @@ def perform(queue, name, which, popped, now):
     elif name == "done" and popped:
         queue.done(popped.pop().uid)
     elif name == "event":
-        queue.move_all_to_active_or_backoff_queue(EVENT, None, None, now)
+        at_once(queue.move_all_to_active_or_backoff_queue(EVENT, None, None, now))
     elif name == "flush":
-        queue.flush_backoff(now)
+        at_once(queue.flush_backoff(now))
     elif name == "timeout":
-        queue.flush_unschedulable(now + 301 * SECOND)
+        at_once(queue.flush_unschedulable(now + 301 * SECOND))
     elif name == "activate":
-        queue.activate([old], now)
+        at_once(queue.activate([old], now))
     yield name
 
 
@@ -100,7 +101,7 @@ def test_nothing_changes_in_the_queue_without_the_counter(todo, hints):
 
 def test_a_look_changes_nothing():
     queue = PriorityQueue(PrioritySort().less, MemoryLister())
-    queue.add(pod("a"), T0)
+    at_once(queue.add(pod("a"), T0))
     counted = queue.changes
     queue.pending_pods()
     queue.can_pop()

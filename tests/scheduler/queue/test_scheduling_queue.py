@@ -1,16 +1,18 @@
 import pytest
 
+from controlplane.decisions import at_once
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.interface import unschedulable
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.plugins.priority_sort import PrioritySort
 from controlplane.scheduler.plugins.scheduling_gates import SchedulingGates
 from controlplane.scheduler.queue.backoff_queue import backoff_duration
+from controlplane.scheduler.queue.failed_attempts import DONE, AlreadyQueuedError
 from controlplane.scheduler.queue.invariants import INVARIANTS
 from controlplane.scheduler.queue.scheduling_queue import (
-    AlreadyQueuedError,
     PriorityQueue,
     QueueOptions,
+    keep_order,
 )
 from controlplane.scheduler.state.listers import MemoryLister
 from tests.scheduler.make import SECOND, T0, node, pod
@@ -30,27 +32,32 @@ class Gate:
 
 
 class Fixture:
-    def __init__(self, *, hint=None, gates=(), events=(NODE_ADD,), **options):
+    def __init__(
+        self, *, hint=None, gates=(), events=(NODE_ADD,), hints=None, order=keep_order, **options
+    ):
         self.pods = MemoryLister()
         self.queue = PriorityQueue(
             PrioritySort().less,
             self.pods,
-            hint_maps={PROFILE: [(event, [("A", hint)]) for event in events]},
+            hint_maps={PROFILE: hints or [(event, [("A", hint)]) for event in events]},
             pre_enqueue={PROFILE: list(gates)},
             options=QueueOptions(**options),
+            choose_order=order,
         )
         self.now = T0
 
     def add(self, name, **kwargs):
         each = pod(name, **kwargs)
         self.pods.put(each)
-        self.queue.add(each, self.now)
+        at_once(self.queue.add(each, self.now))
         return each
 
     def fail(self, info, *plugins, pending=()):
         info.unschedulable_plugins = dict.fromkeys(plugins)
         info.pending_plugins = dict.fromkeys(pending)
-        self.queue.add_unschedulable_if_not_present(info, self.queue.scheduling_cycle, self.now)
+        at_once(
+            self.queue.add_unschedulable_if_not_present(info, self.queue.scheduling_cycle, self.now)
+        )
 
     def where(self, name):
         key = f"default/{name}"
@@ -82,9 +89,9 @@ def test_a_rejected_pod_waits_in_the_pool_for_an_event_of_its_plugin():
     f.fail(f.queue.pop(), "A")
     assert f.where("p") == ["pool"]
     label = ev.ClusterEvent(ev.NODE, ev.UPDATE_NODE_LABEL)
-    assert not f.queue.move_all_to_active_or_backoff_queue(label, None, node("n"), f.now)
+    assert not at_once(f.queue.move_all_to_active_or_backoff_queue(label, None, node("n"), f.now))
     assert f.where("p") == ["pool"]
-    assert f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now)
+    assert at_once(f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now))
     assert f.where("p") == ["backoff"]
 
 
@@ -100,7 +107,7 @@ def test_a_hint_that_skips_leaves_the_pod_and_one_that_fails_wakes_it():
     for name in ("skips", "fails"):
         f.add(name)
         f.fail(f.queue.pop(), "A")
-    f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now)
+    at_once(f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now))
     assert (f.where("skips"), f.where("fails")) == (["pool"], ["backoff"])
 
 
@@ -108,7 +115,7 @@ def test_a_pending_plugin_that_says_queue_skips_backoff():
     f = Fixture(hint=lambda *_: ev.Hint.QUEUE)
     f.add("p")
     f.fail(f.queue.pop(), pending=("A",))
-    f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now)
+    at_once(f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now))
     assert f.where("p") == ["active"]
 
 
@@ -116,7 +123,7 @@ def test_an_idle_scheduler_takes_rejected_pods_out_of_backoff_but_not_failed_one
     f = Fixture()
     f.add("rejected")
     f.fail(f.queue.pop(), "A")
-    f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now)
+    at_once(f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now))
     f.add("failed")
     f.fail(f.queue.pop())
     assert f.where("failed") == ["errors"]
@@ -130,8 +137,8 @@ def test_backoff_ends_with_the_second_after_it_is_due():
     f.add("p")
     f.fail(f.queue.pop())
     assert f.queue.next_backoff_release() == T0 + 2 * SECOND
-    assert not f.queue.flush_backoff(T0 + 2 * SECOND - 1)
-    assert f.queue.flush_backoff(T0 + 2 * SECOND)
+    assert not at_once(f.queue.flush_backoff(T0 + 2 * SECOND - 1))
+    assert at_once(f.queue.flush_backoff(T0 + 2 * SECOND))
     assert f.where("p") == ["active"]
 
 
@@ -139,11 +146,11 @@ def test_without_popping_from_backoff_times_are_exact():
     f = Fixture(pop_from_backoff=False)
     f.add("p")
     f.fail(f.queue.pop(), "A")
-    f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now)
+    at_once(f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now))
     assert not f.queue.can_pop()
     assert f.queue.next_backoff_release() == T0 + SECOND + 1
-    assert not f.queue.flush_backoff(T0 + SECOND)
-    assert f.queue.flush_backoff(T0 + SECOND + 1)
+    assert not at_once(f.queue.flush_backoff(T0 + SECOND))
+    assert at_once(f.queue.flush_backoff(T0 + SECOND + 1))
 
 
 def test_errors_and_rejections_count_separately():
@@ -151,11 +158,11 @@ def test_errors_and_rejections_count_separately():
     f.add("p")
     info = f.queue.pop()
     f.fail(info)
-    f.queue.flush_backoff(T0 + 5 * SECOND)
+    at_once(f.queue.flush_backoff(T0 + 5 * SECOND))
     info = f.queue.pop()
     f.fail(info, "A")
     assert (info.unschedulable_count, info.consecutive_errors_count) == (1, 0)
-    f.queue.activate([info.pod], f.now)
+    at_once(f.queue.activate([info.pod], f.now))
     f.fail(f.queue.pop())
     assert (info.unschedulable_count, info.consecutive_errors_count) == (1, 1)
 
@@ -171,7 +178,7 @@ def test_an_event_during_the_cycle_sends_the_pod_to_backoff_instead_of_the_pool(
     f = Fixture()
     f.add("p")
     info = f.queue.pop()
-    f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now)
+    at_once(f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now))
     f.fail(info, "A")
     assert f.where("p") == ["backoff"]
     assert f.broken("p") == set()
@@ -182,7 +189,7 @@ def test_events_are_kept_only_as_long_as_a_pod_in_flight_precedes_them():
     for name in ("a", "b"):
         f.add(name)
     first, second = f.queue.pop(), f.queue.pop()
-    f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now)
+    at_once(f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now))
     f.queue.done(second.uid)
     assert len(f.queue.active_q.ledger) == 2
     f.queue.done(first.uid)
@@ -195,7 +202,7 @@ def test_the_same_pod_is_never_in_flight_twice():
     f = Fixture()
     each = f.add("p")
     f.queue.pop()
-    f.queue.add(each, f.now)
+    at_once(f.queue.add(each, f.now))
     assert f.queue.pop() is None
     assert f.queue.active_q.discarded == ["default/p"]
     assert f.broken("p") == set()
@@ -205,7 +212,7 @@ def test_an_update_of_a_pod_in_flight_only_becomes_an_event():
     f = Fixture()
     old = f.add("p")
     f.queue.pop()
-    f.queue.update(old, pod("p", labels={"a": "b"}), f.now)
+    at_once(f.queue.update(old, pod("p", labels={"a": "b"}), f.now))
     assert f.where("p") == []
     labels = [e.event.label for e in f.queue.active_q.ledger if e.event]
     assert labels == ["UnschedulablePodUpdatePodLabel"]
@@ -215,7 +222,7 @@ def test_without_hints_an_update_in_flight_queues_a_second_copy():
     f = Fixture(hints_enabled=False)
     old = f.add("p")
     f.queue.pop()
-    f.queue.update(old, pod("p", labels={"a": "b"}), f.now)
+    at_once(f.queue.update(old, pod("p", labels={"a": "b"}), f.now))
     assert f.where("p") == ["active"]
     assert len(f.queue.active_q.ledger) == 0
 
@@ -224,26 +231,26 @@ def test_without_hints_a_move_during_the_cycle_is_noticed_by_its_number():
     f = Fixture(hints_enabled=False)
     f.add("p")
     info = f.queue.pop()
-    f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now)
+    at_once(f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now))
     f.fail(info, "A")
     assert f.where("p") == ["backoff"]
-    f.queue.flush_backoff(T0 + 9 * SECOND)
+    at_once(f.queue.flush_backoff(T0 + 9 * SECOND))
     f.fail(f.queue.pop(), "A")
     assert f.where("p") == ["pool"]
 
 
 def test_a_gated_pod_waits_and_is_looked_at_only_for_its_plugins_events():
     gate = Gate()
-    f = Fixture(gates=[gate])
-    f.queue._plugin_events["Gate"] = [ev.ClusterEvent(ev.POD, ev.DELETE)]
+    opens = ev.ClusterEvent(ev.POD, ev.DELETE)
+    f = Fixture(gates=[gate], hints=[(NODE_ADD, [("A", None)]), (opens, [("Gate", None)])])
     f.add("p")
     assert f.where("p") == ["pool"]
     assert f.queue.pending_pods()["gated"] == 1
     gate.closed = False
-    f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now)
+    at_once(f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now))
     assert f.where("p") == ["pool"]
     # Registering A for the event would not help: the gate's own events decide.
-    f.queue.activate([pod("p")], f.now)
+    at_once(f.queue.activate([pod("p")], f.now))
     assert f.where("p") == ["active"]
 
 
@@ -253,19 +260,19 @@ def test_the_flush_retries_what_waited_too_long_except_gated_pods():
     f.add("p")
     f.fail(f.queue.pop(), "A")
     assert f.queue.next_unschedulable_timeout() == T0 + 300 * SECOND + 1
-    f.queue.flush_unschedulable(T0 + 300 * SECOND)
+    at_once(f.queue.flush_unschedulable(T0 + 300 * SECOND))
     assert f.where("p") == ["pool"]
-    f.queue.flush_unschedulable(T0 + 300 * SECOND + 1)
+    at_once(f.queue.flush_unschedulable(T0 + 300 * SECOND + 1))
     assert (f.where("p"), f.where("gated")) == (["active"], ["pool"])
     assert f.queue.pop().was_flushed_from_unschedulable
 
 
 def test_removing_the_last_gate_lets_the_pod_in():
     hint = SchedulingGates().events_to_register()[0]
-    f = Fixture(gates=[SchedulingGates()], events=(hint.event,))
-    f.queue._hint_maps[PROFILE] = [(hint.event, [("SchedulingGates", hint.hint)])]
+    hints = [(hint.event, [("SchedulingGates", hint.hint)])]
+    f = Fixture(gates=[SchedulingGates()], hints=hints)
     old = f.add("p", schedulingGates=[{"name": "g"}])
-    f.queue.update(old, pod("p"), f.now)
+    at_once(f.queue.update(old, pod("p"), f.now))
     assert f.where("p") == ["active"]
 
 
@@ -273,7 +280,7 @@ def test_an_update_reorders_the_active_queue():
     f = Fixture()
     f.add("a", priority=1)
     old = f.add("b", priority=0)
-    f.queue.update(old, pod("b", priority=9), f.now)
+    at_once(f.queue.update(old, pod("b", priority=9), f.now))
     assert f.queue.pop().pod.name == "b"
 
 
@@ -281,7 +288,7 @@ def test_a_failed_pod_that_was_added_again_meanwhile_is_refused_and_its_flight_e
     f = Fixture()
     each = f.add("p")
     info = f.queue.pop()
-    f.queue.add(each, f.now)
+    at_once(f.queue.add(each, f.now))
     with pytest.raises(AlreadyQueuedError, match="already present in the active queue"):
         f.fail(info, "A")
     assert f.queue.in_flight_uids() == []
@@ -291,12 +298,13 @@ def test_between_requeue_and_done_a_pop_loses_the_pod():
     f = Fixture()
     f.add("p")
     info = f.queue.pop()
-    f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now)
+    at_once(f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now))
     info.unschedulable_plugins = {"A": None}
-    assert f.queue.requeue_failed(info, 1, f.now)
-    assert f.broken("p") == {"I5"}
+    steps = f.queue.add_unschedulable_if_not_present(info, 1, f.now)
+    assert next(steps) is DONE
+    assert f.where("p") == ["backoff"]
     assert f.queue.pop() is None
-    f.queue.done("p")
+    at_once(steps)
     assert f.where("p") == []
 
 
@@ -307,7 +315,7 @@ def test_deleting_takes_the_pod_out_wherever_it_waits():
         if plugins is not None:
             f.fail(f.queue.pop(), *plugins)
         assert f.where(name) == [name]
-        f.queue.delete(each)
+        at_once(f.queue.delete(each))
         assert f.where(name) == []
     assert sum(f.queue.pending_pods().values()) == 0
     assert f.queue.metrics.unschedulable_pods["A", PROFILE] == 0
@@ -319,12 +327,12 @@ def test_a_nomination_follows_the_pod_until_it_is_deleted():
     assert [info.pod.name for info in f.queue.nominated_pods_for_node("n1")] == ["p"]
     f.queue.add_nominated_pod(each, NominatingInfo(True, "n2"))
     assert f.queue.nominated_nodes() == ["n2"]
-    f.queue.update(each, pod("p", labels={"x": "y"}), f.now)
+    at_once(f.queue.update(each, pod("p", labels={"x": "y"}), f.now))
     assert f.queue.nominated_nodes() == []
     f.queue.add_nominated_pod(each, NominatingInfo(True, "n3"))
-    f.queue.update(pod("p"), pod("p", labels={"x": "z"}), f.now)
+    at_once(f.queue.update(pod("p"), pod("p", labels={"x": "z"}), f.now))
     assert f.queue.nominated_nodes() == ["n3"]
-    f.queue.delete(each)
+    at_once(f.queue.delete(each))
     assert f.queue.nominated_nodes() == []
 
 
@@ -359,17 +367,18 @@ def test_without_hints_a_bound_pod_wakes_those_that_want_to_be_near_it():
     f.fail(f.queue.pop(), "A")
     f.add("other")
     f.fail(f.queue.pop(), "A")
-    f.queue.assigned_pod_added(pod("db", labels={"app": "db"}, node="n"), {}, f.now)
+    at_once(f.queue.assigned_pod_added(pod("db", labels={"app": "db"}, node="n"), dict, f.now))
     assert (f.where("near"), f.where("other")) == (["backoff"], ["pool"])
 
 
 def test_the_order_of_a_move_can_be_chosen():
-    f = Fixture(hint=lambda *_: ev.Hint.QUEUE, max_backoff=0)
-    f.queue._choose_order = lambda _kind, infos: infos[::-1]
+    f = Fixture(
+        hint=lambda *_: ev.Hint.QUEUE, order=lambda _kind, infos: infos[::-1], max_backoff=0
+    )
     for name in ("a", "b"):
         f.add(name)
         f.fail(f.queue.pop(), "A")
-    f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now)
+    at_once(f.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, node("n"), f.now))
     assert [info.pod.name for info in f.queue.active_q.heap] == ["b", "a"]
 
 
