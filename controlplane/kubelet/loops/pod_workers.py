@@ -16,32 +16,29 @@ from controlplane.kubelet.loops.mirrors import Mirrors
 from controlplane.kubelet.loops.objects import Objects
 from controlplane.kubelet.loops.pleg import Pleg
 from controlplane.kubelet.loops.prober import Probers
-from controlplane.kubelet.pod.container_runtime import DEFAULTS
-from controlplane.kubelet.pod.pod_worker import (
-    FINISHED,
-    SYNC,
-    TERMINATING,
+from controlplane.kubelet.pod.actions import (
     Ended,
     Event,
     Made,
-    PodWorker,
     ReconcileMirror,
     Resize,
     SetStatus,
 )
+from controlplane.kubelet.pod.container_runtime import DEFAULTS
+from controlplane.kubelet.pod.pod_state import FINISHED, SYNC, TERMINATING, PodServices
+from controlplane.kubelet.pod.pod_worker import PodWorker
 from controlplane.kubelet.pod.preemption import is_static
 from controlplane.kubelet.pod.static_order import BACK_OFF, StaticOrder
 from controlplane.kubelet.pod.status import TERMINAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from actors import Condition, Context
     from controlplane.api.pod import Pod
     from controlplane.api.tree import Tree
     from controlplane.kubelet.loops.programs import Programs
     from controlplane.kubelet.loops.shared import Shared
-    from controlplane.kubelet.pod.container_runtime import Durations
     from controlplane.kubelet.pod.mounting import Volumes
     from controlplane.kubelet.pod.resizing import Resizing
     from controlplane.kubelet.pod.status import Condition as PodCondition
@@ -130,8 +127,7 @@ class PodWorkers:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._workers: dict[str, Worker] = {}
-        self._durations: Durations = self._duration
-        self._cpus: Callable[[str, str], tuple[str, bool]] = self._cpus_of
+        self._given: PodServices | None = None
         self._objects = Objects(shared)
         self._order = StaticOrder()
         self.mirrors = Mirrors(shared)
@@ -243,24 +239,15 @@ class PodWorkers:
     # ------------------------------------------------------------------ one worker
 
     def _start(self, pod: Pod, mirror: Pod | None) -> None:
-        shared, resources = self._shared, self.resources
-        assert resources is not None
+        shared = self._shared
         host = shared.host
         machine = PodWorker(
             pod,
             shared.now(),
-            self._durations,
+            self._services(),
             ip=host.pod_ip(),
-            host_ip=host.host_ip,
             sandbox=host.sandboxes.get(pod.uid),
             reported=None if is_static(pod) else shared.statuses.get(pod.uid),
-            resizing=resources.resizing,
-            cpus=self._cpus,
-            find=self._objects.find(pod.namespace),
-            cache=self.pleg.cache,
-            probes=self.probers.results,
-            terminal_first=not shared.fixes.fixed(FIRST_SEEN_TERMINATED),
-            volumes=self.volumes,
         )
         host.sandboxes[pod.uid] = machine.sandbox
         worker = Worker(machine, shared.ctx.condition(), shared.ctx.condition())
@@ -271,6 +258,24 @@ class PodWorkers:
         if pod.metadata.deletion_timestamp is not None:
             worker.pending = pod
         shared.ctx.spawn(self._work, worker, name="pod")
+
+    def _services(self) -> PodServices:
+        """Return the parts of the kubelet that all workers share; made for the first pod."""
+        if self._given is None:
+            shared = self._shared
+            assert self.resources is not None
+            self._given = PodServices(
+                durations=self._duration,
+                cache=self.pleg.cache,
+                host_ip=shared.host.host_ip,
+                find=self._objects.find,
+                cpus=self._cpus_of,
+                probes=self.probers.results,
+                resizing=self.resources.resizing,
+                volumes=self.volumes,
+                terminal_first=not shared.fixes.fixed(FIRST_SEEN_TERMINATED),
+            )
+        return self._given
 
     def _cpus_of(self, uid: str, container: str) -> tuple[str, bool]:
         assert self.resources is not None

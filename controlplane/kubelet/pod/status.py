@@ -297,30 +297,50 @@ def _terminated(ended: Exit) -> Tree:
     return tree
 
 
+@attrs.frozen
+class Observed:
+    """The kubelet's view of a pod besides its containers; times in nanoseconds.
+
+    `ip` is "" while the sandbox has no address. `terminating`: nothing is started any more.
+    """
+
+    start_time: int
+    sandbox_ready: bool
+    ip: str = ""
+    host_ip: str = ""
+    terminating: bool = False
+
+
+@attrs.frozen
+class ResizeReport:
+    """The conditions of a resize, and the resources of the pod as a whole where these can be resized."""
+
+    conditions: Sequence[Tree] = ()
+    resources: Tree | None = None
+    allocated: Tree | None = None
+
+
+_NO_RESIZE: Final = ResizeReport()
+
+
 def build(
     pod: Pod,
     reports: Sequence[ContainerReport],
+    observed: Observed,
     *,
     now: int,
-    start_time: int,
-    sandbox_ready: bool,
-    ip: str = "",
-    host_ip: str = "",
     before: Tree | None = None,
-    terminating: bool = False,
     override: Mapping[str, str] | None = None,
     extra: Sequence[Condition] = (),
-    resize: Sequence[Tree] = (),
-    has: Tree | None = None,
-    promised: Tree | None = None,
+    resize: ResizeReport | None = None,
 ) -> Tree:
-    """The whole status; `before` is the one last reported, `override` sets phase and reason.
+    """Return the whole status.
 
-    `resize` are the conditions of a resize; `has` and `promised` are the resources of the pod as a whole,
-    where these can be resized. A phase that was terminal once stays.
+    `before` is the one last reported, `override` sets phase and reason. A phase that was terminal once stays.
     """
+    resize = resize or _NO_RESIZE
     before = before or pod.tree.get("status") or {}
-    found = phase(reports, terminating=terminating)
+    found = phase(reports, terminating=observed.terminating)
     reason: Mapping[str, str] = {}
     if before.get("phase") in TERMINAL:
         found, reason = before["phase"], before
@@ -332,26 +352,27 @@ def build(
     for field in ("reason", "message"):
         if reason.get(field):
             tree[field] = reason[field]
-    own = conditions(pod, reports, found, sandbox_ready=sandbox_ready)
+    own = conditions(pod, reports, found, sandbox_ready=observed.sandbox_ready)
     generation = pod.metadata.generation
     known = before.get("conditions") or []
     if any(item["type"] in RESIZE_CONDITIONS for item in known):
         known = [item for item in known if item["type"] not in RESIZE_CONDITIONS]
     stamps = stamped([*own, *extra], known, generation, now)
-    tree["conditions"] = [*resize, *stamps] if resize and found not in TERMINAL else stamps
+    shows_resize = resize.conditions and found not in TERMINAL
+    tree["conditions"] = [*resize.conditions, *stamps] if shows_resize else stamps
     if generation:
         tree["observedGeneration"] = generation
-    if has:
-        tree["resources"] = has
-    if promised and promised.get("requests"):
-        tree["allocatedResources"] = promised["requests"]
-    if host_ip:
-        tree["hostIP"] = host_ip
-        tree["hostIPs"] = alike_list([alike({"ip": host_ip})])
-    if ip:
-        tree["podIP"] = ip
-        tree["podIPs"] = [alike({"ip": ip})]
-    tree["startTime"] = format_time(start_time // SECOND * SECOND)
+    if resize.resources:
+        tree["resources"] = resize.resources
+    if resize.allocated and resize.allocated.get("requests"):
+        tree["allocatedResources"] = resize.allocated["requests"]
+    if observed.host_ip:
+        tree["hostIP"] = observed.host_ip
+        tree["hostIPs"] = alike_list([alike({"ip": observed.host_ip})])
+    if observed.ip:
+        tree["podIP"] = observed.ip
+        tree["podIPs"] = [alike({"ip": observed.ip})]
+    tree["startTime"] = format_time(observed.start_time // SECOND * SECOND)
     inits = [container_status(item) for item in reports if item.role != APP]
     if inits:
         tree["initContainerStatuses"] = inits

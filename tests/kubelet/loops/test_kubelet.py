@@ -75,8 +75,8 @@ def test_a_kubelet_keeps_the_tree_that_the_api_server_shows(monkeypatch) -> None
 
     done = run(workload)
     (machine,) = machines
-    assert machine._reported["phase"] == "Running"
-    assert machine._reported is found(done).tree["status"]
+    assert machine.reported["phase"] == "Running"
+    assert machine.reported is found(done).tree["status"]
 
 
 def test_readiness_that_others_took_away_comes_back() -> None:

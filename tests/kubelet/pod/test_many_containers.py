@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.kubelet.pod import container_runtime, pod_worker, status
+from controlplane.kubelet.pod import container_runtime, reporting, status
 from controlplane.kubelet.pod.container_runtime import Container, Program, Sandbox
 from controlplane.kubelet.pod.pleg import PodCache
 from tests.kubelet.pod.test_pod_worker import Run, pod_tree
@@ -64,8 +64,8 @@ def test_a_state_is_another_one_after_every_change():
 def test_a_report_reads_the_containers_of_the_pod_once(monkeypatch):
     run = Run(pod_tree([f"c{number}" for number in range(COUNT)]))
     read = []
-    plain = pod_worker.container_trees
-    monkeypatch.setattr(pod_worker, "container_trees", lambda pod: read.append(pod) or plain(pod))
+    plain = reporting.container_trees
+    monkeypatch.setattr(reporting, "container_trees", lambda pod: read.append(pod) or plain(pod))
     assert len(run.worker.reports()) == COUNT
     assert len(read) == 1
 

@@ -3,17 +3,10 @@ import pytest
 from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND, format_time
 from controlplane.kubelet.pod import container_runtime as runtime
+from controlplane.kubelet.pod.actions import Event, Finished, SetStatus
 from controlplane.kubelet.pod.pleg import PodCache
-from controlplane.kubelet.pod.pod_worker import (
-    FINISHED,
-    TERMINATED,
-    TERMINATING,
-    Event,
-    Finished,
-    PodWorker,
-    SetStatus,
-    duration,
-)
+from controlplane.kubelet.pod.pod_state import FINISHED, TERMINATED, TERMINATING, PodServices
+from controlplane.kubelet.pod.pod_worker import PodWorker
 from controlplane.kubelet.pod.preemption import PREEMPTED_STATUS
 from controlplane.kubelet.pod.prober import Results
 from controlplane.kubelet.pod.restarts import BackOff
@@ -66,15 +59,8 @@ class Run:
         self.tree = tree
         sandboxes = {}
         self.cache = PodCache(sandboxes, START)
-        self.worker = PodWorker(
-            Pod.from_tree(tree),
-            START,
-            DURATIONS,
-            ip="10.0.0.1",
-            host_ip="10.1.0.1",
-            cache=self.cache,
-            **options,
-        )
+        services = PodServices(DURATIONS, self.cache, host_ip="10.1.0.1", **options)
+        self.worker = PodWorker(Pod.from_tree(tree), START, services, ip="10.0.0.1")
         sandboxes["u"] = self.worker.sandbox
         self.cache.relist(START)
         self.log = []
@@ -397,10 +383,8 @@ def test_a_restarted_kubelet_finds_its_containers_running():
     again = PodWorker(
         Pod.from_tree(run.tree | {"status": run.status}),
         run.now,
-        DURATIONS,
+        PodServices(DURATIONS, run.cache, host_ip="10.1.0.1"),
         sandbox=run.worker.sandbox,
-        host_ip="10.1.0.1",
-        cache=run.cache,
     )
     actions, due = again.step(run.now)
     assert not [action for action in actions if isinstance(action, Event)]
@@ -421,10 +405,8 @@ def test_a_restarted_kubelet_says_the_last_of_a_pod_that_had_ended():
     again = PodWorker(
         Pod.from_tree(run.tree | {"status": told}),
         run.now,
-        DURATIONS,
+        PodServices(DURATIONS, run.cache, host_ip="10.1.0.1"),
         sandbox=run.worker.sandbox,
-        host_ip="10.1.0.1",
-        cache=run.cache,
     )
     (said, finished), _ = again.step(run.now)
     assert finished == Finished("u")
@@ -446,12 +428,3 @@ def test_a_terminal_pod_without_containers_is_only_deleted():
 
 def test_a_host_network_pod_has_the_address_of_its_node():
     assert Run(pod_tree(hostNetwork=True)).until(10).status["podIP"] == "10.1.0.1"
-
-
-@pytest.mark.parametrize(
-    ("ns", "text"),
-    [(SECOND // 2, "500ms"), (10 * SECOND, "10s"), (80 * SECOND, "1m20s"), (300 * SECOND, "5m0s"),
-     (1_500_000_000, "1.5s"), (3_600 * SECOND, "1h0m0s")],
-)  # fmt: skip
-def test_durations_print_as_in_go(ns, text):
-    assert duration(ns) == text
