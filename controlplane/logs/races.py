@@ -244,7 +244,9 @@ def find(lines: Iterable[Line]) -> Races:
                 result = f"{code} {data['reason']}" if "reason" in data else str(code)
                 found.used, found.used_step = f"{verb}: {result}", line.step
                 now = None if read is None else _stale(read, stored.get(line.obj), line.t)
-                if now is not None:  # it is told against what the store held when the write was decided
+                if (
+                    now is not None
+                ):  # it is told against what the store held when the write was decided
                     found.newest, found.behind, found.other = now.newest, now.behind, now.other
             before = writes.get(line.obj)
             if (
