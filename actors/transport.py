@@ -13,6 +13,7 @@ from actors.link import Link
 from actors.process import Actor, Mailbox, Message, Request, Task
 
 if TYPE_CHECKING:
+    from actors.interception import Interceptor
     from actors.kernel import Kernel
 
 
@@ -23,11 +24,20 @@ async def _nothing(_ctx: Any) -> None:
 class Transport:
     """The mailboxes, links, messages and requests of one run."""
 
-    __slots__ = ("_kernel", "_mailbox_no", "_outside", "_request_no", "_send_no", "links")
+    __slots__ = (
+        "_kernel",
+        "_mailbox_no",
+        "_outside",
+        "_request_no",
+        "_send_no",
+        "interceptor",
+        "links",
+    )
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self.links: dict[tuple[str, str], Link] = {}
+        self.interceptor: Interceptor | None = None
         self._mailbox_no = 0
         self._send_no = 0
         self._request_no = 0
@@ -58,8 +68,19 @@ class Transport:
             )
         if key is None:
             key = sender.name
+        if self.interceptor is None or not self.interceptor.takes(message, target, key):
+            self.carry(message, target, key)
+
+    def tell(self, name: str, payload: Any) -> None:
+        """Send an actor a message from outside of the world. Nothing happens when it has not started."""
+        target = self._kernel.actor(name).mailbox
+        if target is not None:
+            self.send(self.outside(), target, payload)
+
+    def carry(self, message: Message, target: Mailbox, key: Any) -> None:
+        """Take a message to its mailbox, over the link if there is one."""
         if self.links:
-            link = self.links.get((sender.name, target.owner.name))
+            link = self.links.get((message.sender.name, target.owner.name))
             if link is not None:
                 self._crosses(link)
                 link.carry(target, key, message)
@@ -95,15 +116,24 @@ class Transport:
 
     def answer(self, request: Request, value: Any, error: BaseException | None) -> None:
         """Send the answer of a request back along its link."""
-        kernel = self._kernel
-        asker = request.asker
+        cause = self._kernel.step
+        taken = self.interceptor is not None and self.interceptor.takes_answer(
+            request, value, error, cause
+        )
+        if not taken:
+            self.carry_answer(request, value, error, cause)
+
+    def carry_answer(
+        self, request: Request, value: Any, error: BaseException | None, cause: int
+    ) -> None:
+        """Take an answer back to the asker, over the link if there is one."""
         if self.links:
-            link = self.links.get((request.peer.name, asker.actor.name))
+            link = self.links.get((request.peer.name, request.asker.actor.name))
             if link is not None:
                 self._crosses(link)
-                link.carry_answer(request, value, error, kernel.step)
+                link.carry_answer(request, value, error, cause)
                 return
-        self.answered(request, value, error, kernel.step)
+        self.answered(request, value, error, cause)
 
     def answered(
         self, request: Request, value: Any, error: BaseException | None, cause: int

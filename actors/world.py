@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from actors.disk import Disk
     from actors.faults import Faults
     from actors.footprint import Footprint
+    from actors.interception import Interceptor
     from actors.log import Marks
     from actors.pace import Pacer
     from actors.strategies.base import Strategy
+    from actors.transport import Transport
 
 Driver = Literal["trio", "bare"]
 
@@ -268,6 +270,14 @@ class World:
         """Call `look` once in `every_steps` steps: progress for people. It must not touch the world."""
         self._kernel.observer = look
         self._kernel.observe_every = every_steps
+
+    def intercept(self, interceptor: Interceptor) -> Transport:
+        """Let an interceptor decide about each message; it passes messages on through the transport returned."""
+        transport = self._kernel.transport
+        if transport.interceptor is not None:
+            raise UsageError("the world has an interceptor already")
+        transport.interceptor = interceptor
+        return transport
 
     def as_time_passes(self, look: Callable[[int], None]) -> None:
         """Call `look` whenever virtual time is about to move on, with when to (ns); `now` is the earlier time still.

@@ -61,7 +61,7 @@ class Declared(click.ParamType[Any]):
         option = self._option
         if not isinstance(value, str):
             return value
-        made: Any = value
+        made: Any = value if option.reads is None else option.reads(value)
         if option.convert is None and option.type in (int, float):
             try:
                 made = option.type(value)

@@ -143,6 +143,10 @@ def _failed(line: Line) -> str:
 
 def _fault(line: Line) -> str:
     data = line.data
+    if "plan" in data:
+        late = "" if data.get("in_time", True) else " (nothing came for which it waits)"
+        ends = "end of " if data.get("fault") == "release" else ""
+        return f"plan: {ends}{data['plan']}{late}"
     where = data.get("actor") or " and ".join(str(data[end]) for end in ("a", "b") if end in data)
     return f"fault: {data.get('fault', '')} {where}".rstrip()
 

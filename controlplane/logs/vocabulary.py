@@ -97,9 +97,11 @@ EVENTS: Final[dict[str, Kind]] = {
         level="debug",
     ),
     "fault": Kind(
-        "A fault struck, or ended: crash, restart, cut, heal, delay, lose, break, intercept.",
+        "A fault struck, or ended: crash, restart, cut, heal, delay, lose, break, intercept; or a line of a plan did.",
         {
             "fault": TEXT,
+            "plan?": TEXT,
+            "in_time?": {"type": "boolean"},
             "actor?": TEXT,
             "a?": TEXT,
             "b?": TEXT,

@@ -24,6 +24,18 @@ def _quantity(text: str) -> str:
     raise ValueError("a quantity, as 8, 500m or 32Gi")
 
 
+def _perturbations(text: str) -> str:
+    from controlplane.scenarios.plans.language import parse
+
+    return str(parse(text))
+
+
+def _plan_file(name: str) -> str:
+    from controlplane.scenarios.plans.language import read
+
+    return read(name)
+
+
 SEED = Option("seed", type=int, default=0, help="Seed of the strategy that answers choices.")
 STRATEGY = Option("strategy", choices=_strategies, default="fifo", help="Answers the choices.")
 FAIR_AFTER = Option(
@@ -32,6 +44,15 @@ FAIR_AFTER = Option(
     low=0,
     metavar="STEPS",
     help="From this step on the schedule is fair: what then turns in a circle does so by itself.",
+)
+PLAN = Option(
+    "plan",
+    many=True,
+    default=(),
+    metavar="FILE",
+    convert=_perturbations,
+    reads=_plan_file,
+    help="Hold, delay, fail or lose the messages, and kill the processes, that FILE names; repeatable.",
 )
 UNTIL = Option("until", type=float, low=0, metavar="SECONDS", help="Stop at this virtual time.")
 
@@ -171,6 +192,7 @@ COMMON = (
     SEED,
     STRATEGY,
     FAIR_AFTER,
+    PLAN,
     UNTIL,
     RELEASE,
     WITHOUT_FIX,

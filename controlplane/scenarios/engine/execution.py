@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.plan import Plan
     from controlplane.scenarios.engine.samples import Samples
     from controlplane.scenarios.engine.scenario import Main
+    from controlplane.scenarios.plans.control import Control
 
 DEFAULT_KINDS = ("jitter",)
 """Kinds of choices that keep their default in a run of which only a part is explored."""
@@ -78,6 +79,12 @@ class Execution(Run):
             number = taken[fault.name] = taken.get(fault.name, 0) + 1
             name = fault.name if number == 1 else f"{fault.name}-{number}"
             self.cluster.user(name, _as_user, fault.main, self)
+        self.control: Control | None = None
+        """What carries out the perturbation plan of the run, if it has one."""
+        if plan.options.get("plan"):
+            from controlplane.scenarios.plans.control import control_of
+
+            self.control = control_of(self.cluster, plan.options["plan"])
         world = self.cluster.world
         sights: dict[Callable[[Run], Any], Callable[[], Any]] = {}
         for invariant in plan.invariants():

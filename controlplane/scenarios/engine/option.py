@@ -50,6 +50,9 @@ class Option:
     value of such an option into what `apply` needs, once, before anything runs: `setting.parsed`
     holds it by key. Both are called only for an option that has a value, and raise UsageError.
 
+    `reads` is for an option whose value is the content of a file: it returns the content, given the name that the
+    command line has. A recording holds the content and never has a file read.
+
     The content of the files that `names_files` or `names_code` mark belongs to the run: a recording
     knows its digest. Python code (`names_code`) is run for a recording only if that is allowed.
     """
@@ -69,6 +72,7 @@ class Option:
     apply: Callable[[ClusterConfig, Setting], Mapping[str, Any]] | None = field(
         default=None, kw_only=True
     )
+    reads: Callable[[str], str] | None = field(default=None, kw_only=True)
     names_files: bool = field(default=False, kw_only=True)
     names_code: bool = field(default=False, kw_only=True)
 
