@@ -212,6 +212,10 @@ class World:
         self.actor(name, main, *args, **kwargs)
         self._kernel.actors[name].experimenter = True
 
+    def experimenters(self) -> tuple[str, ...]:
+        """Return the actors that belong to the experiment."""
+        return tuple(each.name for each in self._kernel.actors.values() if each.experimenter)
+
     def start(
         self, name: str, main: Callable[..., Coroutine[Any, Any, Any]], *args: Any, **kwargs: Any
     ) -> None:

@@ -54,6 +54,12 @@ def _portfolio(seed: int) -> Strategy:
     return Portfolio(seed)
 
 
+def _calm(seed: int) -> Strategy:
+    from actors.strategies.calm import Calm
+
+    return Calm(seed)
+
+
 _MAKERS: dict[str, Callable[[int], Strategy]] = {
     "fifo": lambda _seed: Fifo(),
     "random-walk": RandomWalk,
@@ -66,6 +72,7 @@ _MAKERS: dict[str, Callable[[int], Strategy]] = {
     "delay-bounded": lambda _seed: _bounded("delay"),
     "preemption-bounded": lambda _seed: _bounded("preemption"),
     "dpor": lambda _seed: _dpor(),
+    "calm": _calm,
 }
 NAMES = tuple(_MAKERS)
 """Names of strategies on the command line."""

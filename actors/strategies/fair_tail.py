@@ -56,6 +56,11 @@ class FairTail:
         self._fair_from = min(self._after, self._within)
 
     @property
+    def inner(self) -> Strategy:
+        """The strategy that answers until the schedule is fair."""
+        return self._strategy
+
+    @property
     def seed(self) -> int | None:
         """The strategy's."""
         return self._strategy.seed

@@ -39,6 +39,7 @@ CHECK_EVERY = 20
 NO_LIMIT = 1 << 62
 SHRINKS = 600
 STORY = "story.txt"
+PLAN_FILE = "finding.plan"
 
 
 @frozen
@@ -184,7 +185,7 @@ def _searched(
     if ended.came:
         shrinks = 0
     new = [each for each in found.failing if each.identity not in known]
-    shown = min(new or found.failing, key=lambda each: len(each.choices), default=None)
+    shown = min(new or found.failing, key=lambda each: each.length, default=None)
     status = output.Outcome.status = int(shown is not None)
     if output_format != "json":
         _whether_read(lambda: reporting.print_exploration(campaign, found, wall, own, earlier))
@@ -198,7 +199,9 @@ def _searched(
             output.emit_json(reporting.exploration_json(campaign, found, wall, earlier))
         return status
     short = _short(plan, shown, shrinks, ended)
-    done = campaign.under_choices(shown.choices) if short is None else short.failing
+    done = (
+        campaign.under_choices(shown.choices, lines=shown.lines) if short is None else short.failing
+    )
     left, unwritten = reporting.kept(done, out)
     try:
         if out is not None and unwritten is None:
@@ -263,9 +266,11 @@ def _short(plan: Plan, found: Failing, runs: int, ended: interruption.Interrupti
     """The finding made short, unless that was not wanted or its choices do not decide."""
     if not runs or found.verdict == "diverged":
         return None
+    from controlplane.scenarios.search.planning import with_lines
     from controlplane.scenarios.search.shrinking import shorten
 
-    return shorten(plan, found.choices, runs=runs, over=lambda: ended.came)
+    under = with_lines(plan, found.lines) if found.lines else plan
+    return shorten(under, found.choices, runs=runs, over=lambda: ended.came)
 
 
 def _print_story(short: Short) -> None:
@@ -283,6 +288,20 @@ def _print_story(short: Short) -> None:
     for line in story_of(short).lines():
         output.echo(f"  {line}")
     output.echo("")
+    _print_plan(short)
+
+
+def _print_plan(short: Short) -> None:
+    """Print the plan by which the finding can be repeated on changed code."""
+    if not short.lines and not short.shrunk.demotions:
+        return  # it breaks with the default schedule
+    if not short.lines:
+        output.echo("In-process: no plan of one or two messages breaks the same by itself.\n")
+        return
+    output.echo("As a plan (--plan FILE repeats it on changed code):\n")
+    for line in (line for each in short.lines for line in each.splitlines()):
+        output.echo(f"  {line}")
+    output.echo("")
 
 
 def _save_story(short: Short | None, out: Path) -> tuple[str, ...]:
@@ -294,7 +313,11 @@ def _save_story(short: Short | None, out: Path) -> tuple[str, ...]:
 
     with written(out / STORY) as draft:
         draft.write_text("\n".join(story_of(short).lines()) + "\n", encoding="utf-8")
-    return (STORY,)
+    if not short.lines:
+        return (STORY,)
+    with written(out / PLAN_FILE) as draft:
+        draft.write_text("\n".join(short.lines) + "\n", encoding="utf-8")
+    return STORY, PLAN_FILE
 
 
 def short_json(short: Short) -> dict[str, Any]:
@@ -311,6 +334,7 @@ def short_json(short: Short) -> dict[str, Any]:
             "remark": shrunk.remark,
             "trace_hash": short.failing.result.trace_hash,
         },
+        "plan": [line for each in short.lines for line in each.splitlines()],
         "story": story_of(short).to_json(),
     }
 
@@ -349,7 +373,7 @@ def _explore(
         )
 
     ends = parallel.Limits(schedules, limits.most_failures, over, lambda: ended.came)
-    if jobs == 1 and kept is None and dask is None:
+    if jobs == 1 and kept is None and dask is None and strategy != parallel.PORTFOLIO:
         found = _alone(campaign, ends, limits.check_every, heard)
     else:
         how: dict[str, Any] = {
@@ -388,7 +412,7 @@ def _alone(
             check_every=check_every,
             over=limits.over,
         ):
-            seen = Seen.of(part)
+            seen = Seen.of(part, campaign.lines_of)
             tally.add(seen)
             heard(tally, seen)
             if limits.failures is not None and tally.failures >= limits.failures:

@@ -6,11 +6,14 @@ from controlplane.gates import LATEST
 from controlplane.scenarios.engine import option_effects as effects
 from controlplane.scenarios.engine.option import Option
 
+PLANS = "plans"
+"""The strategy that enumerates perturbation plans: it is the search's, since it changes what fails."""
+
 
 def _strategies() -> tuple[str, ...]:
     from actors.strategies import NAMES
 
-    return NAMES
+    return (*NAMES, PLANS)
 
 
 def _quantity(text: str) -> str:

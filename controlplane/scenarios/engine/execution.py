@@ -53,7 +53,9 @@ class Execution(Run):
         *,
         log: EventLog | None = None,
         inputs: Iterable[Input] | None = None,
+        faultless: bool = False,
     ) -> None:
+        """Make the world. A perturbation plan takes the place of the scenario's faults; `faultless` leaves them out."""
         from controlplane.cluster import Cluster
 
         self.plan = plan
@@ -75,7 +77,7 @@ class Execution(Run):
         for name, main in scenario.mains().items():
             self.cluster.user(name, _as_user, main, self)
         taken = dict.fromkeys(scenario.mains(), 1)
-        for fault in scenario.faults:
+        for fault in () if faultless or plan.options.get("plan") else scenario.faults:
             number = taken[fault.name] = taken.get(fault.name, 0) + 1
             name = fault.name if number == 1 else f"{fault.name}-{number}"
             self.cluster.user(name, _as_user, fault.main, self)

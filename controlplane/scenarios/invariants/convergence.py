@@ -49,7 +49,11 @@ def _end(run: Run) -> End:
 def _calm(execution: Execution) -> tuple[End, dict[str, Any]]:
     """The final states of runs without faults, and their differences."""
     plan = execution.plan
-    calm = evolve(plan, scenario=evolve(plan.scenario, faults=(), invariants=(), sometimes=()))
+    calm = evolve(
+        plan,
+        options={**plan.options, "plan": ()},
+        scenario=evolve(plan.scenario, faults=(), invariants=(), sometimes=()),
+    )
     ends = []
     for name, seed in CALM:
         run = type(execution)(calm, strategies.named(name, seed), log=EventLog(keep=False))

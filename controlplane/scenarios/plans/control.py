@@ -106,11 +106,17 @@ class _Line:
 class Control:
     """The interceptor of one run with a plan."""
 
-    def __init__(self, cluster: Cluster, plan: PerturbationPlan) -> None:
-        """Begin to watch a cluster's messages. Raises UsageError for processes that there are not."""
+    def __init__(
+        self, cluster: Cluster, plan: PerturbationPlan, trace: list[Passing] | None = None
+    ) -> None:
+        """Begin to watch a cluster's messages, and add what passes to `trace`, if one is given.
+
+        Raises UsageError for processes that there are not.
+        """
         self._cluster = cluster
         self._world = cluster.world
         self._lines = [_Line(rule) for rule in plan.lines]
+        self._trace = trace
         self._asked: dict[int, Passing] = {}
         self._streams: dict[int, str] = {}
         """The resource of each watch, by the number of its mailbox."""
@@ -278,6 +284,8 @@ class Control:
 
     def _passed(self, what: Passing) -> None:
         """Something passes: it may end holds, and begin or end freezes."""
+        if self._trace is not None:
+            self._trace.append(what)
         for line in self._lines:
             rule = line.rule
             if line.state == HOLDING and rule.until is not None and self._meets(rule.until, what):
@@ -363,15 +371,20 @@ class Control:
             message.stream.break_now()
 
     def _kill(self, rule: Perturbation) -> None:
-        faults = self._world.faults
+        world, faults = self._world, self._world.faults
+
+        def restart() -> None:
+            if not world.alive(rule.actor):
+                faults.restart(rule.actor)
 
         def crash() -> None:
+            if not world.alive(rule.actor):
+                return
             faults.crash(rule.actor)
             if rule.seconds:
-                at = self._world.now + round(rule.seconds * SECOND)
-                faults.at_time(at, partial(faults.restart, rule.actor))
+                faults.at_time(world.now + round(rule.seconds * SECOND), restart)
             else:
-                faults.restart(rule.actor)
+                restart()
 
         faults.at_step(0, crash)
 

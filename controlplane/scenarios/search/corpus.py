@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from actors import EventLog, Replay, private_files
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.execution import Execution, make_folder
+from controlplane.scenarios.search.planning import with_lines
 from controlplane.scenarios.search.replaying import RECORDING, load
 from controlplane.scenarios.search.tally import Failing, Seen, Tally
 
@@ -69,7 +70,8 @@ class Corpus:
         number = self._places[failing.identity] = 1 + len(self._places)
         place = self.folder / FINDINGS / str(number)
         make_folder(place)
-        run = Execution(self._plan, Replay(failing.choices, marks=None), log=EventLog(keep=False))
+        plan = with_lines(self._plan, failing.lines) if failing.lines else self._plan
+        run = Execution(plan, Replay(failing.choices, marks=None), log=EventLog(keep=False))
         run.execute("bare")
         run.recording().save(place / RECORDING)
 
@@ -92,6 +94,7 @@ class Corpus:
                     "times": each.times,
                     "verdict": each.verdict,
                     "reason": each.reason,
+                    **({"plan": list(each.lines)} if each.lines else {}),
                 }
                 for each in tally.failing
             ],
@@ -109,6 +112,7 @@ class Corpus:
                 Failing(
                     each["first"], each["schedule"], each["seed"], each["verdict"], each["reason"],
                     load(self.folder / FINDINGS / str(each["number"])).choices, each["times"],
+                    tuple(each.get("plan", ())),
                 )
                 for each in told["findings"]
             ]  # fmt: skip

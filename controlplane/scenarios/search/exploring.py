@@ -10,7 +10,9 @@ from attrs import frozen
 from actors import EventLog, Replay, explore, strategies
 from actors.strategies.fair_tail import FairTail
 from controlplane.errors import UsageError
+from controlplane.scenarios.engine.common_options import PLANS
 from controlplane.scenarios.engine.execution import Execution, recording_of
+from controlplane.scenarios.search.planning import PER_SEED, Planned, planned, with_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,13 +31,14 @@ that would let it succeed.
 """
 
 
-def first_seed(seed: int) -> int:
+def first_seed(seed: int, strategy: str = RANDOM) -> int:
     """Return the seed of the first schedule of a search that was asked for with `seed`; the others count on from it.
 
-    Searches with neighbouring seeds must not share schedules, so the seed is hashed. Seed 0 begins at 0.
+    Searches with neighbouring seeds must not share schedules, so the seed is hashed. Seed 0 begins at 0. A search by
+    plans goes through them in order.
     """
-    if not seed:
-        return 0
+    if not seed or strategy == PLANS:
+        return seed * PER_SEED
     return int.from_bytes(blake2b(str(seed).encode(), digest_size=6).digest(), "big")
 
 
@@ -49,10 +52,20 @@ class Campaign:
     def world(self, strategy: Strategy) -> World:
         """A fresh world for one schedule."""
         keep = self.plan.scenario.reads_log
-        world = Execution(self.plan, strategy, log=EventLog(keep=keep)).world
+        plan = self.plan_of(strategy)
+        world = Execution(plan, strategy, log=EventLog(keep=keep)).world
         if isinstance(strategy, FairTail):
             world.as_time_passes(strategy.time_passes)
         return world
+
+    def plan_of(self, strategy: Strategy) -> Plan:
+        """The description of the runs with a strategy: under the perturbation plan that it brings, if it brings one."""
+        inner = strategy.inner if isinstance(strategy, FairTail) else strategy
+        return with_lines(self.plan, inner.lines) if isinstance(inner, Planned) else self.plan
+
+    def lines_of(self, seed: int) -> tuple[str, ...]:
+        """The perturbation plan of the schedule with a seed; () if it has none."""
+        return planned(self.plan, seed).lines if self.strategy == PLANS else ()
 
     def explore(
         self,
@@ -75,7 +88,7 @@ class Campaign:
             strategy=self._answering(seed, over),
             stop_at_first=stop_at_first,
             until_ns=self.plan.until_ns,
-            check_every=check_every,
+            check_every=0 if self.strategy == PLANS else check_every,
             progress=progress,
             over=over,
         )
@@ -101,7 +114,7 @@ class Campaign:
                 strategy=answering,
                 stop_at_first=stop_at_first,
                 until_ns=self.plan.until_ns,
-                check_every=check_every,
+                check_every=0 if self.strategy == PLANS else check_every,
                 over=over,
             )
             done += part.schedules
@@ -123,6 +136,9 @@ class Campaign:
 
         `over` is asked amid a schedule, too: a schedule that never ends does not outlive its search.
         """
+        if self.strategy == PLANS:
+            found = planned(self.plan, seed)
+            return found if over is None else FairTail(found, over=over)
         fair_after = self.plan["fair_after"]
         if fair_after is None and self.strategy not in strategies.ENUMERATING:
             fair_after = FAIR_AFTER
@@ -139,22 +155,31 @@ class Campaign:
 
     def under(self, seed: int, driver: Driver = "bare") -> Execution:
         """The schedule with this seed, executed with its whole log."""
-        run = Execution(self.plan, self.strategy_for(seed), log=EventLog())
+        strategy = self.strategy_for(seed)
+        run = Execution(self.plan_of(strategy), strategy, log=EventLog())
         run.execute(driver)
         return run
 
     def again(self, finding: Finding, driver: Driver = "bare") -> Execution:
         """The schedule that was found, executed with its whole log."""
-        return self.under_choices(finding.result.choices, driver, finding.result.marks)
+        result = finding.result
+        lines = self.lines_of(finding.seed)
+        return self.under_choices(result.choices, driver, result.marks, lines)
 
     def under_choices(
-        self, choices: ChoiceList, driver: Driver = "bare", marks: Marks | None = None
+        self,
+        choices: ChoiceList,
+        driver: Driver = "bare",
+        marks: Marks | None = None,
+        lines: tuple[str, ...] = (),
     ) -> Execution:
-        """The schedule with these choices, executed with its whole log."""
-        run = Execution(self.plan, Replay(choices, marks=marks), log=EventLog())
+        """The schedule with these choices, under a perturbation plan if one is given, executed with its whole log."""
+        plan = with_lines(self.plan, lines) if lines else self.plan
+        run = Execution(plan, Replay(choices, marks=marks), log=EventLog())
         run.execute(driver)
         return run
 
     def recording(self, finding: Finding) -> Recording:
         """The finding as something that can be replayed."""
-        return recording_of(self.plan, finding.result, finding.world.strategy)
+        strategy = finding.world.strategy
+        return recording_of(self.plan_of(strategy), finding.result, strategy)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from actors import collector, strategies
+from controlplane.scenarios.engine.common_options import PLANS
 from controlplane.scenarios.engine.plan import plan_of_header
 from controlplane.scenarios.search import loading
 from controlplane.scenarios.search.exploring import Campaign, first_seed
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
     from controlplane.scenarios.engine.plan import Plan
 
+PORTFOLIO = "portfolio"
+PATIENCE = 100
+"""How often the search is found to be over before the schedules that still run are abandoned."""
 BATCH = 48
 """Schedules in one piece: enough that every member of a portfolio has its turn several times."""
 LOOK_EVERY_S = 0.5
@@ -106,7 +110,8 @@ def _plan_of(header: str) -> Plan:
 
 
 def _run(plan: Plan, piece: Piece, over: Callable[[], bool]) -> Done:
-    found = Campaign(plan, piece.strategy).explore(
+    campaign = Campaign(plan, piece.strategy)
+    found = campaign.explore(
         piece.schedules,
         seed=piece.seed,
         stop_at_first=piece.stop_at_first,
@@ -115,7 +120,7 @@ def _run(plan: Plan, piece: Piece, over: Callable[[], bool]) -> Done:
     )
     ended = piece.stop_at_first and bool(found.findings)
     whole = ended or found.exhausted or found.schedules == piece.schedules
-    return Done(piece.number, Seen.of(found), whole)
+    return Done(piece.number, Seen.of(found, campaign.lines_of), whole)
 
 
 class _Here(Executor):
@@ -176,7 +181,9 @@ def explore(
     """
     first = earlier is None and limits.failures == 1
     begin, tally = (0, Tally()) if earlier is None else (earlier.pieces, earlier.tally)
-    pieces = _Pieces(plan, strategy, first_seed(seed), begin, limits.schedules, first, check_every)
+    pieces = _Pieces(
+        plan, strategy, first_seed(seed, strategy), begin, limits.schedules, first, check_every
+    )
     search = _Search(pieces, limits, tally, heard or (lambda _tally, _seen: None))
     if executor is not None:
         return search.run(executor, jobs)
@@ -214,16 +221,21 @@ class _Pieces:
     check_every: int
 
     def piece(self, number: int) -> Piece | None:
-        """The piece of that number; None beyond the last."""
+        """The piece of that number; None beyond the last. Every second one of a portfolio goes through plans."""
         tried = (number - self.begin) * BATCH
         if tried >= self.schedules:
             return None
         size = min(BATCH, self.schedules - tried)
+        strategy, first, at = self.strategy, self.seed, number
+        if strategy == PORTFOLIO:
+            at = number // 2
+            if number % 2 == 0:
+                strategy, first = PLANS, first_seed(self.plan["seed"], PLANS)
         return Piece(
             self.plan.header(),
-            self.strategy,
+            strategy,
             number,
-            self.seed + number * BATCH,
+            first + at * BATCH,
             size,
             self.stop_at_first,
             self.check_every,
@@ -245,6 +257,7 @@ class _Search:
         self._heard = heard
         self._over = limits.over
         self._cut_short = limits.cut_short
+        self._patience = PATIENCE
         self.told: Any = None
         self._enough = None if limits.failures is None else tally.failures + limits.failures
         self._next = pieces.begin
@@ -253,8 +266,15 @@ class _Search:
         self._summed = pieces.begin
 
     def is_to_end(self) -> bool:
-        """Return whether the schedule that is being run is to be abandoned."""
-        return self._cut_short() or self._time_is_up()
+        """Return whether the schedule that is being run is to be abandoned.
+
+        When the time is up, pieces that were begun may end, unless that takes so long that a schedule goes on for ever.
+        """
+        if self._cut_short():
+            return True
+        if self._time_is_up():
+            self._patience -= 1
+        return self._patience < 0
 
     def run(self, pool: Executor, jobs: int) -> Tally:
         """Until nothing more is to be asked."""

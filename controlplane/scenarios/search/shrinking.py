@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from actors import EventLog, Replay, collector
 from actors.footprint import Footprint
-from actors.shrink import RUNS, Shrunk, identity, shrink
+from actors.shrink import FAULT, RUNS, Shrunk, identity, shrink
 from actors.strategies.demote import Demote, Retell
 from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.plans.control import Control
+from controlplane.scenarios.plans.language import (
+    EVENT,
+    HOLD,
+    Pattern,
+    Perturbation,
+    PerturbationPlan,
+)
+from controlplane.scenarios.plans.passing import BACKGROUND
+from controlplane.scenarios.search.planning import with_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from actors import ChoiceList, Recording, RunResult, Strategy
     from controlplane.scenarios.engine.plan import Plan
+    from controlplane.scenarios.plans.passing import Passing
 
 __all__ = ["RUNS", "Short", "shorten"]
 
@@ -29,6 +41,8 @@ class Short:
     shrunk: Shrunk
     failing: Execution
     passing: Execution | None
+    lines: tuple[str, ...] = ()
+    """The perturbation plan that breaks the same with the default schedule; () when none is known."""
 
     def recording(self) -> Recording:
         """The short form as something that can be replayed."""
@@ -49,9 +63,113 @@ def shorten(
         return Execution(plan, strategy, log=log).execute("bare")
 
     with collector.frozen():
+        plan, found = _with_fewer_lines(plan, found)
         shrunk = shrink(run, found, runs=runs, over=over)
+        lines = plan.options["plan"] or as_lines(plan, shrunk, over)
     failing = _watched(plan, Replay(shrunk.result.choices, marks=None))
-    return Short(plan, shrunk, failing, _nearest(plan, shrunk, over))
+    return Short(plan, shrunk, failing, _nearest(plan, shrunk, over), lines)
+
+
+def _with_fewer_lines(plan: Plan, found: ChoiceList) -> tuple[Plan, ChoiceList]:
+    """Drop each line of the plan without which the run, with the same draws, fails in the same way."""
+    lines = [line for each in plan.options["plan"] for line in each.splitlines()]
+    if len(lines) < 2:
+        return plan, found
+    replay = Retell([choice.value for choice in found])
+    wanted = identity(Execution(plan, replay, log=EventLog(keep=False)).execute("bare"))
+    for line in tuple(lines):
+        fewer = [each for each in lines if each is not line]
+        under = with_lines(plan, ("\n".join(fewer),) if fewer else ())
+        result = Execution(
+            under, Demote((), replay.data), log=EventLog(keep=False), faultless=True
+        ).execute("bare")
+        if fewer and identity(result) == wanted:
+            plan, found, lines = under, result.choices, fewer
+    return plan, found
+
+
+SINGLES, PAIRED = 40, 6
+"""How many orders are tried alone, and how many of the first of them in pairs."""
+
+
+def as_lines(plan: Plan, shrunk: Shrunk, over: Callable[[], bool]) -> tuple[str, ...]:
+    """Express a finding as "B waits until A has passed": () when no one or two such lines break the same by themselves.
+
+    Of the messages of the failing run and of the run with the same draws and the default schedule, those that
+    passed in another order are candidates: the one that was first in the default run is held until the other one.
+    """
+    if not shrunk.demotions or any(shrunk.data.get(FAULT, ())):
+        return ()
+    draws = Demote((), shrunk.data)
+    orders = inversions(
+        _trace(plan, draws), _trace(plan, Replay(shrunk.result.choices, marks=None))
+    )[:SINGLES]
+    wanted = identity(shrunk.result)
+    first = orders[:PAIRED]
+    tried = [(one,) for one in orders] + list(combinations(first, 2))
+    for rules in tried:
+        if over():
+            break
+        lines = ("\n".join(str(each) for each in rules),)
+        run = Execution(with_lines(plan, lines), draws, log=EventLog(keep=False))
+        if identity(run.execute("bare")) == wanted:
+            return lines
+    return ()
+
+
+def _trace(plan: Plan, strategy: Strategy) -> list[Passing]:
+    trace: list[Passing] = []
+    run = Execution(plan, strategy, log=EventLog(keep=False), faultless=False)
+    Control(run.cluster, PerturbationPlan(()), trace)
+    run.execute("bare")
+    return [each for each in trace if each.resource.partition("/")[0] not in BACKGROUND]
+
+
+def inversions(calm: Sequence[Passing], failing: Sequence[Passing]) -> list[Perturbation]:
+    """Return the holds that would turn the order of one run's messages into that of another one.
+
+    Those about one object come first, and of these those whose messages were nearest to each other.
+    """
+    before, after = _places(calm), _places(failing)
+    common = [key for key in before if key in after]
+    found: list[tuple[int, int, Perturbation]] = []
+    for at, one in enumerate(common):
+        for other in common[at + 1 : at + 1 + REACH]:
+            if after[other] < after[one] and other[0] != EVENT:
+                related = int(one[4] != other[4])
+                rule = Perturbation(HOLD, _pattern(one), _until(other, one, calm, before), 60.0)
+                found.append((related, before[other] - before[one], rule))
+    found.sort(key=lambda each: each[:2])
+    return [rule for _, _, rule in found]
+
+
+REACH = 40
+"""How far apart two messages of the default run may be to be looked at as a pair."""
+_Key = tuple[str, str, str, str, str, int]
+
+
+def _places(trace: Sequence[Passing]) -> dict[_Key, int]:
+    """Where each message stands, by what it is and for the how many-th time."""
+    counts: dict[tuple[str, ...], int] = {}
+    found: dict[_Key, int] = {}
+    for at, each in enumerate(trace):
+        named = (each.kind, each.actor, each.verb, each.resource, each.name)
+        counts[named] = counts.get(named, 0) + 1
+        found[(*named, counts[named])] = at
+    return found
+
+
+def _pattern(key: _Key) -> Pattern:
+    return Pattern(*key)
+
+
+def _until(key: _Key, held: _Key, calm: Sequence[Passing], places: dict[_Key, int]) -> Pattern:
+    """The pattern of what ends a hold: it counts what passes from the hold's beginning."""
+    passed = sum(
+        (each.kind, each.actor, each.verb, each.resource, each.name) == key[:5]
+        for each in calm[: places[held]]
+    )
+    return Pattern(*key[:5], max(1, key[5] - passed))
 
 
 def _watched(plan: Plan, strategy: Replay | Demote | Retell) -> Execution:

@@ -9,10 +9,12 @@ from attrs import evolve, field, frozen
 from actors.shrink import failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from actors import ChoiceList, Exploration
 
+MANY = 1_000
+"""Stands for the lines of a run without a plan: it is told by its choices."""
 Identity = tuple[str, str]
 
 
@@ -27,19 +29,27 @@ class Failing:
     reason: str
     choices: ChoiceList = field(repr=False)
     times: int = 1
+    lines: tuple[str, ...] = ()
+    """The perturbation plan of the run, if it had one of its own."""
 
     @property
     def identity(self) -> Identity:
         """The identity of a failure, independent of the run's details."""
         return failure(self.verdict, self.reason)
 
+    @property
+    def length(self) -> tuple[int, int]:
+        """What makes a run short: few lines of a plan (none: many), then few choices."""
+        lines = sum(each.count("\n") + 1 for each in self.lines)
+        return lines or MANY, len(self.choices)
+
     def later_by(self, schedules: int) -> Failing:
         """The same in a search that had tried this number of schedules before."""
         return evolve(self, first=self.first + schedules, schedule=self.schedule + schedules)
 
     def and_also(self, other: Failing) -> Failing:
-        """Both as one: the shorter run, the earlier of two equally long."""
-        shorter = other if len(other.choices) < len(self.choices) else self
+        """Both as one: the run under the shorter plan, else the shorter run, the earlier of two equally long."""
+        shorter = min(self, other, key=lambda each: each.length)
         return evolve(shorter, first=min(self.first, other.first), times=self.times + other.times)
 
 
@@ -56,13 +66,16 @@ class Seen:
     exhausted: bool = False
 
     @classmethod
-    def of(cls, found: Exploration) -> Seen:
-        """The result of an exploration."""
+    def of(
+        cls, found: Exploration, lines_of: Callable[[int], tuple[str, ...]] = lambda _seed: ()
+    ) -> Seen:
+        """The result of an exploration; `lines_of` tells the perturbation plan of a seed."""
         failing: dict[Identity, Failing] = {}
         for each in found.findings:
             result = each.result
             one = Failing(
-                each.schedule, each.schedule, each.seed, result.verdict, result.reason, result.choices
+                each.schedule, each.schedule, each.seed, result.verdict, result.reason, result.choices,
+                lines=lines_of(each.seed),
             )  # fmt: skip
             _note(failing, one)
         return cls(
@@ -103,7 +116,7 @@ class Tally:
     @property
     def shortest(self) -> Failing | None:
         """The failure with the shortest run; None when nothing failed."""
-        return min(self.failing, key=lambda each: len(each.choices), default=None)
+        return min(self.failing, key=lambda each: each.length, default=None)
 
     def add(self, seen: Seen) -> None:
         """Add the result of the next schedules."""
