@@ -124,8 +124,10 @@ def story_of(short: Short) -> Story:
     ]
     if drawn:
         decisions.append("; ".join(drawn[:DRAWN]) + (" ..." if len(drawn) > DRAWN else ""))
+    if not decisions and short.plan.options["plan"]:
+        decisions += [line for each in short.plan.options["plan"] for line in each.splitlines()]
     if not decisions:
-        decisions.append("none: it happens in the plain order, first in first out")
+        decisions.append("none: it happens in the default schedule, first in, first out")
     result = failing.result
     met = () if passing is None else tuple(conflicts(_steps(failing), _steps(passing)))
     return Story(
