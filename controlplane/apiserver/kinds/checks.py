@@ -209,7 +209,7 @@ def no_longer(text: Any, path: str, limit: int) -> list[FieldError]:
     return [too_long(path, limit)] if len(text) > limit else []
 
 
-def entries(tree: Tree, key: str, path: str) -> Iterator[tuple[Tree, str]]:
+def entries(tree: Tree, key: str, path: str) -> Iterator[tuple[Any, str]]:
     """The items of a list, each with its place."""
     place = f"{path}.{key}" if path else key
     for index, item in enumerate(tree.get(key) or ()):

@@ -7,7 +7,7 @@ from controlplane.api.decoding import decode as decode_view
 from controlplane.api.meta import LabelSelector
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import problems, when
+from controlplane.apiserver.kinds.checks import entries, problems, when
 from controlplane.apiserver.kinds.metadata import validate_labels
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid, required
 from controlplane.apiserver.schema.field_order import in_order
@@ -50,8 +50,7 @@ def validate_requirement(
     errors = requirement_values(req, path, unknown_operators=unknown_operators)
     errors += label_name(req.get("key", ""), f"{path}.key")
     if not any_values:
-        for index, value in enumerate(req.get("values") or ()):
-            place = f"{path}.values[{index}]"
+        for value, place in entries(req, "values", path):
             errors += problems(place, value, names.label_value(value))
     return errors
 
@@ -61,8 +60,8 @@ def validate_label_selector(selector: Tree | None, path: str) -> list[FieldError
     if not selector:
         return []
     errors = validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
-    for index, req in enumerate(selector.get("matchExpressions") or ()):
-        errors += validate_requirement(req, f"{path}.matchExpressions[{index}]")
+    for req, place in entries(selector, "matchExpressions", path):
+        errors += validate_requirement(req, place)
     return errors
 
 
@@ -99,10 +98,10 @@ def _field_requirement(req: Tree, path: str) -> list[FieldError]:
 def validate_node_term(term: Tree, path: str, *, any_values: bool = False) -> list[FieldError]:
     """Return the errors of a term of a node selector."""
     errors: list[FieldError] = []
-    for index, req in enumerate(term.get("matchExpressions") or ()):
-        errors += _node_requirement(req, f"{path}.matchExpressions[{index}]", any_values=any_values)
-    for index, req in enumerate(term.get("matchFields") or ()):
-        errors += _field_requirement(req, f"{path}.matchFields[{index}]")
+    for req, place in entries(term, "matchExpressions", path):
+        errors += _node_requirement(req, place, any_values=any_values)
+    for req, spot in entries(term, "matchFields", path):
+        errors += _field_requirement(req, spot)
     return errors
 
 

@@ -15,7 +15,7 @@ from controlplane.apiserver.kinds.batch.job_indexes import (
     count_indexes,
     overlap_problem,
 )
-from controlplane.apiserver.kinds.checks import non_negative_field, redacted, when
+from controlplane.apiserver.kinds.checks import entries, non_negative_field, redacted, when
 from controlplane.apiserver.schema.field_errors import FieldError, duplicate, invalid, required
 
 __all__ = ["validate_job_status"]
@@ -67,8 +67,7 @@ def _counters(status: Tree) -> list[FieldError]:
     seen: set[str] = set()
     uncounted = status.get("uncountedTerminatedPods") or {}
     for key in ("succeeded", "failed"):
-        for index, uid in enumerate(uncounted.get(key) or ()):
-            path = f"status.uncountedTerminatedPods.{key}[{index}]"
+        for uid, path in entries(uncounted, key, "status.uncountedTerminatedPods"):
             if not uid:
                 errors.append(invalid(path, uid, "must not be empty"))
             elif uid in seen:

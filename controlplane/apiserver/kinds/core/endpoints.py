@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, first_few, name_of
-from controlplane.apiserver.kinds.checks import problems, when, word
+from controlplane.apiserver.kinds.checks import entries, problems, when, word
 from controlplane.apiserver.kinds.core.services import validate_not_special
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.kind import Kind
@@ -30,8 +30,7 @@ def default_endpoints(tree: Tree) -> Tree:
 def validate_endpoints(tree: Tree) -> list[FieldError]:
     """Endpoints."""
     errors: list[FieldError] = []
-    for index, subset in enumerate(tree.get("subsets") or ()):
-        path = f"subsets[{index}]"
+    for subset, path in entries(tree, "subsets", ""):
         errors += when(
             not subset.get("addresses") and not subset.get("notReadyAddresses"),
             required,
@@ -39,8 +38,8 @@ def validate_endpoints(tree: Tree) -> list[FieldError]:
             "must specify `addresses` or `notReadyAddresses`",
         )
         for key in ("addresses", "notReadyAddresses"):
-            for number, address in enumerate(subset.get(key) or ()):
-                errors += _endpoint_address(address, f"{path}.{key}[{number}]")
+            for address, place in entries(subset, key, path):
+                errors += _endpoint_address(address, place)
         ports = subset.get("ports") or []
         for number, port in enumerate(ports):
             errors += _endpoint_port(port, len(ports) > 1, f"{path}.ports[{number}]")

@@ -13,6 +13,7 @@ from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
 from controlplane.apiserver.kinds.checks import (
     ACCESS_MODES,
     VOLUME_MODES,
+    entries,
     immutable,
     optional_one_of,
     problems,
@@ -279,8 +280,8 @@ def volume_warnings(tree: Tree) -> list[str]:
             "Instead, the recommended approach is to use dynamic provisioning."
         )
     needed = (spec.get("nodeAffinity") or {}).get("required") or {}
-    for index, term in enumerate(needed.get("nodeSelectorTerms") or ()):
-        found += node_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
+    for term, place in entries(needed, "nodeSelectorTerms", "spec.nodeAffinity.required"):
+        found += node_term_warnings(term, place)
     return found + [
         f"spec.{PLACES.get(source, source)}: {OLD_VOLUMES[source]}"
         for source in _OLD_PV_SOURCES

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import (
+    entries,
     local_name_path,
     path_no_backsteps,
     present,
@@ -85,8 +86,8 @@ def _key_to_path(item: Tree, path: str) -> list[FieldError]:
 
 def _items(source: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    for index, item in enumerate(source.get("items") or ()):
-        errors += _key_to_path(item, f"{path}.items[{index}]")
+    for item, place in entries(source, "items", path):
+        errors += _key_to_path(item, place)
     return errors
 
 
@@ -139,8 +140,7 @@ _PROJECTIONS = (
 def _projected(source: Tree, path: str) -> list[FieldError]:
     errors = _mode(source, "defaultMode", path)
     paths: dict[str, None] = {}
-    for index, projection in enumerate(source.get("sources") or ()):
-        place = f"{path}.sources[{index}]"
+    for projection, place in entries(source, "sources", path):
         given = [key for key in _PROJECTIONS if projection.get(key) is not None]
         for key in given:
             errors += _projection(key, projection[key], f"{place}.{key}", path, paths)
@@ -157,8 +157,8 @@ def _projection(
     errors: list[FieldError] = []
     if key in {"secret", "configMap"}:
         errors += present(part, "name", path)
-        for index, item in enumerate(part.get("items") or ()):
-            errors += _key_to_path(item, f"{path}.items[{index}]")
+        for item, place in entries(part, "items", path):
+            errors += _key_to_path(item, place)
             errors += _taken(item, whole, part.get("name", ""), paths)
     elif key == "downwardAPI":
         for item in part.get("items") or ():

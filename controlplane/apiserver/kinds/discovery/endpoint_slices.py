@@ -8,7 +8,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, first_few, name_of
-from controlplane.apiserver.kinds.checks import immutable, problems, when, word
+from controlplane.apiserver.kinds.checks import entries, immutable, problems, when, word
 from controlplane.apiserver.kinds.core.services import validate_not_special
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.metadata import NameRule
@@ -44,8 +44,7 @@ def validate_endpoint_slice(tree: Tree) -> list[FieldError]:
     kind = tree.get("addressType", "")
     errors = word(kind, "addressType", _ADDRESS_TYPES)
     seen: dict[str, None] = {}
-    for index, port in enumerate(tree.get("ports") or ()):
-        path = f"ports[{index}]"
+    for port, path in entries(tree, "ports", ""):
         name = port.get("name") or ""
         if name:
             errors += problems(f"{path}.name", name, names.dns_label(name))

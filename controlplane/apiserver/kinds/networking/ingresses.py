@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
-from controlplane.apiserver.kinds.checks import name_at, problems, when
+from controlplane.apiserver.kinds.checks import entries, name_at, problems, when
 from controlplane.apiserver.kinds.core.services import validate_ingress_points
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Context, Strategy
@@ -30,12 +30,12 @@ def validate_ingress(tree: Tree, missing: list[Tree] | None = None) -> list[Fiel
         errors += _backend(backend, "spec.defaultBackend")
     for index, rule in enumerate(rules):
         errors += _ingress_rule(rule, f"spec.rules[{index}]")
-    for index, tls in enumerate(spec.get("tls") or ()):
-        for number, host in enumerate(tls.get("hosts") or ()):
-            errors += _host(host, f"spec.tls[{index}].hosts[{number}]", ip_check=False)
+    for tls, spot in entries(spec, "tls", "spec"):
+        for host, where in entries(tls, "hosts", spot):
+            errors += _host(host, where, ip_check=False)
         secret = tls.get("secretName", "")
         if secret:
-            place = f"spec.tls[{index}].secretName"
+            place = f"{spot}.secretName"
             errors += problems(place, secret, names.dns_subdomain(secret))
     name = spec.get("ingressClassName")
     if name is not None:

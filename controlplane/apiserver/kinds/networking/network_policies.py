@@ -5,7 +5,14 @@ from __future__ import annotations
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of, selector_text
-from controlplane.apiserver.kinds.checks import cidr_problems, interface, one_of, problems, when
+from controlplane.apiserver.kinds.checks import (
+    cidr_problems,
+    entries,
+    interface,
+    one_of,
+    problems,
+    when,
+)
 from controlplane.apiserver.kinds.counted import CountedAsWritten
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.selectors import validate_label_selector
@@ -42,12 +49,11 @@ def validate_network_policy(tree: Tree) -> list[FieldError]:
     spec = tree.get("spec") or {}
     errors = validate_label_selector(spec.get("podSelector"), "spec.podSelector")
     for key, peers in (("ingress", "from"), ("egress", "to")):
-        for index, rule in enumerate(spec.get(key) or ()):
-            path = f"spec.{key}[{index}]"
-            for number, port in enumerate(rule.get("ports") or ()):
-                errors += _policy_port(port, f"{path}.ports[{number}]")
-            for number, peer in enumerate(rule.get(peers) or ()):
-                errors += _peer(peer, f"{path}.{peers}[{number}]")
+        for rule, path in entries(spec, key, "spec"):
+            for port, place in entries(rule, "ports", path):
+                errors += _policy_port(port, place)
+            for peer, spot in entries(rule, peers, path):
+                errors += _peer(peer, spot)
     kinds = spec.get("policyTypes") or []
     if len(kinds) > 2:
         return [
@@ -111,8 +117,7 @@ def _ip_block(block: Tree, path: str) -> list[FieldError]:
         return problems(f"{path}.cidr", cidr, texts)
     errors: list[FieldError] = []
     whole = interface(cidr).network
-    for index, text in enumerate(block.get("except") or ()):
-        place = f"{path}.except[{index}]"
+    for text, place in entries(block, "except", path):
         texts = cidr_problems(text)
         if texts:
             errors += problems(place, text, texts)

@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of
-from controlplane.apiserver.kinds.checks import name_at, present, problems, when
+from controlplane.apiserver.kinds.checks import entries, name_at, present, problems, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.kinds.trees import each
@@ -50,8 +50,8 @@ def _role_binding(tree: Tree, roles: tuple[str, ...]) -> list[FieldError]:
         sort=False,
     )
     errors += name_at(ref.get("name"), "roleRef.name", names.path_segment)
-    for index, subject in enumerate(tree.get("subjects") or ()):
-        errors += _subject(subject, len(roles) > 1, f"subjects[{index}]")
+    for subject, place in entries(tree, "subjects", ""):
+        errors += _subject(subject, len(roles) > 1, place)
     return errors
 
 

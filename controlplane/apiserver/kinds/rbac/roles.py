@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import present, when
+from controlplane.apiserver.kinds.checks import entries, present, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.selectors import selector_of, validate_label_selector
 from controlplane.apiserver.kinds.strategy import Strategy
@@ -17,8 +17,7 @@ def validate_role(tree: Tree) -> list[FieldError]:
     """A role or cluster role."""
     errors: list[FieldError] = []
     namespaced = tree.get("kind") == "Role"
-    for index, rule in enumerate(tree.get("rules") or ()):
-        path = f"rules[{index}]"
+    for rule, path in entries(tree, "rules", ""):
         errors += present(rule, "verbs", path, "verbs must contain at least one value")
         if rule.get("nonResourceURLs"):
             if namespaced:

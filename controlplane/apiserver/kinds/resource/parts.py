@@ -10,7 +10,7 @@ from typing import Any
 from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import choice, problems, when
+from controlplane.apiserver.kinds.checks import choice, entries, problems, when
 from controlplane.apiserver.kinds.selectors import label_name
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -197,8 +197,8 @@ def binding_parameters(owner: Tree, path: str) -> list[FieldError]:
         crowded = limited(owner, key, path, MAX_BINDING_CONDITIONS)
         errors += crowded
         if not crowded:
-            for index, name in enumerate(owner.get(key) or ()):
-                errors += label_name(name, f"{path}.{key}[{index}]")
+            for name, place in entries(owner, key, path):
+                errors += label_name(name, place)
     awaited, ending = owner.get(ready) or [], owner.get(failed) or []
     errors += same_items(awaited, f"{path}.{ready}")
     known, seen = frozenset(awaited), Seen()

@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
-from controlplane.apiserver.kinds.checks import immutable, needed_one_of, one_of, when
+from controlplane.apiserver.kinds.checks import entries, immutable, needed_one_of, one_of, when
 from controlplane.apiserver.kinds.core.volume_sources import csi_driver_name
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, without
@@ -66,8 +66,7 @@ def validate_csi_driver(tree: Tree) -> list[FieldError]:
     policy = spec.get("fsGroupPolicy")
     errors += needed_one_of(policy, "spec.fsGroupPolicy", _FS_GROUP)
     audiences: dict[str, None] = {}
-    for index, request in enumerate(spec.get("tokenRequests") or ()):
-        path = f"spec.tokenRequests[{index}]"
+    for request, path in entries(spec, "tokenRequests", "spec"):
         audience = request.get("audience", "")
         if audience in audiences:
             errors.append(duplicate(f"{path}.audience", audience))

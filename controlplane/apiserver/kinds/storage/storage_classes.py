@@ -7,7 +7,7 @@ from collections import Counter
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of
-from controlplane.apiserver.kinds.checks import immutable, needed_one_of, problems, when
+from controlplane.apiserver.kinds.checks import entries, immutable, needed_one_of, problems, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.selectors import label_name
 from controlplane.apiserver.kinds.strategy import Strategy
@@ -73,8 +73,7 @@ def validate_storage_class(tree: Tree) -> list[FieldError]:
 def _topology_term(term: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: dict[str, None] = {}
-    for index, req in enumerate(term.get("matchLabelExpressions") or ()):
-        place = f"{path}.matchLabelExpressions[{index}]"
+    for req, place in entries(term, "matchLabelExpressions", path):
         values = req.get("values") or []
         errors += when(not values, required, f"{place}.values")
         listed: dict[str, None] = {}

@@ -7,7 +7,7 @@ from attrs import define, field
 from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import name_at, path_no_backsteps, problems, when
+from controlplane.apiserver.kinds.checks import entries, name_at, path_no_backsteps, problems, when
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     invalid,
@@ -139,11 +139,11 @@ def _file_key_ref(ref: Tree, path: str) -> list[FieldError]:
 def validate_files_of_volumes(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
     """A file with variables lies in a volume of the pod."""
     errors: list[FieldError] = []
-    for index, variable in enumerate(container.get("env") or ()):
+    for variable, spot in entries(container, "env", path):
         ref = (variable.get("valueFrom") or {}).get("fileKeyRef")
         name = "" if ref is None else ref.get("volumeName", "")
         if name and name not in scope.volumes:
-            place = f"{path}.env[{index}].valueFrom.fileKeyRef.volumeName"
+            place = f"{spot}.valueFrom.fileKeyRef.volumeName"
             errors.append(not_found(place, name))
     return errors
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import one_of, optional_one_of, problems, when
+from controlplane.apiserver.kinds.checks import entries, one_of, optional_one_of, problems, when
 from controlplane.apiserver.kinds.selectors import (
     label_name,
     validate_label_selector,
@@ -49,8 +49,7 @@ def _node_affinity(affinity: Tree, path: str) -> list[FieldError]:
     needed = affinity.get(_REQUIRED)
     if needed is not None:
         errors += validate_node_selector(needed, f"{path}.{_REQUIRED}")
-    for index, entry in enumerate(affinity.get(_PREFERRED) or ()):
-        place = f"{path}.{_PREFERRED}[{index}]"
+    for entry, place in entries(affinity, _PREFERRED, path):
         errors += _weight(entry, place)
         # What is only preferred may ask for values that no label can have.
         preference = entry.get("preference") or {}
@@ -116,10 +115,9 @@ def _selected_twice(keys: list[str], selector: Tree | None, path: str) -> list[F
 
 def _pod_affinity(affinity: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    for index, term in enumerate(affinity.get(_REQUIRED) or ()):
-        errors += _pod_term(term, f"{path}.{_REQUIRED}[{index}]")
-    for index, entry in enumerate(affinity.get(_PREFERRED) or ()):
-        place = f"{path}.{_PREFERRED}[{index}]"
+    for term, spot in entries(affinity, _REQUIRED, path):
+        errors += _pod_term(term, spot)
+    for entry, place in entries(affinity, _PREFERRED, path):
         errors += _weight(entry, place)
         errors += _pod_term(entry.get("podAffinityTerm") or {}, f"{place}.podAffinityTerm")
     return errors

@@ -7,6 +7,7 @@ import re
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import (
+    entries,
     local_descending_path,
     no_longer,
     one_of,
@@ -197,11 +198,11 @@ def validate_pod_security(context: Tree, spec: Tree, path: str) -> list[FieldErr
     errors = _identity(context, "fsGroup", place)
     errors += _identity(context, "runAsUser", place)
     errors += _identity(context, "runAsGroup", place)
-    for index, group in enumerate(context.get("supplementalGroups") or ()):
+    for group, spot in entries(context, "supplementalGroups", place):
         errors += when(
             not 0 <= group <= _MAX_ID,
             invalid,
-            f"{place}.supplementalGroups[{index}]",
+            spot,
             group,
             _ID_RANGE,
         )

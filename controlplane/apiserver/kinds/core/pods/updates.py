@@ -12,7 +12,7 @@ from typing import Any
 from controlplane.api.equality import Seen, by_value, first_by_value
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import one_of, present, problems, when
+from controlplane.apiserver.kinds.checks import entries, one_of, present, problems, when
 from controlplane.apiserver.kinds.core.pods.containers import validate_image
 from controlplane.apiserver.kinds.core.pods.placement import validate_tolerations
 from controlplane.apiserver.kinds.core.pods.validation import (
@@ -251,11 +251,11 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
     errors = annotation_changes(new, old)
     if status is was:
         return errors
-    for index, condition in enumerate(status.get("conditions") or ()):
+    for condition, spot in entries(status, "conditions", "metadata"):
         kind = condition.get("type", "")
         if kind not in _SYSTEM_CONDITIONS:
             # Upstream looks for the conditions in the metadata.
-            place = f"metadata.conditions[{index}].Type"
+            place = f"{spot}.Type"
             errors += problems(place, kind, names.qualified_name(kind))
     node = status.get("nominatedNodeName", "")
     if node and node != was.get("nominatedNodeName"):
@@ -389,16 +389,14 @@ def _allocated(statuses: list[Tree], containers: list[Tree], path: str) -> list[
         asked[container.get("name", "")] = {*claims, *(resources.get("requests") or ())}
     errors: list[FieldError] = []
     for index, status in enumerate(statuses):
-        for number, part in enumerate(status.get("allocatedResourcesStatus") or ()):
-            place = f"{path}[{index}].allocatedResourcesStatus[{number}]"
+        for part, place in entries(status, "allocatedResourcesStatus", f"{path}[{index}]"):
             name, known = part.get("name", ""), asked.get(status.get("name", ""))
             if known is not None and name not in known:
                 text = "must match one of the container's resource requests"
                 detail = _NOT_CLAIMED if name.startswith("claim:") else text
                 errors.append(invalid(f"{place}.name", name, detail))
             seen: set[str] = set()
-            for at, device in enumerate(part.get("resources") or ()):
-                where = f"{place}.resources[{at}]"
+            for device, where in entries(part, "resources", place):
                 health, key = device.get("health", ""), device.get("resourceID", "")
                 errors += one_of(health, f"{where}.health", _HEALTH)
                 errors += when(key in seen, duplicate, f"{where}.resourceID", key)

@@ -9,7 +9,7 @@ from controlplane.api import quantity
 from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import local_descending_path, problems, when, word
+from controlplane.apiserver.kinds.checks import entries, local_descending_path, problems, when, word
 from controlplane.apiserver.kinds.core.pods.containers import (
     restarts_init_containers,
     validate_containers,
@@ -86,16 +86,15 @@ def pod_only(spec: Tree) -> list[FieldError]:
     if not spec.get("serviceAccountName"):
         errors += _tokens(spec)
     for key in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(key) or ()):
-            errors += validate_image(container, f"spec.{key}[{index}]")
+        for container, place in entries(spec, key, "spec"):
+            errors += validate_image(container, place)
     return errors
 
 
 def _each_container(spec: Tree, path: str) -> Iterator[tuple[Tree, str]]:
     """All containers with their places, in upstream's order."""
     for key in ("initContainers", "containers", "ephemeralContainers"):
-        for index, container in enumerate(spec.get(key) or ()):
-            yield container, f"{path}.{key}[{index}]"
+        yield from entries(spec, key, path)
 
 
 def _seccomp_agrees(annotations: Tree, spec: Tree) -> list[FieldError]:
@@ -157,12 +156,12 @@ def _spec_errors(spec: Tree) -> list[FieldError]:
 
 def _tokens(spec: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
-    for index, volume in enumerate(spec.get("volumes") or ()):
+    for volume, place in entries(spec, "volumes", "spec"):
         for number, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
             errors += when(
                 source.get("serviceAccountToken") is not None,
                 forbidden,
-                f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken",
+                f"{place}.projected.sources[{number}].serviceAccountToken",
                 "must not be specified when serviceAccountName is not set",
             )
     return errors
@@ -327,12 +326,11 @@ def _names(spec: Tree, path: str) -> list[FieldError]:
         errors += problems(f"{path}.hostnameOverride", told, names.dns_subdomain(told))
     if spec.get("tolerations"):
         errors += validate_tolerations(spec["tolerations"], f"{path}.tolerations")
-    for index, alias in enumerate(spec.get("hostAliases") or ()):
-        place = f"{path}.hostAliases[{index}]"
+    for alias, place in entries(spec, "hostAliases", path):
         ip = alias.get("ip", "")
         errors += problems(f"{place}.ip", ip, names.ip_problems(ip))
-        for number, host in enumerate(alias.get("hostnames") or ()):
-            errors += problems(f"{place}.hostnames[{number}]", host, names.dns_subdomain(host))
+        for host, spot in entries(alias, "hostnames", place):
+            errors += problems(spot, host, names.dns_subdomain(host))
     if spec.get("priorityClassName"):
         name = spec["priorityClassName"]
         errors += problems(f"{path}.priorityClassName", name, names.dns_subdomain(name))
@@ -478,13 +476,13 @@ def _pod_level(spec: Tree, path: str) -> list[FieldError]:
         if total is not None and quantity.parse(total).cmp(quantity.parse(requests[name])) > 0:
             text = f"must be greater than or equal to aggregate container requests of {total}"
             errors.append(invalid(f"{path}.requests[{name}]", requests[name], text))
-    for index, container in enumerate(spec.get("containers") or ()):
+    for container, place in entries(spec, "containers", path):
         own = (container.get("resources") or {}).get("limits") or {}
         for name in sorted(limits):
             if name in own and quantity.parse(own[name]).cmp(quantity.parse(limits[name])) > 0:
                 errors.append(
                     invalid(
-                        f"{path}.containers[{index}][{name}].limits",
+                        f"{place}[{name}].limits",
                         own[name],
                         f"must be less than or equal to pod limits of {limits[name]}",
                     )
@@ -495,13 +493,13 @@ def _pod_level(spec: Tree, path: str) -> list[FieldError]:
 def _host_network(spec: Tree, path: str, *, whole: bool) -> list[FieldError]:
     """On the host's network a port is the host's; a template may leave that to the pod."""
     errors: list[FieldError] = []
-    for index, container in enumerate(spec.get("containers") or ()):
-        for number, port in enumerate(container.get("ports") or ()):
+    for container, place in entries(spec, "containers", path):
+        for port, spot in entries(container, "ports", place):
             host, own = port.get("hostPort", 0), port.get("containerPort", 0)
             errors += when(
                 host != own and (whole or host),
                 invalid,
-                f"{path}.containers[{index}].ports[{number}].hostPort",
+                f"{spot}.hostPort",
                 host,
                 "must match `containerPort` when `hostNetwork` is true",
             )
@@ -533,22 +531,17 @@ def _dns_config(config: Tree | None, policy: str, path: str) -> list[FieldError]
         if search != ".":
             text = search.removesuffix(".")
             errors += problems(f"{path}.searches[{index}]", text, names.underscore_subdomain(text))
-    for index, option in enumerate(config.get("options") or ()):
-        errors += when(
-            not option.get("name"), required, f"{path}.options[{index}]", "must not be empty"
-        )
+    for option, place in entries(config, "options", path):
+        errors += when(not option.get("name"), required, place, "must not be empty")
     return errors
 
 
 def _gates(spec: Tree, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    for index, gate in enumerate(spec.get("readinessGates") or ()):
-        errors += label_name(
-            gate.get("conditionType", ""), f"{path}.readinessGates[{index}].conditionType"
-        )
+    for gate, spot in entries(spec, "readinessGates", path):
+        errors += label_name(gate.get("conditionType", ""), f"{spot}.conditionType")
     seen: dict[str, None] = {}
-    for index, gate in enumerate(spec.get("schedulingGates") or ()):
-        place = f"{path}.schedulingGates[{index}]"
+    for gate, place in entries(spec, "schedulingGates", path):
         name = gate.get("name", "")
         errors += problems(place, name, names.qualified_name(name))
         errors += when(name in seen, duplicate, place, name)

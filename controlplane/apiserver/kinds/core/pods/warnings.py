@@ -8,6 +8,7 @@ from controlplane.api import quantity
 from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import entries
 from controlplane.apiserver.kinds.core.persistent_volume_claims import claim_warnings
 from controlplane.apiserver.schema.field_errors import go_quote
 from controlplane.apiserver.schema.work import spend
@@ -83,8 +84,7 @@ def _warnings(meta: Tree, spec: Tree, meta_path: str, path: str) -> list[str]:
     if spec.get("affinity"):
         node = spec["affinity"].get("nodeAffinity") or {}
         found += _node_affinity(node, f"{path}.affinity.nodeAffinity")
-    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
-        place = f"{path}.topologySpreadConstraints[{index}]"
+    for constraint, place in entries(spec, "topologySpreadConstraints", path):
         found += _old_label(f"{place}.topologyKey", constraint.get("topologyKey", ""), named=True)
         if constraint.get("labelSelector") is None:
             found.append(f"{place}.labelSelector: {_NULL_SELECTOR}")
@@ -103,8 +103,8 @@ def _warnings(meta: Tree, spec: Tree, meta_path: str, path: str) -> list[str]:
         if known:
             found.append(f'{path}.hostAliases[{index}].ip: duplicate ip "{alias.get("ip")}"')
     secrets: dict[str, None] = {}
-    for index, secret in enumerate(spec.get("imagePullSecrets") or ()):
-        place = f"{path}.imagePullSecrets[{index}].name"
+    for secret, spot in entries(spec, "imagePullSecrets", path):
+        place = f"{spot}.name"
         name = secret.get("name", "")
         if not name:
             found.append(f'{place}: invalid empty name ""')
@@ -173,15 +173,14 @@ def _node_affinity(affinity: Tree, path: str) -> Iterator[str]:
     terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     for index, term in enumerate(terms):
         yield from node_term_warnings(term, f"{path}.{_REQUIRED}.nodeSelectorTerms[{index}]")
-    for index, entry in enumerate(affinity.get(_PREFERRED) or ()):
-        place = f"{path}.{_PREFERRED}[{index}].preference"
+    for entry, spot in entries(affinity, _PREFERRED, path):
+        place = f"{spot}.preference"
         yield from node_term_warnings(entry.get("preference") or {}, place, values=True)
 
 
 def node_term_warnings(term: Tree, path: str, *, values: bool = False) -> Iterator[str]:
     """Old labels, and `values` that no label can have: validation lets them be where preferred."""
-    for number, req in enumerate(term.get("matchExpressions") or ()):
-        place = f"{path}.matchExpressions[{number}]"
+    for req, place in entries(term, "matchExpressions", path):
         yield from _old_label(f"{place}.key", req.get("key", ""), named=True)
         for index, value in enumerate((req.get("values") or ()) if values else ()):
             for problem in names.label_value(value):
@@ -191,12 +190,12 @@ def node_term_warnings(term: Tree, path: str, *, values: bool = False) -> Iterat
 def _affinity(affinity: Tree, path: str) -> Iterator[str]:
     for key in ("podAffinity", "podAntiAffinity"):
         part = affinity.get(key) or {}
-        for index, term in enumerate(part.get(_REQUIRED) or ()):
-            yield from _term(term, f"{path}.{key}.{_REQUIRED}[{index}]")
-        for index, entry in enumerate(part.get(_PREFERRED) or ()):
+        for term, place in entries(part, _REQUIRED, f"{path}.{key}"):
+            yield from _term(term, place)
+        for entry, spot in entries(part, _PREFERRED, f"{path}.{key}"):
             yield from _term(
                 entry.get("podAffinityTerm") or {},
-                f"{path}.{key}.{_PREFERRED}[{index}].podAffinityTerm",
+                f"{spot}.podAffinityTerm",
             )
 
 
@@ -341,8 +340,7 @@ def _ports(containers: list[tuple[Tree, str]]) -> Iterator[str]:
     seen: dict[tuple[int, str], dict[int, list[tuple[int, str, str]]]] = {}
     count = 0
     for container, path in containers:
-        for number, port in enumerate(container.get("ports") or ()):
-            place = f"{path}.ports[{number}]"
+        for port, place in entries(container, "ports", path):
             ip, host = port.get("hostIP", ""), port.get("hostPort", 0)
             if ip and not host:
                 yield f"{place}: hostIP set without hostPort: {_port_shown(port)}"
@@ -376,8 +374,8 @@ def _maybe_hiding(
 def _port_names(containers: list[tuple[Tree, str]]) -> Iterator[str]:
     named: dict[str, str] = {}
     for container, path in containers:
-        for number, port in enumerate(container.get("ports") or ()):
-            place, name = f"{path}.ports[{number}]", port.get("name", "")
+        for port, spot in entries(container, "ports", path):
+            place, name = spot, port.get("name", "")
             if name in named:
                 yield (
                     f'{place}: duplicate port name "{name}" with {named[name]}, services and '
