@@ -218,24 +218,24 @@ def validate_topology_spread(constraints: list[Tree], path: str) -> list[FieldEr
     for index, constraint in enumerate(constraints):
         place = f"{path}[{index}]"
         skew, key = constraint.get("maxSkew", 0), constraint.get("topologyKey", "")
-        when = constraint.get("whenUnsatisfiable", "")
+        action = constraint.get("whenUnsatisfiable", "")
         errors += when(skew <= 0, invalid, f"{place}.maxSkew", skew, "must be greater than zero")
         errors += when(not key, required, f"{place}.topologyKey", "can not be empty")
-        errors += one_of(when, f"{place}.whenUnsatisfiable", _UNSATISFIABLE)
-        left[key, when] -= 1
+        errors += one_of(action, f"{place}.whenUnsatisfiable", _UNSATISFIABLE)
+        left[key, action] -= 1
         errors += when(
-            left[key, when],
+            left[key, action],
             duplicate,
             f"{place}.{{topologyKey, whenUnsatisfiable}}",
-            f"{{{key}, {when}}}",
+            f"{{{key}, {action}}}",
         )
         minimum = constraint.get("minDomains")
         if minimum is not None:
             errors += when(
                 minimum <= 0, invalid, f"{place}.minDomains", minimum, "must be greater than zero"
             )
-            text = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"
-            errors += when(when != "DoNotSchedule", invalid, f"{place}.minDomains", minimum, text)
+            text = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+            errors += when(action != "DoNotSchedule", invalid, f"{place}.minDomains", minimum, text)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             policy = constraint.get(name)
             errors += optional_one_of(policy, f"{place}.{name}", _INCLUSION)
