@@ -85,8 +85,12 @@ def _parts_with_rules(schema: Tree) -> frozenset[int]:
     def walk(part: Any) -> bool:
         if not isinstance(part, dict):
             return False
-        inner = [*(part.get("properties") or {}).values(), part.get("items"),
-                 part.get("additionalProperties"), *(part.get("allOf") or ())]  # fmt: skip
+        inner = [
+            *(part.get("properties") or {}).values(),
+            part.get("items"),
+            part.get("additionalProperties"),
+            *(part.get("allOf") or ()),
+        ]
         below = [walk(each) for each in inner]
         if part.get(RULES) or any(below):
             found.add(id(part))
@@ -226,8 +230,11 @@ class _Walk:
             part = part if named else more
             if part is None or part not in self.places:
                 continue
-            spine = (schema.get("properties") or {}).get(name) if named else (
-                schema.get("additionalProperties"))  # fmt: skip
+            spine = (
+                (schema.get("properties") or {}).get(name)
+                if named
+                else (schema.get("additionalProperties"))
+            )
             if not isinstance(spine, dict):
                 continue
             was = former.get(name)
@@ -260,9 +267,13 @@ class _Walk:
             was = former.of(item, index) if keyed else UNSET
             inner = before.inner(item, was, was)
             yield from self.errors(
-                part, spine, f"{path}[{index}]", inner, kind and kind.element,
+                part,
+                spine,
+                f"{path}[{index}]",
+                inner,
+                kind and kind.element,
                 root=bool(spine.get(_EMBEDDED)),
-            )  # fmt: skip
+            )
             if self.budget.left < 0:
                 return
 

@@ -34,9 +34,13 @@ _AGE_TEXT: Final = (
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
 )
 _DEFAULT: Final[tuple[Tree, ...]] = (
-    {"name": "Age", "type": "date", "description": _AGE_TEXT,
-     "jsonPath": ".metadata.creationTimestamp"},
-)  # fmt: skip
+    {
+        "name": "Age",
+        "type": "date",
+        "description": _AGE_TEXT,
+        "jsonPath": ".metadata.creationTimestamp",
+    },
+)
 _INT64: Final = 1 << 63
 _SECOND: Final = 1_000_000_000
 

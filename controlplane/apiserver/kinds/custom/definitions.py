@@ -39,17 +39,34 @@ FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _APPROVAL = "api-approved.kubernetes.io"
 _SEE = "https://github.com/kubernetes/enhancements/pull/1111"
-_DUMPED = ("Name", "Served", "Storage", "Deprecated", "DeprecationWarning", "Schema",
-           "Subresources", "AdditionalPrinterColumns", "SelectableFields")  # fmt: skip
-_PART_NAMES = {"schema": "Schema", "subresources": "Subresources",
-               "additionalPrinterColumns": "AdditionalPrinterColumns",
-               "selectableFields": "SelectableFields"}  # fmt: skip
+_DUMPED = (
+    "Name",
+    "Served",
+    "Storage",
+    "Deprecated",
+    "DeprecationWarning",
+    "Schema",
+    "Subresources",
+    "AdditionalPrinterColumns",
+    "SelectableFields",
+)
+_PART_NAMES = {
+    "schema": "Schema",
+    "subresources": "Subresources",
+    "additionalPrinterColumns": "AdditionalPrinterColumns",
+    "selectableFields": "SelectableFields",
+}
 
 
 def condition(kind: str, value: str, reason: str, message: str, now: int) -> Tree:
     """A condition of a definition."""
-    return {"type": kind, "status": value, "lastTransitionTime": format_time(now),
-            "reason": reason, "message": message}  # fmt: skip
+    return {
+        "type": kind,
+        "status": value,
+        "lastTransitionTime": format_time(now),
+        "reason": reason,
+        "message": message,
+    }
 
 
 def with_condition(state: Tree, new: Tree) -> Tree:
@@ -81,8 +98,11 @@ class DefinitionStrategy(Strategy):
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """A new definition serves nothing yet."""
         storage = [v["name"] for v in tree["spec"].get("versions") or () if v.get("storage")][:1]
-        state = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""},
-                 "storedVersions": storage or None}  # fmt: skip
+        state = {
+            "conditions": None,
+            "acceptedNames": {"plural": "", "kind": ""},
+            "storedVersions": storage or None,
+        }
         meta = {**tree["metadata"], "generation": 1}
         return {**tree, "metadata": meta, "status": state}
 
@@ -135,8 +155,9 @@ class DefinitionStrategy(Strategy):
         found: list[str] = []
         for version in tree["spec"].get("versions") or ():
             found += _formats((version.get("schema") or {}).get("openAPIV3Schema"))
-        return [f'unrecognized format "{form}"' for form in dict.fromkeys(found)
-                if form not in known]  # fmt: skip
+        return [
+            f'unrecognized format "{form}"' for form in dict.fromkeys(found) if form not in known
+        ]
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """The same but for the name, and what must not change once resources are served."""
@@ -189,8 +210,10 @@ def _accepted_errors(tree: Tree) -> list[FieldError]:
 def _unknown_fields(spec: Tree) -> list[FieldError]:
     if not spec.get("preserveUnknownFields"):
         return []
-    text = ("cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
-            "spec.versions[*].schema instead")  # fmt: skip
+    text = (
+        "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
+        "spec.versions[*].schema instead"
+    )
     return [invalid("spec.preserveUnknownFields", True, text)]
 
 
@@ -223,10 +246,13 @@ def _dumped(given: list[Tree] | None) -> Raw:
     hoisted = {key: _hoisted(versions, key) for key in _PART_NAMES}
     for version in versions:
         shown: Tree = dict.fromkeys(_DUMPED)
-        shown.update(Name=version.get("name", ""), Served=version.get("served", False),
-                     Storage=version.get("storage", False),
-                     Deprecated=version.get("deprecated", False),
-                     DeprecationWarning=version.get("deprecationWarning"))  # fmt: skip
+        shown.update(
+            Name=version.get("name", ""),
+            Served=version.get("served", False),
+            Storage=version.get("storage", False),
+            Deprecated=version.get("deprecated", False),
+            DeprecationWarning=version.get("deprecationWarning"),
+        )
         for key, name in _PART_NAMES.items():
             if not hoisted[key]:
                 shown[name] = internal_part(key, version.get(key))
@@ -248,9 +274,11 @@ def _spec_errors(spec: Tree, was: Tree | None = None, *, served: bool = False) -
             errors.append(invalid("spec.group", group, "should be a domain with at least one dot"))
     scope = spec.get("scope", "")
     if scope not in ("Cluster", "Namespaced"):
-        errors.append(required("spec.scope") if not scope else not_supported(
-            "spec.scope", scope, ("Cluster", "Namespaced")
-        ))  # fmt: skip
+        errors.append(
+            required("spec.scope")
+            if not scope
+            else not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
+        )
     loose = bool(spec.get("preserveUnknownFields"))
     errors += _version_errors(spec.get("versions"), loose=loose)
     errors += _name_errors(spec.get("names") or {})
@@ -331,8 +359,11 @@ def _common_errors(versions: list[Tree]) -> list[FieldError]:
 
 def _name_errors(given: Tree) -> list[FieldError]:
     errors: list[FieldError] = []
-    errors += [required(f"spec.names.{key}") for key in ("plural", "singular", "kind", "listKind")
-               if not given.get(key)]  # fmt: skip
+    errors += [
+        required(f"spec.names.{key}")
+        for key in ("plural", "singular", "kind", "listKind")
+        if not given.get(key)
+    ]
     return errors + _name_forms(given, "spec.names")
 
 
@@ -373,8 +404,9 @@ def _stored_errors(state: Tree, versions: list[Tree]) -> list[FieldError]:
         if name in left:
             left.remove(name)
     places = first_by_value(stored)
-    errors += [invalid(f"{path}[{places[name]}]", name, "must appear in spec.versions")
-               for name in left]  # fmt: skip
+    errors += [
+        invalid(f"{path}[{places[name]}]", name, "must appear in spec.versions") for name in left
+    ]
     return errors
 
 
@@ -407,8 +439,10 @@ def _approval_errors(tree: Tree) -> list[FieldError]:
         return [required(path, text)]
     if state != "invalid":
         return []
-    text = (f'protected groups must have approval annotation "{_APPROVAL}" with either a URL or a '
-            f'reason starting with "unapproved", see {_SEE}')  # fmt: skip
+    text = (
+        f'protected groups must have approval annotation "{_APPROVAL}" with either a URL or a '
+        f'reason starting with "unapproved", see {_SEE}'
+    )
     return [invalid(path, value, text)]
 
 
@@ -473,9 +507,12 @@ def _schema_errors(version: Tree, path: str) -> list[FieldError]:
     return schema_errors(schema, f"{path}.openAPIV3Schema", status=status)
 
 
-_CHECKS = (("schema", _schema_errors), ("subresources", _subresource_errors),
-           ("additionalPrinterColumns", _column_errors),
-           ("selectableFields", selectable_errors))  # fmt: skip
+_CHECKS = (
+    ("schema", _schema_errors),
+    ("subresources", _subresource_errors),
+    ("additionalPrinterColumns", _column_errors),
+    ("selectableFields", selectable_errors),
+)
 
 
 KIND = Kind(

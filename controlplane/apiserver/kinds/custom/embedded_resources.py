@@ -50,9 +50,12 @@ def embedded_places(schema: Any) -> frozenset[int]:
 
 
 def _each_part(
-    value: Any, schema: Tree, path: str, places: frozenset[int],
+    value: Any,
+    schema: Tree,
+    path: str,
+    places: frozenset[int],
     visit: Callable[[Any, Tree, str], Any],
-) -> Any:  # fmt: skip
+) -> Any:
     """Return a value with each part that holds embedded resources replaced by what `visit` makes of it."""
     if isinstance(value, list):
         items = schema.get("items")

@@ -18,9 +18,12 @@ __all__ = ["expression_problems", "policy_types", "variable_type", "wrong_type"]
 
 
 def _object(type_name: str, /, **fields: str | Type) -> Type:
-    return Type(type_name, fields={
-        key: read_type(kind) if isinstance(kind, str) else kind for key, kind in fields.items()
-    })  # fmt: skip
+    return Type(
+        type_name,
+        fields={
+            key: read_type(kind) if isinstance(kind, str) else kind for key, kind in fields.items()
+        },
+    )
 
 
 _KIND: Final = _object(
@@ -30,24 +33,46 @@ _RESOURCE: Final = _object(
     "kubernetes.GroupVersionResource", group="string", version="string", resource="string"
 )
 _REQUEST: Final = _object(
-    "kubernetes.AdmissionRequest", kind=_KIND, resource=_RESOURCE, subResource="string",
-    requestKind=_KIND, requestResource=_RESOURCE, requestSubResource="string", name="string",
-    namespace="string", operation="string", dryRun="bool", options="dyn",
-    userInfo=_object("kubernetes.UserInfo", username="string", uid="string", groups="list(string)",
-                     extra="map(string, list(string))"),
-)  # fmt: skip
+    "kubernetes.AdmissionRequest",
+    kind=_KIND,
+    resource=_RESOURCE,
+    subResource="string",
+    requestKind=_KIND,
+    requestResource=_RESOURCE,
+    requestSubResource="string",
+    name="string",
+    namespace="string",
+    operation="string",
+    dryRun="bool",
+    options="dyn",
+    userInfo=_object(
+        "kubernetes.UserInfo",
+        username="string",
+        uid="string",
+        groups="list(string)",
+        extra="map(string, list(string))",
+    ),
+)
 _NAMESPACE: Final = _object(
     "kubernetes.Namespace",
     metadata=_object(
-        "kubernetes.NamespaceMetadata", name="string", generateName="string", namespace="string",
-        labels="map(string, string)", annotations="map(string, string)", UID="string",
-        creationTimestamp="timestamp", deletionGracePeriodSeconds="int",
-        deletionTimestamp="timestamp", generation="int", resourceVersion="string",
+        "kubernetes.NamespaceMetadata",
+        name="string",
+        generateName="string",
+        namespace="string",
+        labels="map(string, string)",
+        annotations="map(string, string)",
+        UID="string",
+        creationTimestamp="timestamp",
+        deletionGracePeriodSeconds="int",
+        deletionTimestamp="timestamp",
+        generation="int",
+        resourceVersion="string",
         finalizers="list(string)",
     ),
     spec=_object("kubernetes.NamespaceSpec", finalizers="list(string)"),
     status=_object("kubernetes.NamespaceStatus", phase="string"),
-)  # fmt: skip
+)
 _AUTHORIZER: Final = "kubernetes.authorization."
 
 

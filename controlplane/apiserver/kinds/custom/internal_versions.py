@@ -70,10 +70,22 @@ def _value(value: Any, form: str) -> Any:
     return value
 
 
-_RULE = (("Rule", ""), ("Message", ""), ("MessageExpression", ""), ("Reason", None),
-         ("FieldPath", ""), ("OptionalOldSelf", None))  # fmt: skip
-_COLUMN = (("Name", ""), ("Type", ""), ("Format", ""), ("Description", ""), ("Priority", 0),
-           ("JSONPath", ""))  # fmt: skip
+_RULE = (
+    ("Rule", ""),
+    ("Message", ""),
+    ("MessageExpression", ""),
+    ("Reason", None),
+    ("FieldPath", ""),
+    ("OptionalOldSelf", None),
+)
+_COLUMN = (
+    ("Name", ""),
+    ("Type", ""),
+    ("Format", ""),
+    ("Description", ""),
+    ("Priority", 0),
+    ("JSONPath", ""),
+)
 _SCALE = (("SpecReplicasPath", ""), ("StatusReplicasPath", ""), ("LabelSelectorPath", None))
 
 
@@ -96,8 +108,9 @@ def internal_part(name: str, value: Any) -> Any:
     if name == "subresources":
         scale = value.get("scale")
         return {
-            "Status": value.get("status"), "Scale": None if scale is None else _fields(scale, _SCALE)
-        }  # fmt: skip
+            "Status": value.get("status"),
+            "Scale": None if scale is None else _fields(scale, _SCALE),
+        }
     if name == "additionalPrinterColumns":
         return [_fields(column, _COLUMN) for column in value]
     return [_fields(item, (("JSONPath", ""),)) for item in value]

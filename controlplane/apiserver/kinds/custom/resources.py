@@ -10,7 +10,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -41,11 +40,11 @@ from controlplane.apiserver.kinds.custom.schemas import (
     pruned,
     without_nulls,
 )
+from controlplane.apiserver.kinds.custom.stored_numbers import stored_numbers
 from controlplane.apiserver.kinds.custom.validation import check_lists, validate
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import (
-    NO_NUMBERS,
     DecodeError,
     WrittenFloat,
     check_numbers,
@@ -64,11 +63,22 @@ _UNCHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing "
     "errors to complete validation"
 )
-_BLOCKING = {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong",
-             "FieldValueTooMany", "FieldValueTypeInvalid"}  # fmt: skip
+_BLOCKING = {
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+}
 _APPLY = "application/apply-patch"
-_GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", WrittenFloat: "float64",
-             list: "[]interface {}"}  # fmt: skip
+_GO_TYPES = {
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    WrittenFloat: "float64",
+    list: "[]interface {}",
+}
 _MOST_REPLICAS = 2**31 - 1
 
 
@@ -191,9 +201,12 @@ class CustomStrategy(Strategy):
             if "status" not in old and custom.default_status is not None:
                 old = {**old, "status": custom.default_status}
             new = with_status(new, old)
-        if any(not same(new, old, key) for key in {*new, *old} if key not in (
-            "metadata", "apiVersion", *(("status",) if _custom(ctx).has_status else ())
-        )):  # fmt: skip
+        if any(
+            not same(new, old, key)
+            for key in {*new, *old}
+            if key
+            not in ("metadata", "apiVersion", *(("status",) if _custom(ctx).has_status else ()))
+        ):
             meta = new["metadata"]
             generation = old["metadata"].get("generation", 0) + 1
             new = {**new, "metadata": {**meta, "generation": generation}}
@@ -227,52 +240,13 @@ class CustomStrategy(Strategy):
 
     def finish(self, tree: Tree) -> Tree:
         """Numbers as they are read back from the storage, where they stand as Go writes them."""
-        found: Tree = _stored_numbers(tree, {})
-        return found
+        return stored_numbers(tree)
 
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
         """Return the fields that a write through the endpoint cannot set."""
         if not self.has_status:
             return ()
         return (("f:metadata",), ("f:spec",)) if sub == "status" else (("f:status",),)
-
-
-def _with_stored_numbers(
-    value: dict[Any, Any] | list[Any], known: dict[int, Any]
-) -> dict[Any, Any] | list[Any]:
-    changed: dict[Any, Any] | list[Any] | None = None
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-        if type(item) in NO_NUMBERS:
-            continue
-        stored = _stored_numbers(item, known)
-        if stored is not item:
-            if changed is None:
-                changed = dict(value) if isinstance(value, dict) else list(value)
-            changed[key] = stored
-    return value if changed is None else changed
-
-
-def _stored_numbers(value: Any, known: dict[int, Any]) -> Any:
-    """A value without texts of numbers: whole ones are integers, what no int64 holds is a float64.
-
-    What is shared within the value, as copies of a patch are, is looked at once (`known`) and stays shared.
-    """
-    if isinstance(value, (dict, list)):
-        made = known.get(id(value))
-        if made is None:
-            made = known[id(value)] = _with_stored_numbers(value, known)
-        return made
-    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
-        value = float(value)
-    if isinstance(value, float):
-        if value.is_integer() and abs(value) < _EXPONENT:
-            return int(Decimal(repr(float(value))))  # the shortest digits, and zeros
-        return float(value)
-    return value
-
-
-_EXPONENT = 1e21
-"""From here on Go writes an exponent, and a number with one is no integer."""
 
 
 def _custom(ctx: Context) -> CustomResource:
@@ -435,9 +409,9 @@ class CustomResource:
         if tree.get("kind") != self.kind:
             name = tree["metadata"].get("name", "")
             kind = str(tree.get("kind", ""))
-            raise status.invalid_kind(self.group, kind, name, [
-                invalid("kind", kind, f"must be {self.kind}")
-            ])  # fmt: skip
+            raise status.invalid_kind(
+                self.group, kind, name, [invalid("kind", kind, f"must be {self.kind}")]
+            )
         errors = self._schema_errors(tree, old, sub)
         if sub != "status":
             errors += self._scale_errors(tree, "specReplicasPath")
@@ -519,10 +493,12 @@ class CustomResource:
         if self.scale.get("labelSelectorPath") and isinstance(selector, str) and selector:
             state["selector"] = selector
         return {
-            "apiVersion": "autoscaling/v1", "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "kind": "Scale",
             "metadata": {key: meta[key] for key in kept if key in meta},
-            "spec": {"replicas": replicas} if replicas else {}, "status": state,
-        }  # fmt: skip
+            "spec": {"replicas": replicas} if replicas else {},
+            "status": state,
+        }
 
     def scaled(self, tree: Tree, replicas: int) -> Tree:
         """The object with another number of replicas, even where the schema does not know them."""
@@ -618,9 +594,12 @@ def _resource_of(crd: Tree, version: Tree) -> ResourceInfo:
     storage = stored["name"]
     digest = hashlib.sha256(f"{group}/{storage}/{kind}".encode()).digest()[:8]
     entry: Tree = {
-        "name": plural, "singularName": names.get("singular", ""), "namespaced": namespaced,
-        "kind": kind, "verbs": list(VERBS),
-    }  # fmt: skip
+        "name": plural,
+        "singularName": names.get("singular", ""),
+        "namespaced": namespaced,
+        "kind": kind,
+        "verbs": list(VERBS),
+    }
     if names.get("shortNames"):
         entry["shortNames"] = names["shortNames"]
     if names.get("categories"):
@@ -639,8 +618,13 @@ def _resource_of(crd: Tree, version: Tree) -> ResourceInfo:
         found[sub] = SubresourceInfo(sub, where[0], where[1], where[2], verbs, listed)
     struct = _struct_of(kind, schema)
     custom = CustomResource(
-        group=group, version=name, kind=kind, list_kind=names["listKind"],
-        storage_version=storage, schema=schema, scale=subresources.get("scale"),
+        group=group,
+        version=name,
+        kind=kind,
+        list_kind=names["listKind"],
+        storage_version=storage,
+        schema=schema,
+        scale=subresources.get("scale"),
         columns=Columns.of(version.get("additionalPrinterColumns") or ()),
         selectable_fields={
             item["jsonPath"].removeprefix("."): parse(
@@ -665,11 +649,21 @@ def _resource_of(crd: Tree, version: Tree) -> ResourceInfo:
         webhook=webhook_of(crd),
         schemas={each["name"]: _schema(each) for each in spec["versions"]},
         first=crd["metadata"].get("generation", 1) == 1,
-    )  # fmt: skip
+    )
     return ResourceInfo(
-        group=group, version=name, resource=plural, kind=kind, namespaced=namespaced, verbs=VERBS,
-        storage_prefix=f"/registry/{group}/{plural}/", hub=(group, storage), type_name="",
-        singular=names.get("singular", ""), short_names=tuple(names.get("shortNames", ())),
-        categories=tuple(names.get("categories", ())), subresources=found, entry=entry,
+        group=group,
+        version=name,
+        resource=plural,
+        kind=kind,
+        namespaced=namespaced,
+        verbs=VERBS,
+        storage_prefix=f"/registry/{group}/{plural}/",
+        hub=(group, storage),
+        type_name="",
+        singular=names.get("singular", ""),
+        short_names=tuple(names.get("shortNames", ())),
+        categories=tuple(names.get("categories", ())),
+        subresources=found,
+        entry=entry,
         custom=custom,
-    )  # fmt: skip
+    )

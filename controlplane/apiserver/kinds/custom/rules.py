@@ -29,8 +29,11 @@ __all__ = ["RULES", "field_path", "location", "rule_forms", "rule_mistakes", "ru
 
 RULES: Final = "x-kubernetes-validations"
 _REASONS: Final = (
-    "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired",
-)  # fmt: skip
+    "FieldValueDuplicate",
+    "FieldValueForbidden",
+    "FieldValueInvalid",
+    "FieldValueRequired",
+)
 _STEP: Final = re.compile(r"\.([^.\[\]]++)|\['((?:\\[abfnrtv'\\]|[^'\\])*+)'\]")
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
@@ -46,17 +49,21 @@ def location(source: str, error: CelError) -> str:
         row = before.count("\n")
         column = len(before) - (before.rfind("\n") + 1)
         shown = source.split("\n")[row]
-        lines.append(f"ERROR: <input>:{row + 1}:{column + 1}: {text}\n | {shown}\n | "
-                     f"{'.' * column}^")  # fmt: skip
+        lines.append(
+            f"ERROR: <input>:{row + 1}:{column + 1}: {text}\n | {shown}\n | {'.' * column}^"
+        )
     return "\n".join(lines)
 
 
 def _rule_value(rule: Tree) -> Raw:
     shown = {
-        "Rule": rule.get("rule", ""), "Message": rule.get("message", ""),
-        "MessageExpression": rule.get("messageExpression", ""), "Reason": rule.get("reason"),
-        "FieldPath": rule.get("fieldPath", ""), "OptionalOldSelf": rule.get("optionalOldSelf"),
-    }  # fmt: skip
+        "Rule": rule.get("rule", ""),
+        "Message": rule.get("message", ""),
+        "MessageExpression": rule.get("messageExpression", ""),
+        "Reason": rule.get("reason"),
+        "FieldPath": rule.get("fieldPath", ""),
+        "OptionalOldSelf": rule.get("optionalOldSelf"),
+    }
     text = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")

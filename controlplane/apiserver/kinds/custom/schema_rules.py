@@ -46,16 +46,39 @@ _MAP_TYPE: Final = "x-kubernetes-map-type"
 _KEYS: Final = "x-kubernetes-list-map-keys"
 
 _AT_ROOT: Final = (
-    "Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum",
-    "ExclusiveMinimum", "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems",
-    "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example",
-    "XPreserveUnknownFields", "XValidations",
-)  # fmt: skip
+    "Description",
+    "Type",
+    "Format",
+    "Title",
+    "Maximum",
+    "ExclusiveMaximum",
+    "Minimum",
+    "ExclusiveMinimum",
+    "MaxLength",
+    "MinLength",
+    "Pattern",
+    "MaxItems",
+    "MinItems",
+    "UniqueItems",
+    "MultipleOf",
+    "Required",
+    "Items",
+    "Properties",
+    "ExternalDocs",
+    "Example",
+    "XPreserveUnknownFields",
+    "XValidations",
+)
 """The keywords allowed at the root if the status is a subresource, by the names of upstream's fields."""
 
 _UNSUPPORTED: Final = (
-    "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref",
-)  # fmt: skip
+    "id",
+    "additionalItems",
+    "patternProperties",
+    "definitions",
+    "dependencies",
+    "$ref",
+)
 """Words of JSON schema that definitions may not use, in the order in which they are looked for."""
 _EMPTY_IS_NONE: Final = ("id", "patternProperties", "definitions")
 

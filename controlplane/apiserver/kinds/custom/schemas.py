@@ -102,8 +102,10 @@ def _specified_parts_pruned(
     spend(1 + len(value) * (1 + (len(path) >> 9)))
     if isinstance(value, list):
         items = schema.get("items")
-        return [_specified_parts_pruned(item, items, f"{path}[{i}]", unknown)
-                for i, item in enumerate(value)]  # fmt: skip
+        return [
+            _specified_parts_pruned(item, items, f"{path}[{i}]", unknown)
+            for i, item in enumerate(value)
+        ]
     embedded = root or schema.get(EMBEDDED)
     known = schema.get("properties") or {}
     more = schema.get("additionalProperties", False)

@@ -26,8 +26,14 @@ _ROOT, _ITEM, _FIELD = (
 """Levels of a schema, by what is said of one without a type."""
 
 _NO_CONVERSION: Final = (
-    "id", "$schema", "$ref", "patternProperties", "additionalItems", "definitions", "dependencies",
-)  # fmt: skip
+    "id",
+    "$schema",
+    "$ref",
+    "patternProperties",
+    "additionalItems",
+    "definitions",
+    "dependencies",
+)
 _EMPTY_WILL_DO: Final = ("additionalItems",)
 
 
@@ -100,7 +106,7 @@ def _invariants(schema: Tree, level: str, path: str) -> Iterator[FieldError]:
         yield invalid(f"{path}.type", kind, "must be object at the root")
     if level is _ROOT or embedded:
         for name in ("kind", "apiVersion"):
-            told = (properties[name].get("type", "") if name in properties else "string")  # fmt: skip
+            told = properties[name].get("type", "") if name in properties else "string"
             if told != "string":
                 yield invalid(f"{path}.properties[{name}].type", told, "must be string")
     if "metadata" in properties:

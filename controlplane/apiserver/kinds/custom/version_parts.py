@@ -38,8 +38,10 @@ def deprecation_errors(version: Tree, path: str) -> list[FieldError]:
         problems.append("must not be an empty string")
     odd = next((index for index, char in enumerate(text) if not char.isprintable()), None)
     if odd is not None:
-        problems.append("must only contain printable UTF-8 characters; non-printable character "
-                        f"found at index {len(text[:odd].encode())}")  # fmt: skip
+        problems.append(
+            "must only contain printable UTF-8 characters; non-printable character "
+            f"found at index {len(text[:odd].encode())}"
+        )
     return [invalid(path, text, problem) for problem in problems]
 
 
@@ -61,8 +63,10 @@ def selectable_errors(version: Tree, path: str) -> list[FieldError]:
         if steps[:1] == ("metadata",):
             errors.append(invalid(where, target, "must not point to fields in metadata"))
         if schema.get("type") not in ("string", "boolean", "integer"):
-            text = ("must point to a field of type string, boolean or integer. Enum string fields "
-                    "and strings with formats are allowed.")  # fmt: skip
+            text = (
+                "must point to a field of type string, boolean or integer. Enum string fields "
+                "and strings with formats are allowed."
+            )
             errors.append(invalid(where, target, text))
         if steps in known:
             errors.append(duplicate(where, target))

@@ -10,8 +10,21 @@ from typing import Final
 
 from attrs import frozen
 
-__all__ = ["LIST", "MAP", "NONE", "ONE", "REGEX", "STRUCT", "TRAVERSAL", "UNBOUNDED",
-           "UNKNOWN", "Range", "exactly", "scaled", "wrapped"]  # fmt: skip
+__all__ = [
+    "LIST",
+    "MAP",
+    "NONE",
+    "ONE",
+    "REGEX",
+    "STRUCT",
+    "TRAVERSAL",
+    "UNBOUNDED",
+    "UNKNOWN",
+    "Range",
+    "exactly",
+    "scaled",
+    "wrapped",
+]
 
 UNBOUNDED: Final = 2**64 - 1
 TRAVERSAL: Final = 0.1

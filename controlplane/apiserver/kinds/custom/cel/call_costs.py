@@ -206,11 +206,18 @@ def _compared(_target: Argument | None, args: list[Argument]) -> Estimate:
     return Estimate(Range(1 if smaller > 0 else 0, smaller).scaled(TRAVERSAL))
 
 
-_EQUAL_AT_ONCE: Final = frozenset((
-    "net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver",
-    *(f"kubernetes.authorization.{name}" for name in (
-        "Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")),
-))  # fmt: skip
+_EQUAL_AT_ONCE: Final = frozenset(
+    (
+        "net.IP",
+        "net.CIDR",
+        "kubernetes.Quantity",
+        "kubernetes.Semver",
+        *(
+            f"kubernetes.authorization.{name}"
+            for name in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
+        ),
+    )
+)
 
 
 def _equal(_target: Argument | None, args: list[Argument]) -> Estimate | None:
@@ -347,32 +354,51 @@ _FUNCTIONS: Final[dict[str, CallCost]] = {
     **dict.fromkeys(
         ("lowerAscii", "upperAscii", "substring", "trim"), partial(_read_target, 1, gives=True)
     ),
-    "replace": _replaced, "split": _split, "join": _joined,
+    "replace": _replaced,
+    "split": _split,
+    "join": _joined,
     **dict.fromkeys(("find", "findAll"), _found),
     **dict.fromkeys(
         ("cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"),
         partial(_read, 1),
     ),
     "ip.isCanonical": partial(_read, 2),
-    "containsIP": _network_contains, "containsCIDR": _network_within,
-    "validate": _validated, "_==_": _equal,
-}  # fmt: skip
+    "containsIP": _network_contains,
+    "containsCIDR": _network_within,
+    "validate": _validated,
+    "_==_": _equal,
+}
 """Functions of the libraries of Kubernetes; those that only read a property cost one step."""
 
 _FORMS: Final[dict[str, CallCost]] = {
-    "format": partial(_read_target, 1), "to_bytes": _encoded, "to_string": _decoded,
-    "quote": _quoted, "affix": partial(_read, 1), "in_list": _in_list, "matches": _searched,
-    "contains": _contained, "add_text": _added, "add_list": _concatenated,
-    "compare_text": _compared, "equals": _compared,
-}  # fmt: skip
+    "format": partial(_read_target, 1),
+    "to_bytes": _encoded,
+    "to_string": _decoded,
+    "quote": _quoted,
+    "affix": partial(_read, 1),
+    "in_list": _in_list,
+    "matches": _searched,
+    "contains": _contained,
+    "add_text": _added,
+    "add_list": _concatenated,
+    "compare_text": _compared,
+    "equals": _compared,
+}
 
 _EXTENSIONS: Final[dict[str, CallCost]] = {
-    "slice": _sliced, "flatten": _flattened, "range": _ranged, "reverse": _reversed,
-    "distinct": _distinct, "sort": partial(_sorted, 2.0), "sort_by": partial(_sorted, 2.0),
+    "slice": _sliced,
+    "flatten": _flattened,
+    "range": _ranged,
+    "reverse": _reversed,
+    "distinct": _distinct,
+    "sort": partial(_sorted, 2.0),
+    "sort_by": partial(_sorted, 2.0),
     "sort_text": partial(_sorted, 2.0 + TRAVERSAL),
     "sort_text_by": partial(_sorted, 2.0 + TRAVERSAL),
-    "sets": partial(_sets, 1.0), "sets_twice": partial(_sets, 2.0),
-    "member": _once, "containsIP_text": _network_contains_text,
+    "sets": partial(_sets, 1.0),
+    "sets_twice": partial(_sets, 2.0),
+    "member": _once,
+    "containsIP_text": _network_contains_text,
     "containsCIDR_text": _network_within_text,
-}  # fmt: skip
+}
 """Forms whose rule goes before that of their function."""

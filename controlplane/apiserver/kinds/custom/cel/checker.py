@@ -364,10 +364,13 @@ class _Checker:
         if kind is DYN or kind is ERROR or kind.variable:
             self.assignable(DYN, kind)
         else:
-            each = self.wrong(items.at, (
-                f"expression of type '{kind}' cannot be range of a comprehension (must be list, "
-                "map, or dynamic)"
-            ))  # fmt: skip
+            each = self.wrong(
+                items.at,
+                (
+                    f"expression of type '{kind}' cannot be range of a comprehension (must be list, "
+                    "map, or dynamic)"
+                ),
+            )
         return (each, each) if two else (each,)
 
 

@@ -15,8 +15,18 @@ from controlplane.apiserver.kinds.custom.cel.operators import OVERLOAD, failed
 from controlplane.apiserver.kinds.custom.cel.tree import Unsigned
 from controlplane.apiserver.kinds.custom.cel.values import Optional, duration, moment
 
-__all__ = ["GO_TYPES", "to_bool", "to_bytes", "to_double", "to_duration", "to_int", "to_string",
-           "to_timestamp", "to_uint", "type_name"]  # fmt: skip
+__all__ = [
+    "GO_TYPES",
+    "to_bool",
+    "to_bytes",
+    "to_double",
+    "to_duration",
+    "to_int",
+    "to_string",
+    "to_timestamp",
+    "to_uint",
+    "type_name",
+]
 
 
 def to_int(value: Any) -> int:
@@ -162,17 +172,26 @@ def to_timestamp(value: Any) -> datetime:
             return moment(value)
         return datetime.fromtimestamp(value, UTC)
     except ValueError:
-        raise failed(f"type conversion error from '{type_name(value)}' to 'google.protobuf.Timestamp'"
-                     ) from None  # fmt: skip
+        raise failed(
+            f"type conversion error from '{type_name(value)}' to 'google.protobuf.Timestamp'"
+        ) from None
 
 
 GO_TYPES = {
-    "bool": "types.Bool", "int": "types.Int", "uint": "types.Uint", "double": "types.Double",
-    "string": "types.String", "bytes": "types.Bytes", "null_type": "types.Null",
-    "list": "*types.baseList", "map": "*types.baseMap", "type": "*types.Type",
-    "optional_type": "*types.Optional", "google.protobuf.Duration": "types.Duration",
+    "bool": "types.Bool",
+    "int": "types.Int",
+    "uint": "types.Uint",
+    "double": "types.Double",
+    "string": "types.String",
+    "bytes": "types.Bytes",
+    "null_type": "types.Null",
+    "list": "*types.baseList",
+    "map": "*types.baseMap",
+    "type": "*types.Type",
+    "optional_type": "*types.Optional",
+    "google.protobuf.Duration": "types.Duration",
     "google.protobuf.Timestamp": "types.Timestamp",
-}  # fmt: skip
+}
 """The names of upstream's own types of values, which appear in some failures."""
 
 
@@ -180,9 +199,18 @@ def type_name(value: Any) -> str:
     """The name of the type of a value."""
     if value is None:
         return "null_type"
-    known = {bool: "bool", int: "int", Unsigned: "uint", float: "double", str: "string",
-             bytes: "bytes", dict: "map", timedelta: "google.protobuf.Duration",
-             datetime: "google.protobuf.Timestamp", Optional: "optional_type"}  # fmt: skip
+    known = {
+        bool: "bool",
+        int: "int",
+        Unsigned: "uint",
+        float: "double",
+        str: "string",
+        bytes: "bytes",
+        dict: "map",
+        timedelta: "google.protobuf.Duration",
+        datetime: "google.protobuf.Timestamp",
+        Optional: "optional_type",
+    }
     if isinstance(value, list):
         return "list"
     if isinstance(value, int) and not isinstance(value, (bool, Unsigned)):

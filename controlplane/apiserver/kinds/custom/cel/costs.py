@@ -20,8 +20,10 @@ RULE_LIMIT: Final = 10_000_000
 TOTAL_LIMIT: Final = 100_000_000
 _NOTEWORTHY = TOTAL_LIMIT // 100
 _SHOWN = 4
-_HINT = ("(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where "
-         "arrays, maps, and strings are declared)")  # fmt: skip
+_HINT = (
+    "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where "
+    "arrays, maps, and strings are declared)"
+)
 
 
 def repeated(many: int | None, schema: Tree) -> int | None:
@@ -95,8 +97,10 @@ class Costs:
         """The errors of the whole schema, at this path, and of its dearest expressions."""
         if self.total <= TOTAL_LIMIT:
             return []
-        text = ("contributed to estimated rule cost total exceeding cost limit for entire "
-                "OpenAPIv3 schema")  # fmt: skip
+        text = (
+            "contributed to estimated rule cost total exceeding cost limit for entire "
+            "OpenAPIv3 schema"
+        )
         what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
         return [
             *(forbidden(where, text) for _, where in self.dearest),

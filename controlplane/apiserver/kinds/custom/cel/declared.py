@@ -28,14 +28,36 @@ REQUEST_SIZE: Final = 3 * 1024 * 1024
 """Bytes of the largest request."""
 _LONGEST_TEXT: Final = REQUEST_SIZE - 2
 """Bytes of the longest text in a request, without its quotes."""
-RESERVED: Final = frozenset((
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function",
-    "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
-))  # fmt: skip
+RESERVED: Final = frozenset(
+    (
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    )
+)
 _FORMATS: Final = {
-    "duration": ("duration", 3, 32), "date": ("timestamp", 12, 12),
+    "duration": ("duration", 3, 32),
+    "date": ("timestamp", 12, 12),
     "date-time": ("timestamp", 21, 32),
-}  # fmt: skip
+}
 """Formats of texts that are values of other types: the type, the least and the greatest size."""
 
 
@@ -62,9 +84,10 @@ class Declared:
 
 _KEY: Final = Declared(STRING, least=2)
 _SIMPLE: Final = {
-    "boolean": Declared(BOOL, least=4), "number": Declared(read_type("double")),
+    "boolean": Declared(BOOL, least=4),
+    "number": Declared(read_type("double")),
     "integer": Declared(INT),
-}  # fmt: skip
+}
 _NAME: Final[Tree] = {"type": "string"}
 _META: Final[Tree] = {"type": "object", "properties": {"name": _NAME, "generateName": _NAME}}
 

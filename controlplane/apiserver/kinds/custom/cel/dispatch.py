@@ -21,13 +21,18 @@ from controlplane.apiserver.kinds.custom.cel.types import DYN, Type
 __all__ = ["guarded", "shown_type"]
 
 _LIBRARY_TYPES: Final = {
-    Address: "net.IP", Network: "net.CIDR", Url: "kubernetes.URL", Semver: "kubernetes.Semver",
-    Quantity: "kubernetes.Quantity", NamedFormat: "kubernetes.NamedFormat",
-}  # fmt: skip
+    Address: "net.IP",
+    Network: "net.CIDR",
+    Url: "kubernetes.URL",
+    Semver: "kubernetes.Semver",
+    Quantity: "kubernetes.Quantity",
+    NamedFormat: "kubernetes.NamedFormat",
+}
 _VALUE_TYPES: Final = {
-    "timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration",
+    "timestamp": "google.protobuf.Timestamp",
+    "duration": "google.protobuf.Duration",
     "null": "null_type",
-}  # fmt: skip
+}
 _UNGUARDED: Final = frozenset(("startsWith", "endsWith", "contains", "matches", "find", "findAll"))
 """Functions that look at their arguments themselves."""
 _BY_TRAIT: Final = frozenset(("size", "sort"))
@@ -65,6 +70,8 @@ def _fits(wanted: Type, value: Any) -> bool:
     if isinstance(value, list):
         return not value or _fits(wanted.params[0], value[0])
     if isinstance(value, dict) and wanted.params:
-        return all(_fits(wanted.params[0], k) and _fits(wanted.params[1], v)
-                   for k, v in list(items_of(value))[:1])  # fmt: skip
+        return all(
+            _fits(wanted.params[0], k) and _fits(wanted.params[1], v)
+            for k, v in list(items_of(value))[:1]
+        )
     return True

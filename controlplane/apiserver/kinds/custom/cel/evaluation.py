@@ -165,7 +165,7 @@ class _Planner:
             yes, no = (
                 run if isinstance(run, Attribute | Condition) else Attribute(run)
                 for run in runs[1:]
-            )  # fmt: skip
+            )
             return Condition(runs[0], yes, no)
         if is_method and name in ("or", "orValue"):
             return _otherwise(runs[0], runs[1], inner=name == "orValue")
@@ -324,9 +324,7 @@ class _Planner:
         return run
 
 
-_KEYS: Final = frozenset(
-    ("types.String", "types.Int", "types.Uint", "types.Bool", "types.Double")
-)  # fmt: skip
+_KEYS: Final = frozenset(("types.String", "types.Int", "types.Uint", "types.Bool", "types.Double"))
 """The types of constants that may be an index."""
 _TYPE_NAMES: Final = {
     "google.protobuf.Timestamp": "google.protobuf.Timestamp",
@@ -343,9 +341,7 @@ def _own(value: Any) -> Any:
 
 def _appends(expr: Expr) -> bool:
     first, second = expr.args
-    return (
-        first.op == "ident" and first.name == RESULT and first.made and second.op == "list"
-    )  # fmt: skip
+    return first.op == "ident" and first.name == RESULT and first.made and second.op == "list"
 
 
 def _turns(container: Any, count: int) -> Any:

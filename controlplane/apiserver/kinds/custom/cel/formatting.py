@@ -24,19 +24,36 @@ _DIGITS: Final = 5
 """More digits no precision has: what is written counts only afterwards."""
 _PLACES: Final = 6
 _RAISED: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-_ANY: Final = ("list", "map", "int", "uint", "double", "bool", "string", "timestamp", "bytes",
-               "duration", "type", "null")  # fmt: skip
+_ANY: Final = (
+    "list",
+    "map",
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "timestamp",
+    "bytes",
+    "duration",
+    "type",
+    "null",
+)
 CLAUSES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    "s": ("string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, "
-          "types, durations, and timestamps", _ANY),
+    "s": (
+        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, "
+        "types, durations, and timestamps",
+        _ANY,
+    ),
     "d": ("decimal clause can only be used on integers", ("int", "uint")),
     "f": ("fixed-point clause can only be used on doubles", ("double", "string")),
     "e": ("scientific clause can only be used on doubles", ("double", "string")),
     "b": ("only integers and bools can be formatted as binary", ("int", "uint", "bool")),
-    "x": ("only integers, byte buffers, and strings can be formatted as hex",
-          ("int", "uint", "string", "bytes")),
+    "x": (
+        "only integers, byte buffers, and strings can be formatted as hex",
+        ("int", "uint", "string", "bytes"),
+    ),
     "o": ("octal clause can only be used on integers", ("int", "uint")),
-}  # fmt: skip
+}
 """Clauses with what is said of values that they are not for, and the types that they are for."""
 
 
@@ -123,8 +140,11 @@ def formatted(text: str, values: list[Any]) -> str:
     )
 
 
-_NAMED: Final = {"null_type": "null", "google.protobuf.Duration": "duration",
-                 "google.protobuf.Timestamp": "timestamp"}  # fmt: skip
+_NAMED: Final = {
+    "null_type": "null",
+    "google.protobuf.Duration": "duration",
+    "google.protobuf.Timestamp": "timestamp",
+}
 _SPECIAL: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 

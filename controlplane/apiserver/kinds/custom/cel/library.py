@@ -86,10 +86,15 @@ def pattern_of(text: str) -> go_regexp.Pattern:
 
 
 def _non_zero(value: Any) -> Optional:
-    empty = value is None or value is False or (
-        value in (0, "", b"") if isinstance(value, (int, float, str, bytes)) else (
-            isinstance(value, (list, dict)) and not value)
-    )  # fmt: skip
+    empty = (
+        value is None
+        or value is False
+        or (
+            value in (0, "", b"")
+            if isinstance(value, (int, float, str, bytes))
+            else (isinstance(value, (list, dict)) and not value)
+        )
+    )
     return Optional() if empty else Optional(value, True)
 
 
@@ -101,9 +106,11 @@ def _split(text: str, separator: str, limit: int = -1) -> list[str]:
         return []
     if not separator:
         chars = list(text)
-        return chars if limit < 0 or len(chars) <= limit else [
-            *chars[: limit - 1], "".join(chars[limit - 1 :])
-        ]  # fmt: skip
+        return (
+            chars
+            if limit < 0 or len(chars) <= limit
+            else [*chars[: limit - 1], "".join(chars[limit - 1 :])]
+        )
     return text.split(separator, limit - 1 if limit > 0 else -1)
 
 
@@ -164,8 +171,9 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
     if start < 0 or end < 0:
         raise failed(f"cannot slice({start}, {end}), negative indexes not supported")
     if start > end:
-        raise failed(f"cannot slice({start}, {end}), start index must be less than or equal to end "
-                     "index")  # fmt: skip
+        raise failed(
+            f"cannot slice({start}, {end}), start index must be less than or equal to end index"
+        )
     if end > len(items):
         raise failed(f"cannot slice({start}, {end}), list is length {len(items)}")
     return items[start:end]
@@ -219,19 +227,25 @@ def _date_time(text: str) -> list[str]:
 
 
 _FORMATS: Final[dict[str, Callable[[str], Iterable[str]]]] = {
-    "dns1123Label": names.dns_label, "dns1123Subdomain": names.dns_subdomain,
-    "dns1035Label": names.dns_1035_label, "qualifiedName": names.qualified_name,
-    "labelValue": names.label_value, "dns1123LabelPrefix": _as_prefix(names.dns_label),
+    "dns1123Label": names.dns_label,
+    "dns1123Subdomain": names.dns_subdomain,
+    "dns1035Label": names.dns_1035_label,
+    "qualifiedName": names.qualified_name,
+    "labelValue": names.label_value,
+    "dns1123LabelPrefix": _as_prefix(names.dns_label),
     "dns1123SubdomainPrefix": _as_prefix(names.dns_subdomain),
     "dns1035LabelPrefix": _as_prefix(names.dns_1035_label),
     "uri": lambda text: [] if is_url(text) else [f"{text} is not a URI"],
-    "uuid": _matching(r"[0-9A-Fa-f]{8}(-?[0-9A-Fa-f]{4}){3}-?[0-9A-Fa-f]{12}",
-                      "does not match the UUID format"),
-    "byte": _matching(r"([A-Za-z0-9+/]{4})*+([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|(?<=[A-Za-z0-9+/]{4}))",
-                      "invalid base64"),
+    "uuid": _matching(
+        r"[0-9A-Fa-f]{8}(-?[0-9A-Fa-f]{4}){3}-?[0-9A-Fa-f]{12}", "does not match the UUID format"
+    ),
+    "byte": _matching(
+        r"([A-Za-z0-9+/]{4})*+([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|(?<=[A-Za-z0-9+/]{4}))",
+        "invalid base64",
+    ),
     "date": _matching(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", "invalid date"),
     "datetime": _date_time,
-}  # fmt: skip
+}
 
 
 def _validated(form: NamedFormat, text: str) -> Optional:
@@ -331,9 +345,21 @@ def checked_literal(function: str, value: Any) -> bool:
 
 
 _AUTHORIZER: Final = (
-    "path", "group", "serviceAccount", "resource", "subresource", "namespace", "name",
-    "fieldSelector", "labelSelector", "check", "allowed", "reason", "errored", "error",
-)  # fmt: skip
+    "path",
+    "group",
+    "serviceAccount",
+    "resource",
+    "subresource",
+    "namespace",
+    "name",
+    "fieldSelector",
+    "labelSelector",
+    "check",
+    "allowed",
+    "reason",
+    "errored",
+    "error",
+)
 
 
 def _asked(name: str) -> Callable[..., Any]:
@@ -342,14 +368,29 @@ def _asked(name: str) -> Callable[..., Any]:
 
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "size": _size, "int": to_int, "uint": to_uint, "double": to_double, "string": to_string,
-    "bool": to_bool, "bytes": to_bytes, "duration": to_duration, "timestamp": to_timestamp,
-    "dyn": lambda value: value, "type": type_name, "quantity": _quantity,
+    "size": _size,
+    "int": to_int,
+    "uint": to_uint,
+    "double": to_double,
+    "string": to_string,
+    "bool": to_bool,
+    "bytes": to_bytes,
+    "duration": to_duration,
+    "timestamp": to_timestamp,
+    "dyn": lambda value: value,
+    "type": type_name,
+    "quantity": _quantity,
     "isQuantity": _is_quantity,
     "matches": lambda text, pattern: pattern_of(pattern).found(text, metered=True),
-    "ip": read_address, "isIP": is_address, "ip.isCanonical": is_canonical,
-    "cidr": read_network, "isCIDR": is_network, "url": read_url, "isURL": is_url,
-    "semver": read_semver, "isSemver": is_semver,
+    "ip": read_address,
+    "isIP": is_address,
+    "ip.isCanonical": is_canonical,
+    "cidr": read_network,
+    "isCIDR": is_network,
+    "url": read_url,
+    "isURL": is_url,
+    "semver": read_semver,
+    "isSemver": is_semver,
     "sets.contains": lambda a, b: all(contained(item, a) for item in b),
     "sets.equivalent": lambda a, b: (
         all(contained(x, b) for x in a) and all(contained(x, a) for x in b)
@@ -359,11 +400,14 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "jsonpatch.escapeKey": lambda text: text.replace("~", "~0").replace("/", "~1"),
     "strings.quote": lambda text: json.dumps(text, ensure_ascii=False),
     "optional.of": lambda value: Optional(value, True),
-    "optional.none": Optional, "optional.ofNonZeroValue": _non_zero,
-    "format.named": _named, "sign": lambda value: value.sign(),
-    "optional.unwrap": _present, MAP_INSERT: _inserted,
+    "optional.none": Optional,
+    "optional.ofNonZeroValue": _non_zero,
+    "format.named": _named,
+    "sign": lambda value: value.sign(),
+    "optional.unwrap": _present,
+    MAP_INSERT: _inserted,
     **{f"format.{name}": (lambda name=name: NamedFormat(name)) for name in _FORMATS},
-}  # fmt: skip
+}
 
 METHODS: Final[dict[str, Callable[..., Any]]] = {
     "size": _size,
@@ -377,16 +421,25 @@ METHODS: Final[dict[str, Callable[..., Any]]] = {
     "split": _split,
     "join": lambda items, separator="": separator.join(items),
     "replace": lambda text, old, new, limit=-1: text.replace(old, new, limit),
-    "substring": _substring, "charAt": _char_at, "format": formatted,
-    "indexOf": _index_of, "lastIndexOf": _last_index_of,
+    "substring": _substring,
+    "charAt": _char_at,
+    "format": formatted,
+    "indexOf": _index_of,
+    "lastIndexOf": _last_index_of,
     "find": lambda text, pattern: pattern_of(pattern).search(text, metered=True) or "",
-    "findAll": lambda text, pattern, limit=-1: [
-        *pattern_of(pattern).each(text, metered=True)
-    ][: limit if limit >= 0 else None],
+    "findAll": lambda text, pattern, limit=-1: [*pattern_of(pattern).each(text, metered=True)][
+        : limit if limit >= 0 else None
+    ],
     "isSorted": lambda items: all(a <= b for a, b in pairwise(items)),
-    "sum": _total, "min": _least, "max": _most,
-    "sort": sorted, "distinct": _distinct, "reverse": lambda items: list(reversed(items)),
-    "slice": _slice, "flatten": _flatten, SORT_BY: _sorted_by,
+    "sum": _total,
+    "min": _least,
+    "max": _most,
+    "sort": sorted,
+    "distinct": _distinct,
+    "reverse": lambda items: list(reversed(items)),
+    "slice": _slice,
+    "flatten": _flatten,
+    SORT_BY: _sorted_by,
     "first": lambda items: Optional(items[0], True) if items else Optional(),
     "last": lambda items: Optional(items[-1], True) if items else Optional(),
     "unwrapOpt": _present,
@@ -411,16 +464,23 @@ METHODS: Final[dict[str, Callable[..., Any]]] = {
     "isGlobalUnicast": lambda address: address.global_unicast,
     **{name: _asked(name) for name in _AUTHORIZER},
     **CIDR_METHODS,
-    "getScheme": Url.scheme, "getHost": Url.host, "getHostname": Url.hostname,
-    "getPort": Url.port, "getEscapedPath": Url.escaped_path, "getQuery": Url.query,
-    "major": lambda version: version.major, "minor": lambda version: version.minor,
+    "getScheme": Url.scheme,
+    "getHost": Url.host,
+    "getHostname": Url.hostname,
+    "getPort": Url.port,
+    "getEscapedPath": Url.escaped_path,
+    "getQuery": Url.query,
+    "major": lambda version: version.major,
+    "minor": lambda version: version.minor,
     "patch": lambda version: version.patch,
-    "getFullYear": _of_time(lambda t: t.year), "getMonth": _of_time(lambda t: t.month - 1),
+    "getFullYear": _of_time(lambda t: t.year),
+    "getMonth": _of_time(lambda t: t.month - 1),
     "getDayOfYear": _of_time(lambda t: t.timetuple().tm_yday - 1),
-    "getDayOfMonth": _of_time(lambda t: t.day - 1), "getDate": _of_time(lambda t: t.day),
+    "getDayOfMonth": _of_time(lambda t: t.day - 1),
+    "getDate": _of_time(lambda t: t.day),
     "getDayOfWeek": _of_time(lambda t: t.isoweekday() % 7),
     "getHours": _of_both(lambda t: t.hour, timedelta(hours=1)),
     "getMinutes": _of_both(lambda t: t.minute, timedelta(minutes=1)),
     "getSeconds": _of_both(lambda t: t.second, timedelta(seconds=1)),
     "getMilliseconds": _of_both(lambda t: t.microsecond // 1000, timedelta(milliseconds=1)),
-}  # fmt: skip
+}

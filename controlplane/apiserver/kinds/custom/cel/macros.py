@@ -94,34 +94,47 @@ def _names(args: tuple[Expr, ...], two: bool) -> tuple[str, ...]:
 
 def _all(make: _Maker, target: Expr, args: tuple[Expr, ...]) -> Expr:
     return make.fold(
-        _names(args, len(args) == 3), target, make.const(True),
+        _names(args, len(args) == 3),
+        target,
+        make.const(True),
         make.call("@not_strictly_false", make.result()),
-        make.call("_&&_", make.result(), args[-1]), make.result(),
-    )  # fmt: skip
+        make.call("_&&_", make.result(), args[-1]),
+        make.result(),
+    )
 
 
 def _exists(make: _Maker, target: Expr, args: tuple[Expr, ...]) -> Expr:
     return make.fold(
-        _names(args, len(args) == 3), target, make.const(False),
+        _names(args, len(args) == 3),
+        target,
+        make.const(False),
         make.call("@not_strictly_false", make.call("!_", make.result())),
-        make.call("_||_", make.result(), args[-1]), make.result(),
-    )  # fmt: skip
+        make.call("_||_", make.result(), args[-1]),
+        make.result(),
+    )
 
 
 def _exists_one(make: _Maker, target: Expr, args: tuple[Expr, ...]) -> Expr:
     names = _names(args, len(args) == 3)
     more = make.call("_+_", make.result(), make.const(1))
     return make.fold(
-        names, target, make.const(0), make.const(True),
+        names,
+        target,
+        make.const(0),
+        make.const(True),
         make.call("_?_:_", args[-1], more, make.result()),
         make.call("_==_", make.result(), make.const(1)),
-    )  # fmt: skip
+    )
 
 
 def _collected(
-    make: _Maker, target: Expr, names: tuple[str, ...], condition: Expr | None, step: Expr,
+    make: _Maker,
+    target: Expr,
+    names: tuple[str, ...],
+    condition: Expr | None,
+    step: Expr,
     start: Expr,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """A fold that collects what the step adds, in turns for which the condition holds."""
     if condition is not None:
         step = make.call("_?_:_", condition, step, make.result())
@@ -163,8 +176,10 @@ def _transform_map_entry(make: _Maker, target: Expr, args: tuple[Expr, ...]) -> 
 
 def _sort_by(make: _Maker, target: Expr, args: tuple[Expr, ...]) -> Expr:
     if target.op not in ("list", "select", "ident", "fold", "call", "method", "optselect"):
-        text = ("sortBy can only be applied to a list, identifier, comprehension, call or select "
-                "expression")  # fmt: skip
+        text = (
+            "sortBy can only be applied to a list, identifier, comprehension, call or select "
+            "expression"
+        )
         raise CelError(text, target.at)
     keys = _map(make, make.ident(_SORTED), args)
     return make.bind(_SORTED, target, make.method(SORT_BY, make.ident(_SORTED), keys))
@@ -174,9 +189,7 @@ def _copied(expr: Expr) -> Expr:
     """The same expression as parts of their own."""
     spend(_COPY)  # each such macro on another one doubles the expression
     args = tuple(map(_copied, expr.args))
-    return Expr(
-        expr.op, expr.at, args, expr.name, expr.value, expr.bound, expr.maybe, expr.made
-    )  # fmt: skip
+    return Expr(expr.op, expr.at, args, expr.name, expr.value, expr.bound, expr.maybe, expr.made)
 
 
 def _opt_map(make: _Maker, target: Expr, args: tuple[Expr, ...]) -> Expr:
@@ -194,19 +207,28 @@ def _with_value(make: _Maker, target: Expr, args: tuple[Expr, ...], name: str) -
     body = make.bind(args[0].name, value, args[1])
     if name == "optMap":
         body = make.call("optional.of", body)
-    return make.call(
-        "_?_:_", make.method("hasValue", target), body, make.call("optional.none")
-    )  # fmt: skip
+    return make.call("_?_:_", make.method("hasValue", target), body, make.call("optional.none"))
 
 
 _MACROS: Final[dict[tuple[str, int], _Macro]] = {
-    ("all", 2): _all, ("all", 3): _all, ("exists", 2): _exists, ("exists", 3): _exists,
-    ("exists_one", 2): _exists_one, ("exists_one", 3): _exists_one,
+    ("all", 2): _all,
+    ("all", 3): _all,
+    ("exists", 2): _exists,
+    ("exists", 3): _exists,
+    ("exists_one", 2): _exists_one,
+    ("exists_one", 3): _exists_one,
     ("existsOne", 3): _exists_one,
-    ("map", 2): _map, ("map", 3): _map, ("filter", 2): _filter,
-    ("transformList", 3): _transform_list, ("transformList", 4): _transform_list,
-    ("transformMap", 3): _transform_map, ("transformMap", 4): _transform_map,
-    ("transformMapEntry", 3): _transform_map_entry, ("transformMapEntry", 4): _transform_map_entry,
-    ("sortBy", 2): _sort_by, ("optMap", 2): _opt_map, ("optFlatMap", 2): _opt_flat_map,
-}  # fmt: skip
+    ("map", 2): _map,
+    ("map", 3): _map,
+    ("filter", 2): _filter,
+    ("transformList", 3): _transform_list,
+    ("transformList", 4): _transform_list,
+    ("transformMap", 3): _transform_map,
+    ("transformMap", 4): _transform_map,
+    ("transformMapEntry", 3): _transform_map_entry,
+    ("transformMapEntry", 4): _transform_map_entry,
+    ("sortBy", 2): _sort_by,
+    ("optMap", 2): _opt_map,
+    ("optFlatMap", 2): _opt_flat_map,
+}
 """Macros by their name and how many arguments they take."""

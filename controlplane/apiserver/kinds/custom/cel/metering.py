@@ -215,10 +215,20 @@ def _network_within_text(args: list[Any], result: Any) -> int:
 
 
 _REGEX_SIZES: Final = {
-    "dns1123Label": 30, "dns1123Subdomain": 60, "dns1035Label": 30, "qualifiedName": 60,
-    "dns1123LabelPrefix": 30, "dns1123SubdomainPrefix": 60, "dns1035LabelPrefix": 30,
-    "labelValue": 40, "uri": 1103, "uuid": 70, "byte": 84, "date": 71, "datetime": 71,
-}  # fmt: skip
+    "dns1123Label": 30,
+    "dns1123Subdomain": 60,
+    "dns1035Label": 30,
+    "qualifiedName": 60,
+    "dns1123LabelPrefix": 30,
+    "dns1123SubdomainPrefix": 60,
+    "dns1035LabelPrefix": 30,
+    "labelValue": 40,
+    "uri": 1103,
+    "uuid": 70,
+    "byte": 84,
+    "date": 71,
+    "datetime": 71,
+}
 """Characters of the regular expressions that named formats stand for."""
 
 
@@ -234,25 +244,50 @@ _FUNCTIONS: Final[dict[str, CallMeter]] = {
     **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversed),
     **dict.fromkeys(
-        ("url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey", "cidr",
-         "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"),
+        (
+            "url",
+            "lowerAscii",
+            "upperAscii",
+            "substring",
+            "trim",
+            "jsonpatch.escapeKey",
+            "cidr",
+            "isIP",
+            "isCIDR",
+            "ip",
+            "quantity",
+            "isQuantity",
+            "semver",
+            "isSemver",
+        ),
         partial(_read, 1.0),
     ),
     **dict.fromkeys(("replace", "split", "ip.isCanonical"), partial(_read, 2.0)),
-    "join": _joined, **dict.fromkeys(("find", "findAll"), _searched),
-    "containsIP": _network_contains, "containsCIDR": _network_within, "validate": _validated,
-    "_==_": _equal, "_!=_": _compared,
-}  # fmt: skip
+    "join": _joined,
+    **dict.fromkeys(("find", "findAll"), _searched),
+    "containsIP": _network_contains,
+    "containsCIDR": _network_within,
+    "validate": _validated,
+    "_==_": _equal,
+    "_!=_": _compared,
+}
 _FORMS: Final[dict[str, CallMeter]] = {
     **dict.fromkeys(("format", "to_bytes", "to_string", "quote", "affix"), _read_inner),
-    "in_list": _in_list, "matches": _searched, "contains": _contained, "add_text": _added,
+    "in_list": _in_list,
+    "matches": _searched,
+    "contains": _contained,
+    "add_text": _added,
     "compare_text": _compared,
-}  # fmt: skip
+}
 _FORMS_FIRST: Final[dict[str, CallMeter]] = {
-    **dict.fromkeys(("slice", "range", "reverse"), _made_result), "flatten": _flattened,
+    **dict.fromkeys(("slice", "range", "reverse"), _made_result),
+    "flatten": _flattened,
     **dict.fromkeys(("distinct", "sort", "sort_text"), partial(_self_compared, 0)),
     **dict.fromkeys(("sort_by", "sort_text_by"), partial(_self_compared, 1)),
-    "sets": partial(_sets, 1.0), "sets_twice": partial(_sets, 2.0), "member": partial(_fixed, 1),
-    "containsIP_text": _network_contains_text, "containsCIDR_text": _network_within_text,
-}  # fmt: skip
+    "sets": partial(_sets, 1.0),
+    "sets_twice": partial(_sets, 2.0),
+    "member": partial(_fixed, 1),
+    "containsIP_text": _network_contains_text,
+    "containsCIDR_text": _network_within_text,
+}
 """Forms whose rule goes before that of their function."""

@@ -17,8 +17,19 @@ from attrs import frozen
 from controlplane.apiserver.kinds.custom.cel.tree import CelError
 from controlplane.apiserver.schema.field_errors import go_quote
 
-__all__ = ["CIDR_METHODS", "Address", "Network", "Url", "is_address", "is_canonical", "is_network",
-           "is_url", "read_address", "read_network", "read_url"]  # fmt: skip
+__all__ = [
+    "CIDR_METHODS",
+    "Address",
+    "Network",
+    "Url",
+    "is_address",
+    "is_canonical",
+    "is_network",
+    "is_url",
+    "read_address",
+    "read_network",
+    "read_url",
+]
 
 _V6 = ipaddress.IPv6Address
 
@@ -44,8 +55,13 @@ class Address:
     def global_unicast(self) -> bool:
         """Neither unspecified, loopback, multicast, link-local nor broadcast."""
         value = self.value
-        return not (value.is_unspecified or value.is_loopback or value.is_multicast
-                    or value.is_link_local or str(value) == "255.255.255.255")  # fmt: skip
+        return not (
+            value.is_unspecified
+            or value.is_loopback
+            or value.is_multicast
+            or value.is_link_local
+            or str(value) == "255.255.255.255"
+        )
 
 
 def read_address(text: str) -> Address:

@@ -13,8 +13,16 @@ from controlplane.apiserver.kinds.custom.cel.maps import ABSENT, find, items_of
 from controlplane.apiserver.kinds.custom.cel.tree import CelError, Unsigned
 from controlplane.apiserver.kinds.custom.cel.values import Keyed, Optional, Unordered
 
-__all__ = ["OPERATORS", "OVERLOAD", "arithmetic", "compare", "contained", "equal", "failed",
-           "is_number"]  # fmt: skip
+__all__ = [
+    "OPERATORS",
+    "OVERLOAD",
+    "arithmetic",
+    "compare",
+    "contained",
+    "equal",
+    "failed",
+    "is_number",
+]
 
 OVERLOAD: Final = "no such overload"
 
@@ -85,9 +93,11 @@ def arithmetic(sign: str, a: Any, b: Any) -> Any:
             raise failed(OVERLOAD) from None
         except OverflowError:
             raise failed("timestamp overflow") from None
-    if isinstance(a, bool) or isinstance(b, bool) or not (
-        lists or type(a) is type(b) or (is_number(a) and is_number(b))
-    ):  # fmt: skip
+    if (
+        isinstance(a, bool)
+        or isinstance(b, bool)
+        or not (lists or type(a) is type(b) or (is_number(a) and is_number(b)))
+    ):
         raise failed(OVERLOAD)
     if not is_number(a) and not (sign == "+" and isinstance(a, (str, bytes, list))):
         raise failed(OVERLOAD)
@@ -136,10 +146,14 @@ def _not(value: Any) -> bool:
 
 
 OPERATORS: Final[dict[str, Callable[..., Any]]] = {
-    **{f"_{sign}_": (lambda a, b, sign=sign: compare(sign, a, b))
-       for sign in ("==", "!=", "<", "<=", ">", ">=")},
+    **{
+        f"_{sign}_": (lambda a, b, sign=sign: compare(sign, a, b))
+        for sign in ("==", "!=", "<", "<=", ">", ">=")
+    },
     "@in": lambda a, b: compare("in", a, b),
     **{f"_{sign}_": (lambda a, b, sign=sign: arithmetic(sign, a, b)) for sign in "+-*/%"},
-    "!_": _not, "-_": _negative, "@not_strictly_false": lambda value: value is not False,
-}  # fmt: skip
+    "!_": _not,
+    "-_": _negative,
+    "@not_strictly_false": lambda value: value is not False,
+}
 """Operators that are computed from their operands' values."""

@@ -146,16 +146,30 @@ kubernetes.authorization.Decision.errored() bool; kubernetes.authorization.Decis
 """
 
 _ORDERED: Final = ("int", "uint", "double", "bool", "string", "bytes", "duration", "timestamp")
-_MIXED: Final = (("int", "uint"), ("int", "double"), ("uint", "int"), ("uint", "double"),
-                 ("double", "int"), ("double", "uint"))  # fmt: skip
+_MIXED: Final = (
+    ("int", "uint"),
+    ("int", "double"),
+    ("uint", "int"),
+    ("uint", "double"),
+    ("double", "int"),
+    ("double", "uint"),
+)
 
 NAMED_TYPES: Final = {
-    name: read_type(kind) for name, kind in (
-        ("bool", "bool"), ("int", "int"), ("uint", "uint"), ("double", "double"),
-        ("string", "string"), ("bytes", "bytes"), ("list", "list(dyn)"), ("map", "map(dyn, dyn)"),
-        ("null_type", "null"), ("type", "type(dyn)"),
+    name: read_type(kind)
+    for name, kind in (
+        ("bool", "bool"),
+        ("int", "int"),
+        ("uint", "uint"),
+        ("double", "double"),
+        ("string", "string"),
+        ("bytes", "bytes"),
+        ("list", "list(dyn)"),
+        ("map", "map(dyn, dyn)"),
+        ("null_type", "null"),
+        ("type", "type(dyn)"),
     )
-}  # fmt: skip
+}
 """Names that stand for types."""
 
 
@@ -194,11 +208,12 @@ def _functions() -> dict[str, list[Overload]]:
         pairs = [*((name, name) for name in _ORDERED), *_MIXED]
         found[f"_{sign}_"] = [
             Overload(
-                (read_type(a), read_type(b)), read_type("bool"),
+                (read_type(a), read_type(b)),
+                read_type("bool"),
                 "compare_text" if a in ("string", "bytes") else "",
             )
             for a, b in pairs
-        ]  # fmt: skip
+        ]
     for name in _FORMATS:
         found[f"format.{name}"] = [Overload((), read_type("kubernetes.NamedFormat"))]
     return found

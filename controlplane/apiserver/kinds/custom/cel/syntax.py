@@ -29,12 +29,18 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _SPACE = re.compile(r"(?:\s++|//[^\n]*+)*+")
-_EXPECTED = ("'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, "
-             "NUM_UINT, STRING, BYTES, IDENTIFIER")  # fmt: skip
+_EXPECTED = (
+    "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, "
+    "NUM_UINT, STRING, BYTES, IDENTIFIER"
+)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _LEVELS: tuple[tuple[str, ...], ...] = (
-    ("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"),
-)  # fmt: skip
+    ("||",),
+    ("&&",),
+    ("==", "!=", "<", "<=", ">", ">=", "in"),
+    ("+", "-"),
+    ("*", "/", "%"),
+)
 _LOGICAL = 2
 
 
@@ -131,10 +137,27 @@ def _tokens(source: str) -> list[tuple[str, Any, int]]:
     return out
 
 
-_NO_NAMES = frozenset((
-    "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
-    "package", "namespace", "return", "var", "void", "while",
-))  # fmt: skip
+_NO_NAMES = frozenset(
+    (
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    )
+)
 """Words that may name fields, but no variables. Upstream: cel-go parser/parser.go."""
 
 

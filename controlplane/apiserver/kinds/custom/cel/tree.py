@@ -20,9 +20,7 @@ class CelError(Exception):
     `issues` are the places and texts of all mistakes, in the order of the source.
     """
 
-    def __init__(
-        self, text: str, at: int = -1, issues: tuple[tuple[int, str], ...] = ()
-    ) -> None:  # fmt: skip
+    def __init__(self, text: str, at: int = -1, issues: tuple[tuple[int, str], ...] = ()) -> None:
         super().__init__(text)
         self.at = at
         self.issues = issues or ((at, text),)
@@ -77,8 +75,12 @@ def unescaped(name: str) -> str:
     """The property that an identifier stands for: `__dot__` and the like are undone."""
     if "__" not in name:
         return name
-    for coded, plain in (("__underscores__", "__"), ("__dot__", "."), ("__dash__", "-"),
-                         ("__slash__", "/")):  # fmt: skip
+    for coded, plain in (
+        ("__underscores__", "__"),
+        ("__dot__", "."),
+        ("__dash__", "-"),
+        ("__slash__", "/"),
+    ):
         name = name.replace(coded, plain)
     if len(name) > 4 and name.startswith("__") and name.endswith("__"):
         return name[2:-2]

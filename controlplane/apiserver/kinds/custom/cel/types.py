@@ -12,9 +12,28 @@ from attrs import field, frozen
 
 from controlplane.apiserver.schema.work import spend
 
-__all__ = ["BOOL", "DYN", "ERROR", "INT", "NULL", "STRING", "Mappings", "Type", "exact",
-           "general", "is_struct", "list_of", "map_of", "optional_of", "read_type",
-           "resolved", "type_of", "unified", "unified_all", "unwrapped"]  # fmt: skip
+__all__ = [
+    "BOOL",
+    "DYN",
+    "ERROR",
+    "INT",
+    "NULL",
+    "STRING",
+    "Mappings",
+    "Type",
+    "exact",
+    "general",
+    "is_struct",
+    "list_of",
+    "map_of",
+    "optional_of",
+    "read_type",
+    "resolved",
+    "type_of",
+    "unified",
+    "unified_all",
+    "unwrapped",
+]
 
 
 @frozen(eq=False)
@@ -58,9 +77,23 @@ DYN = _simple("dyn")
 ERROR = _simple("!error!")
 BOOL, INT, STRING, NULL = _simple("bool"), _simple("int"), _simple("string"), _simple("null")
 _SCALARS = frozenset(
-    ("bool", "int", "uint", "double", "string", "bytes", "null", "duration", "timestamp", "dyn",
-     "!error!", "list", "map", "type")
-)  # fmt: skip
+    (
+        "bool",
+        "int",
+        "uint",
+        "double",
+        "string",
+        "bytes",
+        "null",
+        "duration",
+        "timestamp",
+        "dyn",
+        "!error!",
+        "list",
+        "map",
+        "type",
+    )
+)
 _OPAQUE = frozenset(("net.IP", "net.CIDR", "optional_type"))
 
 

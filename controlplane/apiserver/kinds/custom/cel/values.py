@@ -16,13 +16,18 @@ from controlplane.api.tree import Tree
 
 __all__ = ["Keyed", "Optional", "Unordered", "duration", "moment", "seen"]
 
-_UNITS = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6),
-          "μs": Fraction(1, 10**6), "ms": Fraction(1, 1000), "s": Fraction(1),
-          "m": Fraction(60), "h": Fraction(3600)}  # fmt: skip
+_UNITS = {
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),
+    "μs": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "h": Fraction(3600),
+}
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_TIME = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:[Tt](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d))?"
-)  # fmt: skip
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d))?")
 
 
 @frozen(eq=False)
