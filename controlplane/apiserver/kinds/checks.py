@@ -47,14 +47,8 @@ __all__ = [
 ]
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-
-
 VOLUME_MODES = ("Block", "Filesystem")
-
-
 _PERCENT = re.compile(r"[0-9]+%")
-
-
 _PERCENT_TEXT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or "
     "'93%', regex used for validation is '[0-9]+%')"

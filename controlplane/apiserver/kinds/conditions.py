@@ -19,14 +19,8 @@ __all__ = ["validate_conditions"]
 MAX_REASON = 1024
 MAX_MESSAGE = 32 * 1024
 _STATUSES = ("False", "True", "Unknown")
-
-
 _REASON_FORM = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
-
-
 _REASON = re.compile(_REASON_FORM)
-
-
 _REASON_TEXT = (
     "a condition reason must start with alphabetic character, optionally followed by a string of "
     "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. "

@@ -53,20 +53,10 @@ def default_match_resources(match: Tree) -> Tree:
 
 
 FAILURE = ("Fail", "Ignore")
-
-
 MATCH = ("Equivalent", "Exact")
-
-
 OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
-
-
 _SCOPES = ("*", "Cluster", "Namespaced")
-
-
 REINVOCATION = ("IfNeeded", "Never")
-
-
 MAX_CONDITIONS = 64
 
 

@@ -61,8 +61,6 @@ def default_policy_binding(tree: Tree) -> Tree:
 
 
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
-
-
 MAX_ANNOTATIONS = 20
 
 
@@ -229,8 +227,6 @@ def validate_mutating_policy(tree: Tree) -> list[FieldError]:
 
 
 _PATCHES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
-
-
 _PATCH_TYPES = {"ApplyConfiguration": ("Object",), "JSONPatch": ("list(JSONPatch)",)}
 
 

@@ -61,8 +61,6 @@ def default_validating_webhooks(tree: Tree) -> Tree:
 
 
 _SIDE_EFFECTS = ("None", "NoneOnDryRun")
-
-
 _VERSIONS = ("v1", "v1beta1")
 
 

@@ -257,8 +257,6 @@ def _target(target: Tree, path: str) -> list[FieldError]:
 
 
 _SELECT = ("Disabled", "Max", "Min")
-
-
 _POLICY_TYPES = ("Percent", "Pods")
 
 

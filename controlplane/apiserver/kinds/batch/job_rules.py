@@ -47,17 +47,9 @@ __all__ = [
 ]
 
 _MODES = ("NonIndexed", "Indexed")
-
-
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
-
-
 _PATH_FORM = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-
-
 _PATH = re.compile(_PATH_FORM)
-
-
 MANY_COMPLETIONS = 100_000
 FEW_AT_ONCE = 10_000
 """The limit of parallel pods, and of failed indexes, of a job of many completions."""

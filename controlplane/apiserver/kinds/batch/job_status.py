@@ -22,8 +22,6 @@ __all__ = ["validate_job_status"]
 
 _CONDITIONS = "status.conditions"
 _TERMINAL = ("Failed", "Complete", "FailureTarget")
-
-
 _INDEXED = "Indexed"
 
 

@@ -16,8 +16,6 @@ _MONTHS = {
 
 
 _DAYS = {name: index for index, name in enumerate("sun mon tue wed thu fri sat".split())}
-
-
 _FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
     (0, 59, {}),
     (0, 23, {}),
@@ -28,8 +26,6 @@ _FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
 
 
 _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
-
-
 _EVERY = "@every "
 _ZONES = ("TZ=", "CRON_TZ=")
 

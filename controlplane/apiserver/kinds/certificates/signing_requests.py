@@ -188,8 +188,6 @@ def _of_type(tree: Tree, kind: str) -> list[Tree]:
 
 
 _ASKING = ("username", "uid", "groups", "extra")
-
-
 _DECISIONS = ("Approved", "Denied")
 
 

@@ -61,8 +61,6 @@ def validate_node(tree: Tree) -> list[FieldError]:
 
 
 _FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z0-9]+)*")
-
-
 _FEATURE_TEXT = (
     "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., "
     "MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"

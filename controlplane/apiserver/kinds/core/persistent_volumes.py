@@ -55,8 +55,6 @@ def default_volume(tree: Tree) -> Tree:
 
 
 _RECLAIM = ("Delete", "Recycle", "Retain")
-
-
 _SOURCES = frozenset(
     """
     gcePersistentDisk awsElasticBlockStore hostPath glusterfs nfs rbd quobyte iscsi flexVolume

@@ -41,8 +41,6 @@ _SCOPES = (
 
 
 _POD_COUNTED = ("pods",)
-
-
 _COMPUTE = (
     "cpu",
     "memory",

@@ -54,8 +54,6 @@ def resources(tree: Tree) -> Tree:
 
 
 _CONTAINER = ("cpu", "memory", "ephemeral-storage")
-
-
 STANDARD_QUOTA = (
     "cpu",
     "memory",
@@ -80,8 +78,6 @@ STANDARD_QUOTA = (
 
 
 _STANDARD = (*STANDARD_QUOTA, "storage", "requests.hugepages-2Mi")
-
-
 _INTEGERS = (
     "pods",
     "resourcequotas",
@@ -96,8 +92,6 @@ _INTEGERS = (
 
 
 _QOS = ("cpu", "memory")
-
-
 _RESOURCE = 8
 """Steps to look at a resource: its name is looked at more than once, and its amount."""
 

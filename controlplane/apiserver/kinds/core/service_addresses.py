@@ -27,14 +27,8 @@ __all__ = [
 ]
 
 SERVICE_RANGE = ipaddress.IPv4Network("10.0.0.0/24")
-
-
 NODE_PORTS = range(30000, 32768)
-
-
 _POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
-
-
 _FAMILIES = ("IPv4", "IPv6")
 
 

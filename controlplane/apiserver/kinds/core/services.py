@@ -80,14 +80,8 @@ def default_service(tree: Tree) -> Tree:
 
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-
-
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
-
-
 _POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
-
-
 _MAX_AFFINITY = 86400
 
 

@@ -65,14 +65,8 @@ _HOST_PATHS = (
 
 
 _IQN = re.compile(r"iqn\.\d{4}-\d{2}\.[A-Za-z0-9.-]+:[^,;*&$|\s]+")
-
-
 _EUI = re.compile(r"eui.[A-Za-z0-9]{16}")
-
-
 _NAA = re.compile(r"naa.[A-Za-z0-9]{32}")
-
-
 _INITIATORS = {"iqn": _IQN.fullmatch, "eui": _EUI.fullmatch, "naa": _NAA.fullmatch}
 """The forms of the names of iSCSI nodes, by kind. Upstream's first one may begin anywhere in a name."""
 
@@ -291,11 +285,7 @@ def validate_flex(source: Tree, path: str) -> list[FieldError]:
 
 
 _CACHING = ("None", "ReadOnly", "ReadWrite")
-
-
 _DISKS = ("Dedicated", "Managed", "Shared")
-
-
 _MANAGED = (
     "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/"
     "{disk-id}"

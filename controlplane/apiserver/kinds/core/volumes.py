@@ -239,8 +239,6 @@ _META_FIELDS = (
 
 
 _SPELT = {"uID": "uid"}  # upstream makes only the first letter of the Go name small
-
-
 _META_POINTERS = ("deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields")
 
 

@@ -31,8 +31,6 @@ def default_flow_schema(tree: Tree) -> Tree:
 
 MAX_PRECEDENCE = 10_000
 _DISTINGUISHERS = ("ByNamespace", "ByUser")
-
-
 _VERBS = (
     "create",
     "delete",
@@ -47,8 +45,6 @@ _VERBS = (
 
 
 _SUBJECTS = {"ServiceAccount": "serviceAccount", "User": "user", "Group": "group"}
-
-
 _NAMESPACE_INTRO = "each member of this list must be '*' or a DNS-1123 label; "
 
 

@@ -82,11 +82,7 @@ def _domain_path(text: str, path: str) -> list[FieldError]:
 
 
 _PATH_CHARACTERS = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-
-
 _PATH_FORM = re.compile(_PATH_CHARACTERS)
-
-
 _PATH_TEXT = f"Invalid path (e.g. 'foo/bar', regex used for validation is '{_PATH_CHARACTERS}')"
 
 

@@ -70,8 +70,6 @@ def _ingress_rule(rule: Tree, path: str) -> list[FieldError]:
 
 
 _INVALID_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")
-
-
 _INVALID_SUFFIXES = ("/..", "/.")
 
 

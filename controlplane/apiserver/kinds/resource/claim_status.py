@@ -50,11 +50,7 @@ MAX_ADDRESSES = 16
 MAX_INTERFACE_NAME = 256
 MAX_HARDWARE_ADDRESS = 128
 _DASHED = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-
-
 _UUID = re.compile(rf"(urn:uuid:)?{_DASHED}|\{{{_DASHED}\}}|[0-9a-f]{{32}}")
-
-
 _UUID_LENGTHS = (32, 36, 38, 45)
 
 

@@ -43,8 +43,6 @@ MAX_IDENTIFIER = 32
 MAX_BINDING_CONDITIONS = 4
 MAX_PARAMETERS = 10 * 1024
 _C_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
 _C_TEXT = (
     "a valid C identifier must start with alphabetic character or '_', followed by a string of "
     "alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for "

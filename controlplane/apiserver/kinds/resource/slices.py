@@ -269,8 +269,6 @@ def _placement_elsewhere(device: Tree, path: str) -> list[FieldError]:
 
 
 _ATTRIBUTE = ("Int", "Bool", "String", "Version", "Ints", "Bools", "Strings", "Versions")
-
-
 _GO = (
     "IntValue",
     "BoolValue",

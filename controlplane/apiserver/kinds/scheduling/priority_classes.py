@@ -24,8 +24,6 @@ def default_priority_class(tree: Tree) -> Tree:
 
 
 _SYSTEM = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
-
-
 _HIGHEST = 1_000_000_000
 
 

@@ -44,11 +44,7 @@ def default_csi_driver(tree: Tree) -> Tree:
 
 
 _FS_GROUP = ("File", "None", "ReadWriteOnceWithFSType")
-
-
 _LIFECYCLES = ("Persistent", "Ephemeral")
-
-
 MIN_PERIOD = 10
 """Seconds between two looks at what a node can hold, at least."""
 

@@ -43,11 +43,7 @@ __all__ = [
 ]
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
-
-
 _PULL = ("Always", "IfNotPresent", "Never")
-
-
 _MESSAGE = ("File", "FallbackToLogsOnError")
 
 
@@ -76,11 +72,7 @@ def validate_containers(containers: list[Tree], scope: PodScope, path: str) -> l
 
 
 _RESTART = ("Always", "Never", "OnFailure")
-
-
 _ACTIONS = ("Restart", "RestartAllContainers")
-
-
 MAX_RULES = 20
 MAX_CODES = 255
 
@@ -305,8 +297,6 @@ def _host_ports(containers: list[Tree], path: str, at: int | None = None) -> lis
 
 
 _PROPAGATION = ("Bidirectional", "HostToContainer", "None")
-
-
 _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
 
 
@@ -409,8 +399,6 @@ def _devices(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
 
 
 _RESIZABLE = ("cpu", "memory")
-
-
 _RESIZE = ("NotRequired", "RestartContainer")
 
 

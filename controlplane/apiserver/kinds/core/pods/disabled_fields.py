@@ -17,8 +17,6 @@ from controlplane.apiserver.kinds.trees import each, inside
 __all__ = ["without_disabled", "without_disabled_in_template"]
 
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
-
-
 _SOURCES: Final = ("clusterTrustBundle", "podCertificate")
 
 

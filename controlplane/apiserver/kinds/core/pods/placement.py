@@ -31,8 +31,6 @@ __all__ = [
 ]
 
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-
-
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -204,8 +202,6 @@ def toleration_shown(toleration: Tree) -> Tree:
 
 
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
-
-
 _INCLUSION = ("Honor", "Ignore")
 
 

@@ -24,11 +24,7 @@ __all__ = ["prepare_resize", "validate_resize"]
 _WHOLE: Final = "[]"
 """Go's text of a path without a name."""
 _RESIZABLE: Final = ("cpu", "memory")
-
-
 _PARTS: Final = ("containers", "initContainers")
-
-
 _OLD_METADATA: Final = (
     "annotations",
     "deletionGracePeriodSeconds",

@@ -28,11 +28,7 @@ __all__ = ["validate_pod_security", "validate_security_context"]
 _ID_RANGE = "must be between 0 and 2147483647, inclusive"
 _MAX_ID = 2**31 - 1
 _SYSCTL_FORM = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
-
-
 _SYSCTL_TEXT = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
-
-
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 
 
@@ -128,11 +124,7 @@ def validate_security_context(
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
-
 _NETBIOS = re.compile(r"[^\\/:*?\"<>|.][^\\/:*?\"<>|]{0,14}")
-
-
 _DOMAIN = re.compile(
     r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*"
 )

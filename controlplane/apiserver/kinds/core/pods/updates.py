@@ -306,8 +306,6 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
 
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
-
-
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
@@ -368,8 +366,6 @@ def _users(statuses: list[Tree], spec: Tree, path: str) -> list[FieldError]:
 
 
 _HEALTH = ("Healthy", "Unhealthy", "Unknown")
-
-
 _NOT_CLAIMED = (
     "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or "
     "'claim:<claimName>' if request is empty"

@@ -43,11 +43,7 @@ from controlplane.apiserver.schema.internal_form import internal
 __all__ = ["pod_annotations", "pod_only", "validate_pod", "validate_pod_spec", "validate_template"]
 
 _RESTART = ("Always", "OnFailure", "Never")
-
-
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-
-
 _MIRROR = "kubernetes.io/config.mirror"
 _SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
@@ -382,8 +378,6 @@ _NOT_OF_WINDOWS = (
 )
 """The fields that a pod of Windows may not set, in upstream's order."""
 _IF_NOT_EMPTY = ("hostPID", "hostIPC", "securityContext.sysctls")
-
-
 _NOT_OF_WINDOWS_CONTAINERS = (
     "appArmorProfile",
     "seLinuxOptions",
@@ -480,13 +474,8 @@ def _pod_level(spec: Tree, path: str) -> list[FieldError]:
         own = (container.get("resources") or {}).get("limits") or {}
         for name in sorted(limits):
             if name in own and quantity.parse(own[name]).cmp(quantity.parse(limits[name])) > 0:
-                errors.append(
-                    invalid(
-                        f"{place}[{name}].limits",
-                        own[name],
-                        f"must be less than or equal to pod limits of {limits[name]}",
-                    )
-                )
+                text = f"must be less than or equal to pod limits of {limits[name]}"
+                errors.append(invalid(f"{place}[{name}].limits", own[name], text))
     return errors
 
 
@@ -496,13 +485,8 @@ def _host_network(spec: Tree, path: str, *, whole: bool) -> list[FieldError]:
     for container, place in entries(spec, "containers", path):
         for port, spot in entries(container, "ports", place):
             host, own = port.get("hostPort", 0), port.get("containerPort", 0)
-            errors += when(
-                host != own and (whole or host),
-                invalid,
-                f"{spot}.hostPort",
-                host,
-                "must match `containerPort` when `hostNetwork` is true",
-            )
+            text = "must match `containerPort` when `hostNetwork` is true"
+            errors += when(host != own and (whole or host), invalid, f"{spot}.hostPort", host, text)
     return errors
 
 

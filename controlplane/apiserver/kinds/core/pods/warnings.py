@@ -25,8 +25,6 @@ _OLD_NODE_LABELS = {
 
 
 _SINCE = {"beta.kubernetes.io/arch": "v1.14", "beta.kubernetes.io/os": "v1.14"}
-
-
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
