@@ -136,7 +136,7 @@ def finalizer_errors(meta: Tree) -> list[FieldError]:
 
 
 def validate_finalizer_name(name: str, path: str) -> list[FieldError]:
-    """The older rule of core kinds: standard, or fully qualified."""
+    """Return the errors of a finalizer's name by the older rule of core kinds: standard, or qualified."""
     errors = [invalid(path, name, problem) for problem in names.qualified_name(name)]
     text = "name is neither a standard finalizer name nor is it fully qualified"
     errors += when("/" not in name and name not in _STANDARD_FINALIZERS, invalid, path, name, text)
@@ -146,7 +146,7 @@ def validate_finalizer_name(name: str, path: str) -> list[FieldError]:
 def validate_meta(
     meta: Tree, rule: NameRule, *, namespaced: bool, path: str = "metadata"
 ) -> list[FieldError]:
-    """The rules for a new object's metadata."""
+    """Return the errors of a new object's metadata."""
     errors: list[FieldError] = []
     generate_name = meta.get("generateName")
     if generate_name:

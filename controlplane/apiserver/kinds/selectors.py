@@ -46,7 +46,7 @@ def requirement_values(req: Tree, path: str, *, unknown_operators: bool = True) 
 def validate_requirement(
     req: Tree, path: str, *, unknown_operators: bool = False, any_values: bool = False
 ) -> list[FieldError]:
-    """A LabelSelectorRequirement."""
+    """Return the errors of a LabelSelectorRequirement."""
     errors = requirement_values(req, path, unknown_operators=unknown_operators)
     errors += label_name(req.get("key", ""), f"{path}.key")
     if not any_values:
@@ -56,7 +56,7 @@ def validate_requirement(
 
 
 def validate_label_selector(selector: Tree | None, path: str) -> list[FieldError]:
-    """A LabelSelector; None is fine."""
+    """Return the errors of a LabelSelector; None is fine."""
     if not selector:
         return []
     errors = validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
@@ -106,7 +106,7 @@ def validate_node_term(term: Tree, path: str, *, any_values: bool = False) -> li
 
 
 def validate_node_selector(selector: Tree, path: str) -> list[FieldError]:
-    """A NodeSelector needs at least one term."""
+    """Return the errors of a NodeSelector, which needs at least one term."""
     terms = selector.get("nodeSelectorTerms") or []
     if not terms:
         return [required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]

@@ -143,7 +143,7 @@ def _variable(variable: Tree, path: str, types: dict[str, Type]) -> list[FieldEr
 
 
 def validate_validating_policy(tree: Tree) -> list[FieldError]:
-    """A ValidatingAdmissionPolicy."""
+    """Return the errors of a ValidatingAdmissionPolicy."""
     spec = tree.get("spec") or {}
     variables: dict[str, Type] = {}
     errors = _policy(spec, variables)
@@ -215,7 +215,7 @@ def _validation(
 
 
 def validate_mutating_policy(tree: Tree) -> list[FieldError]:
-    """A MutatingAdmissionPolicy."""
+    """Return the errors of a MutatingAdmissionPolicy."""
     spec = tree.get("spec") or {}
     variables: dict[str, Type] = {}
     errors = _policy(spec, variables, mutating=True)
@@ -279,13 +279,13 @@ def _param_ref(reference: Tree, path: str) -> list[FieldError]:
 
 
 def validate_mutating_policy_binding(tree: Tree) -> list[FieldError]:
-    """A MutatingAdmissionPolicyBinding."""
+    """Return the errors of a MutatingAdmissionPolicyBinding."""
     spec = tree.get("spec") or {}
     return _binding(spec) + _mutable(spec.get("matchResources") or {}, "spec.matchResources")
 
 
 def validate_validating_policy_binding(tree: Tree) -> list[FieldError]:
-    """A ValidatingAdmissionPolicyBinding."""
+    """Return the errors of a ValidatingAdmissionPolicyBinding."""
     spec = tree.get("spec") or {}
     errors, place = _binding(spec), "spec.validationActions"
     actions = spec.get("validationActions") or []

@@ -65,7 +65,7 @@ _VERSIONS = ("v1", "v1beta1")
 
 
 def validate_webhooks(tree: Tree) -> list[FieldError]:
-    """A mutating or validating webhook configuration."""
+    """Return the errors of a mutating or validating webhook configuration."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     mutating = tree.get("kind") == "MutatingWebhookConfiguration"

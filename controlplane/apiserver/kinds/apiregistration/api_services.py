@@ -31,7 +31,7 @@ def default_api_service(tree: Tree) -> Tree:
 
 
 def validate_api_service(tree: Tree) -> list[FieldError]:
-    """An APIService; its name is version and group."""
+    """Return the errors of an APIService; its name is version and group."""
     spec = tree.get("spec") or {}
     name = (tree.get("metadata") or {}).get("name", "")
     group, version = spec.get("group", ""), spec.get("version", "")

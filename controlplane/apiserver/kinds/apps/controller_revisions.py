@@ -15,7 +15,7 @@ __all__ = ["KIND"]
 
 
 def validate_controller_revision(tree: Tree) -> list[FieldError]:
-    """A controller revision."""
+    """Return the errors of a controller revision."""
     errors: list[FieldError] = []
     if tree.get("data") is None:
         errors.append(required("data", "data is mandatory"))
@@ -25,7 +25,7 @@ def validate_controller_revision(tree: Tree) -> list[FieldError]:
 
 
 def validate_controller_revision_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed controller revision; its data stays."""
+    """Return the errors of a changed controller revision; its data stays."""
     errors = non_negative(new.get("revision", 0), "revision")
     return errors + immutable(new.get("data"), old.get("data"), "data")
 

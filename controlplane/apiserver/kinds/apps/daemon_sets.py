@@ -59,7 +59,7 @@ def default_daemon_set(tree: Tree) -> Tree:
 
 
 def validate_daemon_set(tree: Tree) -> list[FieldError]:
-    """A daemon set."""
+    """Return the errors of a daemon set."""
     spec = tree.get("spec") or {}
     template = spec.get("template") or {}
     given = spec.get("selector")
@@ -113,7 +113,7 @@ def _daemon_strategy(strategy: Tree, path: str) -> list[FieldError]:
 
 
 def validate_daemon_set_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed daemon set; its selector stays."""
+    """Return the errors of a changed daemon set; its selector stays."""
     if new.get("spec") is old.get("spec"):
         return []
     errors = validate_daemon_set(new)

@@ -58,7 +58,7 @@ def default_deployment(tree: Tree) -> Tree:
 
 
 def validate_deployment(tree: Tree) -> list[FieldError]:
-    """A deployment."""
+    """Return the errors of a deployment."""
     spec, path = tree.get("spec") or {}, "spec"
     errors = non_negative_field(spec, "replicas", path)
     errors += validate_selected(spec, path, "deployment")
@@ -119,7 +119,7 @@ def _deployment_strategy(strategy: Tree, path: str) -> list[FieldError]:
 
 
 def validate_deployment_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed deployment; its selector stays."""
+    """Return the errors of a changed deployment; its selector stays."""
     if new.get("spec") is old.get("spec"):
         return []
     errors = validate_deployment(new)

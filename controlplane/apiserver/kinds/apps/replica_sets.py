@@ -26,7 +26,7 @@ def default_replica_set(tree: Tree) -> Tree:
 
 
 def validate_replica_set(tree: Tree) -> list[FieldError]:
-    """A replica set."""
+    """Return the errors of a replica set."""
     spec = tree.get("spec") or {}
     errors = non_negative_field(spec, "replicas", "spec")
     errors += non_negative_field(spec, "minReadySeconds", "spec")
@@ -41,7 +41,7 @@ def validate_replica_set(tree: Tree) -> list[FieldError]:
 
 
 def validate_replica_set_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed replica set; its selector stays."""
+    """Return the errors of a changed replica set; its selector stays."""
     if new.get("spec") is old.get("spec"):
         return []
     errors = validate_replica_set(new)

@@ -81,7 +81,7 @@ _RETENTION = ("Retain", "Delete")
 
 
 def validate_stateful_set(tree: Tree, *, new: bool = True) -> list[FieldError]:
-    """A stateful set. The claim templates of one that is there are not looked at again."""
+    """Return the errors of a stateful set. The claim templates of one that is there are not looked at again."""
     meta, spec = tree["metadata"], tree.get("spec") or {}
     errors = [
         invalid("metadata.name", meta.get("name", ""), problem)
@@ -182,7 +182,7 @@ _SET_MUTABLE = (
 
 
 def validate_stateful_set_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed stateful set; most of its spec stays."""
+    """Return the errors of a changed stateful set; most of its spec stays."""
     if new.get("spec") is old.get("spec"):
         return []
     errors = validate_stateful_set(new, new=False)

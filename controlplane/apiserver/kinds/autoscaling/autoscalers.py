@@ -88,7 +88,7 @@ _TARGETS = ("Utilization", "Value", "AverageValue")
 
 
 def validate_autoscaler_status(tree: Tree) -> list[FieldError]:
-    """The status of a horizontal pod autoscaler."""
+    """Return the errors of the status of a horizontal pod autoscaler."""
     errors: list[FieldError] = []
     for key in ("currentReplicas", "desiredReplicas"):
         errors += non_negative_field(tree.get("status") or {}, key, "status")
@@ -96,7 +96,7 @@ def validate_autoscaler_status(tree: Tree) -> list[FieldError]:
 
 
 def validate_autoscaler(tree: Tree) -> list[FieldError]:
-    """A horizontal pod autoscaler."""
+    """Return the errors of a horizontal pod autoscaler."""
     spec = tree.get("spec") or {}
     low, high = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     errors = when(

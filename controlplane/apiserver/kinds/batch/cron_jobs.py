@@ -91,7 +91,7 @@ _CONCURRENCY = ("Allow", "Forbid", "Replace")
 
 
 def validate_cron_job(tree: Tree, old: Tree | None = None) -> list[FieldError]:
-    """A cron job, or what `old` shall become."""
+    """Return the errors of a cron job, or of the change of `old` into it."""
     spec, was = tree.get("spec") or {}, (old or {}).get("spec") or {}
     errors: list[FieldError] = []
     if not spec.get("schedule"):

@@ -57,7 +57,7 @@ MAX_INDEXES_TEXT = 64 * 1024
 
 
 def validate_job(tree: Tree) -> list[FieldError]:
-    """A job."""
+    """Return the errors of a job."""
     return _job(tree, prefixed=True)
 
 
@@ -386,7 +386,7 @@ def _template_form(template: Tree) -> Tree:
 
 
 def validate_job_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed job; most of its spec stays."""
+    """Return the errors of a changed job; most of its spec stays."""
     same_uid = new["metadata"].get("uid") == old["metadata"].get("uid")
     meta = meta_step(new["metadata"], old["metadata"], names.dns_subdomain, "U", namespaced=True)
     if new.get("spec") is old.get("spec") and same_uid:

@@ -60,7 +60,7 @@ _PEM = re.compile(rb"-----BEGIN ([A-Z ]+)-----\s*\n((?:[A-Za-z0-9+/=]+\s*\n)*)--
 
 
 def validate_signing_request(tree: Tree) -> list[FieldError]:
-    """A CertificateSigningRequest."""
+    """Return the errors of a CertificateSigningRequest."""
     spec = tree.get("spec") or {}
     problem = _request_problem(spec.get("request") or "")
     errors = when(problem, invalid, "spec.request", spec.get("request"), problem)
@@ -162,7 +162,7 @@ _LASTING = ("Approved", "Denied", "Failed")
 
 
 def validate_signing_request_status(new: Tree, old: Tree, *, approving: bool) -> list[FieldError]:
-    """A decision or a certificate: neither can be taken back, and each has its own endpoint."""
+    """Return the errors of a decision or a certificate: neither can be taken back, and each has its own endpoint."""
     errors: list[FieldError] = []
     where = "status.conditions"
     for kind in _LASTING:

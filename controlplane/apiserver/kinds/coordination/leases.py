@@ -26,7 +26,7 @@ def default_lease(tree: Tree) -> Tree:
 
 
 def validate_lease(tree: Tree) -> list[FieldError]:
-    """A lease."""
+    """Return the errors of a lease."""
     spec = tree.get("spec") or {}
     seconds = spec.get("leaseDurationSeconds")
     errors = when(

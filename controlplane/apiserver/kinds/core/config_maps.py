@@ -19,7 +19,7 @@ DATA_LIMIT = 1024 * 1024
 
 
 def validate_config_map(tree: Tree) -> list[FieldError]:
-    """A config map."""
+    """Return the errors of a config map."""
     errors: list[FieldError] = []
     data, binary = tree.get("data") or {}, tree.get("binaryData") or {}
     total = 0
@@ -51,7 +51,7 @@ def validate_immutable(new: Tree, old: Tree, keys: tuple[str, ...]) -> list[Fiel
 
 
 def validate_config_map_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed config map."""
+    """Return the errors of a changed config map."""
     return validate_immutable(new, old, ("data", "binaryData")) + validate_config_map(new)
 
 

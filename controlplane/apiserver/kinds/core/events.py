@@ -18,7 +18,7 @@ __all__ = ["EVENTS", "EVENTS_V1"]
 
 
 def validate_event(tree: Tree, ctx: Any = None) -> list[FieldError]:
-    """An event, by the older rules where it comes in the core group."""
+    """Return the errors of an event, by the older rules where it comes in the core group."""
     if ctx is None or ctx.info.group == "" or ctx.request.verb not in ("create", "patch"):
         return _event(tree, "reportingComponent")
     errors = present(tree, "eventTime", "")
@@ -61,7 +61,7 @@ _KEPT = (
 
 
 def validate_event_update(new: Tree, old: Tree, ctx: Any) -> list[FieldError]:
-    """A changed event: in the newer group only its series may change."""
+    """Return the errors of a changed event: in the newer group only its series may change."""
     if ctx.info.group == "":
         return validate_event(new, ctx)
     errors = _event(new, "reportingController")

@@ -48,7 +48,7 @@ def default_limit_range(tree: Tree) -> Tree:
 
 
 def validate_limit_range(tree: Tree) -> list[FieldError]:
-    """A limit range."""
+    """Return the errors of a limit range."""
     errors: list[FieldError] = []
     kinds: dict[str, None] = {}
     for index, limit in enumerate((tree.get("spec") or {}).get("limits") or ()):

@@ -28,7 +28,7 @@ def default_namespace(tree: Tree) -> Tree:
 
 
 def validate_namespace(tree: Tree) -> list[FieldError]:
-    """A namespace."""
+    """Return the errors of a namespace."""
     errors: list[FieldError] = []
     for finalizer in (tree.get("spec") or {}).get("finalizers") or ():
         errors += validate_finalizer_name(finalizer, "spec.finalizers")
@@ -36,7 +36,7 @@ def validate_namespace(tree: Tree) -> list[FieldError]:
 
 
 def validate_namespace_status(new: Tree, _old: Tree) -> list[FieldError]:
-    """A namespace's phase follows its deletion."""
+    """Return the errors of a namespace's status: its phase follows its deletion."""
     phase = (new.get("status") or {}).get("phase", "")
     if new["metadata"].get("deletionTimestamp"):
         if phase != "Terminating":

@@ -52,7 +52,7 @@ def default_node(tree: Tree) -> Tree:
 
 
 def validate_node(tree: Tree) -> list[FieldError]:
-    """A node."""
+    """Return the errors of a node."""
     spec = tree.get("spec") or {}
     errors = _taints(spec.get("taints") or [], "metadata.taints")
     errors += _node_resources(tree.get("status") or {})
@@ -144,7 +144,7 @@ _NODE_MUTABLE = ("podCIDR", "podCIDRs", "providerID", "taints", "unschedulable",
 
 
 def validate_node_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed node."""
+    """Return the errors of a changed node."""
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     errors = (
         _node_resources(new.get("status") or {})

@@ -56,7 +56,7 @@ _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 def validate_claim(tree: Tree) -> list[FieldError]:
-    """A persistent volume claim."""
+    """Return the errors of a persistent volume claim."""
     return validate_claim_spec(tree.get("spec") or {}, "spec")
 
 
@@ -72,7 +72,7 @@ def _access_modes(modes: list[str], path: str, missing: str) -> list[FieldError]
 
 
 def validate_claim_spec(spec: Tree, path: str) -> list[FieldError]:
-    """A claim's spec, in a claim or in a template."""
+    """Return the errors of a claim's spec, in a claim or in a template."""
     errors = _access_modes(
         spec.get("accessModes") or [],
         f"{path}.accessModes",
@@ -132,7 +132,7 @@ _CLAIM_FIXED = (
 
 
 def validate_claim_update(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
-    """A changed claim: bound ones may grow, and be given to a volume once.
+    """Return the errors of a changed claim: bound ones may grow, and be given to a volume once.
 
     `written` is the spec as it was written.
     """
@@ -213,7 +213,7 @@ _RESIZE_STATES = (
 
 
 def validate_claim_status(new: Tree, _old: Tree) -> list[FieldError]:
-    """A claim's status."""
+    """Return the errors of a claim's status."""
     status = new.get("status") or {}
     errors = when(
         not (new["metadata"].get("resourceVersion")), required, "metadata.resourceVersion"

@@ -69,7 +69,7 @@ def _source_part(spec: Tree) -> Tree:
 
 
 def validate_volume(tree: Tree, missing: Tree | None = None) -> list[FieldError]:
-    """A persistent volume. `missing` is how a capacity was written that has nothing in it."""
+    """Return the errors of a persistent volume. `missing` is how a capacity was written that has nothing in it."""
     spec = tree.get("spec") or {}
     capacity = spec.get("capacity") or {}
     errors = _access_modes(spec, "spec.accessModes")
@@ -125,7 +125,7 @@ _INLINE = "in the context of inline volumes"
 
 
 def validate_inline_volume(spec: Tree, path: str) -> list[FieldError]:
-    """A volume that stands in an attachment: a CSI volume, and nothing of what claims need."""
+    """Return the errors of a volume that stands in an attachment: a CSI volume, and nothing of what claims need."""
     refused = f"may not be specified {_INLINE}"
     errors = [
         forbidden(f"{path}.{key}", refused)
@@ -168,7 +168,7 @@ def _volume_affinity(affinity: Tree, path: str) -> list[FieldError]:
 
 
 def validate_volume_update(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
-    """A changed volume; its source stays. `written` is the spec as it was written.
+    """Return the errors of a changed volume; its source stays. `written` is the spec as it was written.
 
     Everything is checked twice: upstream's strategy does so, and so does what it calls.
     """

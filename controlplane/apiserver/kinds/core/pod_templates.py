@@ -21,7 +21,7 @@ def default_pod_template(tree: Tree) -> Tree:
 
 
 def validate_pod_template(tree: Tree) -> list[FieldError]:
-    """A pod template."""
+    """Return the errors of a pod template."""
     return validate_template(tree.get("template") or {}, "template")
 
 

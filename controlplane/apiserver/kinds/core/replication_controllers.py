@@ -40,7 +40,7 @@ def default_replication_controller(tree: Tree) -> Tree:
 
 
 def validate_replication_controller(tree: Tree) -> list[FieldError]:
-    """A replication controller."""
+    """Return the errors of a replication controller."""
     spec = tree.get("spec") or {}
     errors = non_negative_field(spec, "minReadySeconds", "spec")
     selector = spec.get("selector") or {}

@@ -70,7 +70,7 @@ def _scope_fits(scope: str, name: str) -> bool:
 
 
 def validate_quota(tree: Tree) -> list[FieldError]:
-    """A resource quota."""
+    """Return the errors of a resource quota."""
     spec, status = tree.get("spec") or {}, tree.get("status") or {}
     errors = _hard(spec.get("hard") or {}, "spec.hard")
     errors += _scopes(spec, "spec")
@@ -181,7 +181,7 @@ def _scope_selector(spec: Tree, path: str) -> list[FieldError]:
 
 
 def validate_quota_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed quota; its scopes stay."""
+    """Return the errors of a changed quota; its scopes stay."""
     errors = validate_quota(new)
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     errors += when(

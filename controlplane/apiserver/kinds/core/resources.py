@@ -124,7 +124,7 @@ def overcommit_allowed(name: str) -> bool:
 
 
 def validate_resource_name(name: str, path: str) -> list[FieldError]:
-    """A standard or fully qualified resource name."""
+    """Return the errors of a standard or fully qualified resource name."""
     errors = [invalid(path, name, problem) for problem in names.qualified_name(name)]
     text = "must be a standard resource type or fully qualified"
     errors += when(
@@ -134,7 +134,7 @@ def validate_resource_name(name: str, path: str) -> list[FieldError]:
 
 
 def validate_container_resource_name(name: str, path: str) -> list[FieldError]:
-    """A resource that a container may ask for."""
+    """Return the errors of a resource that a container may ask for."""
     if name in _CONTAINER:
         return []
     errors = validate_resource_name(name, path)
@@ -226,7 +226,7 @@ def validate_requirements(
 
 
 def validate_pod_resource_name(name: str, path: str) -> list[FieldError]:
-    """A resource that a pod as a whole may ask for."""
+    """Return the errors of a resource that a pod as a whole may ask for."""
     if name in _QOS or is_huge_page(name):
         return []
     return [not_supported(path, name, ("cpu", "hugepages-", "memory"))]
@@ -263,7 +263,7 @@ _CLASSES = ("requests.storage", "persistentvolumeclaims")
 
 
 def validate_quota_name(name: str, path: str) -> list[FieldError]:
-    """A resource that a quota may limit."""
+    """Return the errors of a resource that a quota may limit."""
     errors = validate_resource_name(name, path)
     errors += when(
         "/" not in name

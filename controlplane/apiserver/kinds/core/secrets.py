@@ -43,7 +43,7 @@ _DOCKER_KEYS = {
 
 
 def validate_secret(tree: Tree) -> list[FieldError]:
-    """A secret."""
+    """Return the errors of a secret."""
     errors: list[FieldError] = []
     data = tree.get("data") or {}
     total = 0
@@ -73,7 +73,7 @@ def validate_secret(tree: Tree) -> list[FieldError]:
 
 
 def validate_secret_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed secret; its type stays."""
+    """Return the errors of a changed secret; its type stays."""
     errors = immutable(new.get("type"), old.get("type"), "type")
     return errors + validate_immutable(new, old, ("data",)) + validate_secret(new)
 

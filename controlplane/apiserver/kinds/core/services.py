@@ -90,7 +90,7 @@ def _wants_ip(spec: Tree) -> bool:
 
 
 def validate_service(tree: Tree) -> list[FieldError]:
-    """A service."""
+    """Return the errors of a service."""
     spec = tree.get("spec") or {}
     kind = spec.get("type", "")
     headless = (spec.get("clusterIPs") or [""])[0] == "None"
@@ -363,7 +363,7 @@ def _distribution(spec: Tree) -> list[FieldError]:
 
 
 def validate_service_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed service; addresses once given stay."""
+    """Return the errors of a changed service; addresses once given stay."""
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     errors: list[FieldError] = []
     if _wants_ip(was) and _wants_ip(spec):

@@ -439,7 +439,7 @@ _PV_SOURCES: dict[str, _Check] = {
 def validate_volume_source(
     spec: Tree, path: str, name: str, *, reachable: bool
 ) -> list[FieldError]:
-    """The source of a persistent volume; `reachable` says whether it has a node affinity.
+    """Return the errors of the source of a persistent volume; `reachable` says whether it has a node affinity.
 
     A second source that is a flex volume goes unnoticed, as upstream.
     """

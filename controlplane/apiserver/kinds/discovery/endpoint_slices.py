@@ -40,7 +40,7 @@ _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 
 
 def validate_endpoint_slice(tree: Tree) -> list[FieldError]:
-    """An endpoint slice."""
+    """Return the errors of an endpoint slice."""
     kind = tree.get("addressType", "")
     errors = word(kind, "addressType", _ADDRESS_TYPES)
     seen: dict[str, None] = {}
@@ -65,7 +65,7 @@ def validate_endpoint_slice(tree: Tree) -> list[FieldError]:
 
 
 def validate_endpoint_slice_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed endpoint slice; its type of addresses stays."""
+    """Return the errors of a changed endpoint slice; its type of addresses stays."""
     kind, was = new.get("addressType", ""), old.get("addressType", "")
     return validate_endpoint_slice(new) + immutable(kind, was, "addressType")
 

@@ -49,7 +49,7 @@ _NAMESPACE_INTRO = "each member of this list must be '*' or a DNS-1123 label; "
 
 
 def validate_flow_schema(tree: Tree) -> list[FieldError]:
-    """A FlowSchema."""
+    """Return the errors of a FlowSchema."""
     spec = tree.get("spec") or {}
     name = (tree.get("metadata") or {}).get("name", "")
     precedence, place = spec.get("matchingPrecedence", 0), "spec.matchingPrecedence"

@@ -55,7 +55,7 @@ MAX_ENTROPY_BITS = 60
 
 
 def validate_priority_level(tree: Tree) -> list[FieldError]:
-    """A PriorityLevelConfiguration."""
+    """Return the errors of a PriorityLevelConfiguration."""
     spec = tree.get("spec") or {}
     name, kind = (tree.get("metadata") or {}).get("name", ""), spec.get("type", "")
     errors: list[FieldError] = []

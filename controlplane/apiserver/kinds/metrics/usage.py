@@ -10,7 +10,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import name_of
 from controlplane.apiserver.kinds.kind import Kind
 
-__all__ = ["NODES", "PODS"]
+__all__ = ["KIND"]
 
 
 def _row(tree: Tree, _now: int) -> list[Any]:
@@ -23,6 +23,4 @@ def _row(tree: Tree, _now: int) -> list[Any]:
     return [name_of(tree), *(shown[name] for name in usage.MEASURED), tree["window"]]
 
 
-NODES = Kind(row=_row)
-
-PODS = Kind(row=_row)
+KIND = Kind(row=_row)

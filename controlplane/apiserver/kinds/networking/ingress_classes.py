@@ -36,7 +36,7 @@ _CLASS_SCOPES = ("Cluster", "Namespace")
 
 
 def validate_ingress_class(tree: Tree) -> list[FieldError]:
-    """An ingress class."""
+    """Return the errors of an ingress class."""
     spec = tree.get("spec") or {}
     controller = spec.get("controller", "")
     if not controller:
@@ -87,7 +87,7 @@ _PATH_TEXT = f"Invalid path (e.g. 'foo/bar', regex used for validation is '{_PAT
 
 
 def validate_ingress_class_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed ingress class; its controller stays."""
+    """Return the errors of a changed ingress class; its controller stays."""
     name, was = ((tree.get("spec") or {}).get("controller", "") for tree in (new, old))
     return immutable(name, was, "spec.controller") + validate_ingress_class(new)
 

@@ -42,7 +42,7 @@ def validate_ip_address(tree: Tree) -> list[FieldError]:
 
 
 def validate_ip_address_update(new: Tree, old: Tree) -> list[FieldError]:
-    """The address stays with its owner."""
+    """Return the errors of a changed IPAddress, which stays with its owner."""
     ref, was = ((each.get("spec") or {}).get("parentRef") for each in (new, old))
     return immutable(ref, was, "spec.parentRef")
 

@@ -45,7 +45,7 @@ def default_network_policy(tree: Tree) -> Tree:
 
 
 def validate_network_policy(tree: Tree) -> list[FieldError]:
-    """A network policy."""
+    """Return the errors of a network policy."""
     spec = tree.get("spec") or {}
     errors = validate_label_selector(spec.get("podSelector"), "spec.podSelector")
     for key, peers in (("ingress", "from"), ("egress", "to")):

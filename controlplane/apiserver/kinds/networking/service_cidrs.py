@@ -14,7 +14,7 @@ __all__ = ["KIND"]
 
 
 def validate_service_cidr(tree: Tree) -> list[FieldError]:
-    """A range, or one of each family."""
+    """Return the errors of a ServiceCIDR: a range, or one of each family."""
     cidrs = (tree.get("spec") or {}).get("cidrs") or []
     path = "spec.cidrs"
     if not cidrs:

@@ -18,7 +18,7 @@ __all__ = ["KIND"]
 
 
 def validate_runtime_class(tree: Tree) -> list[FieldError]:
-    """A runtime class."""
+    """Return the errors of a runtime class."""
     handler = tree.get("handler", "")
     errors = name_at(handler, "handler", names.dns_label)
     overhead = tree.get("overhead")
@@ -38,7 +38,7 @@ def validate_runtime_class(tree: Tree) -> list[FieldError]:
 
 
 def validate_runtime_class_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed runtime class; its handler stays."""
+    """Return the errors of a changed runtime class; its handler stays."""
     return validate_runtime_class(new) + immutable(
         new.get("handler"), old.get("handler"), "handler"
     )

@@ -25,7 +25,7 @@ _EVICTION = ("AlwaysAllow", "IfHealthyBudget")
 
 
 def validate_budget(tree: Tree) -> list[FieldError]:
-    """A pod disruption budget."""
+    """Return the errors of a pod disruption budget."""
     spec = tree.get("spec") or {}
     errors: list[FieldError] = []
     low, high = spec.get("minAvailable"), spec.get("maxUnavailable")
@@ -47,7 +47,7 @@ def validate_budget(tree: Tree) -> list[FieldError]:
 
 
 def validate_budget_status(new: Tree, _old: Tree) -> list[FieldError]:
-    """A budget's counts and conditions."""
+    """Return the errors of a budget's counts and conditions."""
     status = new.get("status") or {}
     errors = validate_conditions(status.get("conditions"), "status.conditions")
     for key in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):

@@ -76,17 +76,17 @@ def _subject(subject: Tree, namespaced: bool, path: str) -> list[FieldError]:
 
 
 def validate_role_binding(tree: Tree) -> list[FieldError]:
-    """A role binding."""
+    """Return the errors of a role binding."""
     return _role_binding(tree, ("Role", "ClusterRole"))
 
 
 def validate_cluster_role_binding(tree: Tree) -> list[FieldError]:
-    """A cluster role binding."""
+    """Return the errors of a cluster role binding."""
     return _role_binding(tree, ("ClusterRole",))
 
 
 def validate_role_binding_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed binding; the role it gives stays."""
+    """Return the errors of a changed binding; the role it gives stays."""
     rule = (
         validate_role_binding
         if new.get("kind") == "RoleBinding"

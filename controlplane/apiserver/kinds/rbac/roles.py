@@ -10,11 +10,11 @@ from controlplane.apiserver.kinds.selectors import selector_of, validate_label_s
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
 
-__all__ = ["CLUSTER_ROLES", "ROLES"]
+__all__ = ["KIND"]
 
 
 def validate_role(tree: Tree) -> list[FieldError]:
-    """A role or cluster role."""
+    """Return the errors of a role or cluster role."""
     errors: list[FieldError] = []
     namespaced = tree.get("kind") == "Role"
     for rule, path in entries(tree, "rules", ""):
@@ -47,17 +47,7 @@ def validate_role(tree: Tree) -> list[FieldError]:
     return errors
 
 
-ROLES = Kind(
-    strategy=Strategy(
-        rule=validate_role,
-        has_status=False,
-        create_on_update=True,
-        name_rule=names.path_segment,
-        meta_steps="AU",
-    )
-)
-
-CLUSTER_ROLES = Kind(
+KIND = Kind(
     strategy=Strategy(
         rule=validate_role,
         has_status=False,

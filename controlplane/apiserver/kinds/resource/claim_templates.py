@@ -31,7 +31,7 @@ def default_resource_claim_template(tree: Tree) -> Tree:
 
 
 def validate_claim_template(tree: Tree, written: Any = None) -> list[FieldError]:
-    """A ResourceClaimTemplate. `written` is the template's metadata as it was written."""
+    """Return the errors of a ResourceClaimTemplate. `written` is the template's metadata as it was written."""
     spec = tree.get("spec") or {}
     meta = spec.get("metadata") or {}
     given = written if isinstance(written, dict) else {}
@@ -62,7 +62,7 @@ def validate_claim_template(tree: Tree, written: Any = None) -> list[FieldError]
 
 
 def validate_claim_template_update(new: Tree, old: Tree, written: Any) -> list[FieldError]:
-    """A changed template: nothing of it may change. `written` is the spec as it was written."""
+    """Return the errors of a changed template: nothing of it may change. `written` is the spec as it was written."""
     given = written if isinstance(written, dict) else {}
     errors = validate_claim_template(new, given.get("metadata"))
     return errors + validate_spec_kept(

@@ -69,12 +69,12 @@ MAX_SUBREQUESTS = 8
 
 
 def validate_device_claim(tree: Tree) -> list[FieldError]:
-    """A ResourceClaim."""
+    """Return the errors of a ResourceClaim."""
     return validate_claim_spec(tree.get("spec") or {}, "spec")
 
 
 def validate_device_claim_update(new: Tree, old: Tree, written: Any) -> list[FieldError]:
-    """A changed claim; what it asks for stays. `written` is the spec as it was written."""
+    """Return the errors of a changed claim; what it asks for stays. `written` is the spec as it was written."""
     spec = internal("ResourceClaimSpec", new.get("spec") or {}, written)
     return validate_spec_kept(spec, internal("ResourceClaimSpec", old.get("spec") or {}))
 

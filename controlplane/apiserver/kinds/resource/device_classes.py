@@ -42,7 +42,7 @@ def validate_selectors(owner: Tree, path: str) -> list[FieldError]:
 
 
 def validate_device_class(tree: Tree) -> list[FieldError]:
-    """A DeviceClass."""
+    """Return the errors of a DeviceClass."""
     spec = tree.get("spec") or {}
     errors = validate_selectors(spec, "spec")
     crowded = limited(spec, "config", "spec")

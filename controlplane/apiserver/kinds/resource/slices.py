@@ -62,12 +62,12 @@ _EFFECTS = ("NoExecute", "NoSchedule", "None")
 
 
 def validate_resource_slice(tree: Tree) -> list[FieldError]:
-    """A ResourceSlice."""
+    """Return the errors of a ResourceSlice."""
     return _slice(tree.get("spec") or {}, None)
 
 
 def validate_resource_slice_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed slice stays with its driver, pool and node."""
+    """Return the errors of a changed slice, which stays with its driver, pool and node."""
     return _slice(new.get("spec") or {}, old.get("spec") or {})
 
 

@@ -28,7 +28,7 @@ _HIGHEST = 1_000_000_000
 
 
 def validate_priority_class(tree: Tree) -> list[FieldError]:
-    """A priority class."""
+    """Return the errors of a priority class."""
     errors: list[FieldError] = []
     name, value = tree["metadata"].get("name", ""), tree.get("value", 0)
     if name.startswith("system-"):
@@ -61,7 +61,7 @@ def validate_priority_class(tree: Tree) -> list[FieldError]:
 
 
 def validate_priority_class_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed priority class; its value stays."""
+    """Return the errors of a changed priority class; its value stays."""
     errors = when(
         new.get("value", 0) != old.get("value", 0),
         forbidden,

@@ -50,7 +50,7 @@ MIN_PERIOD = 10
 
 
 def validate_csi_driver(tree: Tree) -> list[FieldError]:
-    """A CSI driver."""
+    """Return the errors of a CSI driver."""
     spec = tree.get("spec") or {}
     errors: list[FieldError] = []
     if len(tree["metadata"].get("name", "")) > 63:
@@ -93,7 +93,7 @@ def validate_csi_driver(tree: Tree) -> list[FieldError]:
 
 
 def validate_csi_driver_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed CSI driver."""
+    """Return the errors of a changed CSI driver."""
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     errors = validate_csi_driver(new)
     errors += immutable(

@@ -17,7 +17,7 @@ MAX_NODE_ID = 192
 
 
 def validate_csi_node(tree: Tree) -> list[FieldError]:
-    """A CSI node."""
+    """Return the errors of a CSI node."""
     errors: list[FieldError] = []
     seen: dict[str, None] = {}
     for index, driver in enumerate((tree.get("spec") or {}).get("drivers") or ()):
@@ -44,7 +44,7 @@ def validate_csi_node(tree: Tree) -> list[FieldError]:
 
 
 def validate_csi_node_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed CSI node; a driver that stays stays as it is, but for what it can hold."""
+    """Return the errors of a changed CSI node; a kept driver changes only in the volumes that it can attach."""
     errors = validate_csi_node(new)
     before = {each.get("name", ""): each for each in (old.get("spec") or {}).get("drivers") or ()}
     for driver in (new.get("spec") or {}).get("drivers") or ():

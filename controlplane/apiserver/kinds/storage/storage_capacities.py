@@ -16,7 +16,7 @@ __all__ = ["KIND"]
 
 
 def validate_storage_capacity(tree: Tree) -> list[FieldError]:
-    """A CSI storage capacity."""
+    """Return the errors of a CSI storage capacity."""
     errors = validate_label_selector(tree.get("nodeTopology"), "nodeTopology")
     name = tree.get("storageClassName", "")
     errors += problems("storageClassName", name, names.dns_subdomain(name))
@@ -32,7 +32,7 @@ def validate_storage_capacity(tree: Tree) -> list[FieldError]:
 
 
 def validate_storage_capacity_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed capacity stays with its nodes and class."""
+    """Return the errors of a changed capacity, which stays with its nodes and class."""
     errors = validate_storage_capacity(new)
     selector = new.get("nodeTopology")
     shown = None if selector is None else in_order(_SELECTOR, selector)

@@ -31,7 +31,7 @@ def default_storage_class(tree: Tree) -> Tree:
 
 
 def validate_storage_class(tree: Tree) -> list[FieldError]:
-    """A storage class."""
+    """Return the errors of a storage class."""
     errors: list[FieldError] = []
     provisioner = tree.get("provisioner", "")
     if not provisioner:
@@ -88,7 +88,7 @@ def _topology_term(term: Tree, path: str) -> list[FieldError]:
 
 
 def validate_storage_class_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed storage class; almost nothing may change."""
+    """Return the errors of a changed storage class; almost nothing may change."""
     errors = validate_storage_class(new)
     errors += immutable(new.get("parameters"), old.get("parameters"), "parameters")
     for key in ("provisioner", "reclaimPolicy", "volumeBindingMode"):

@@ -42,7 +42,7 @@ def default_attachment(tree: Tree) -> Tree:
 
 
 def validate_attachment(tree: Tree) -> list[FieldError]:
-    """A volume attachment."""
+    """Return the errors of a volume attachment."""
     spec = tree.get("spec") or {}
     attacher = spec.get("attacher", "")
     errors: list[FieldError] = []
@@ -98,7 +98,7 @@ _MAX_INT32 = 2**31 - 1
 
 
 def validate_attachment_update(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
-    """A changed volume attachment; its spec stays. `written` is the spec as it was written."""
+    """Return the errors of a changed volume attachment; its spec stays. `written` is the spec as it was written."""
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     errors = validate_attachment(new)
     if spec != was:

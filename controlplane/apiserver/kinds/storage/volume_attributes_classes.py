@@ -14,7 +14,7 @@ __all__ = ["KIND"]
 
 
 def validate_attributes_class(tree: Tree) -> list[FieldError]:
-    """A volume attributes class."""
+    """Return the errors of a volume attributes class."""
     errors: list[FieldError] = []
     if not tree.get("driverName"):
         errors.append(required("driverName"))
@@ -25,7 +25,7 @@ def validate_attributes_class(tree: Tree) -> list[FieldError]:
 
 
 def validate_attributes_class_update(new: Tree, old: Tree) -> list[FieldError]:
-    """A changed volume attributes class."""
+    """Return the errors of a changed volume attributes class."""
     errors = [
         forbidden(key, f"updates to {key} are forbidden.")
         for key in ("driverName", "parameters")

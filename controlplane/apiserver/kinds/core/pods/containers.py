@@ -48,7 +48,7 @@ _MESSAGE = ("File", "FallbackToLogsOnError")
 
 
 def validate_containers(containers: list[Tree], scope: PodScope, path: str) -> list[FieldError]:
-    """The regular containers of a pod."""
+    """Return the errors of the regular containers of a pod."""
     if not containers:
         return [required(path)]
     errors: list[FieldError] = []
@@ -107,7 +107,7 @@ def _restart_policy(container: Tree, path: str) -> list[FieldError]:
 def validate_init_containers(
     containers: list[Tree], regular: list[Tree], scope: PodScope, path: str
 ) -> list[FieldError]:
-    """The init containers of a pod; those that restart always are sidecars."""
+    """Return the errors of the init containers of a pod; those that restart always are sidecars."""
     errors: list[FieldError] = []
     seen = {container.get("name", ""): None for container in regular}
     for index, container in enumerate(containers):
@@ -167,7 +167,7 @@ _NOT_EPHEMERAL = (
 def validate_ephemeral_containers(
     containers: list[Tree], spec: Tree, scope: PodScope, path: str
 ) -> list[FieldError]:
-    """The ephemeral containers of a pod."""
+    """Return the errors of the ephemeral containers of a pod."""
     errors: list[FieldError] = []
     others = [*(spec.get("containers") or ()), *spec.get("initContainers", ())]
     seen = {container.get("name", ""): None for container in others}
@@ -200,7 +200,7 @@ def validate_ephemeral_containers(
 
 
 def validate_image(container: Tree, path: str) -> list[FieldError]:
-    """The image of a pod's container; a template's may be padded."""
+    """Return the errors of the image of a pod's container; a template's may be padded."""
     image = container.get("image", "")
     if image == image.strip():
         return []

@@ -137,7 +137,7 @@ def _file_key_ref(ref: Tree, path: str) -> list[FieldError]:
 
 
 def validate_files_of_volumes(container: Tree, scope: PodScope, path: str) -> list[FieldError]:
-    """A file with variables lies in a volume of the pod."""
+    """Return the errors of references to files with variables: each lies in a volume of the pod."""
     errors: list[FieldError] = []
     for variable, spot in entries(container, "env", path):
         ref = (variable.get("valueFrom") or {}).get("fileKeyRef")
@@ -149,7 +149,7 @@ def validate_files_of_volumes(container: Tree, scope: PodScope, path: str) -> li
 
 
 def validate_field_ref(ref: Tree, allowed: tuple[str, ...], path: str) -> list[FieldError]:
-    """A reference to a field of the pod."""
+    """Return the errors of a reference to a field of the pod."""
     if not ref.get("apiVersion"):
         return [required(f"{path}.apiVersion")]
     text = ref.get("fieldPath", "")
@@ -181,7 +181,7 @@ def _unknown_field(text: str, path: str) -> FieldError:
 
 
 def validate_resource_ref(ref: Tree, path: str, *, volume: bool) -> list[FieldError]:
-    """A reference to a resource of a container."""
+    """Return the errors of a reference to a resource of a container."""
     name = ref.get("resource", "")
     errors: list[FieldError] = []
     if volume and not ref.get("containerName"):

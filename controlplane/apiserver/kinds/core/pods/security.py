@@ -90,7 +90,7 @@ def _app_armor(profile: Tree | None, path: str) -> list[FieldError]:
 def validate_security_context(
     context: Tree, path: str, *, host_users: bool = True
 ) -> list[FieldError]:
-    """The security context of a container."""
+    """Return the errors of the security context of a container."""
     errors: list[FieldError] = []
     if not context:
         return errors
@@ -185,7 +185,7 @@ def _windows(options: Tree | None, path: str) -> list[FieldError]:
 
 
 def validate_pod_security(context: Tree, spec: Tree, path: str) -> list[FieldError]:
-    """The security context of a pod; `path` is that of the spec."""
+    """Return the errors of the security context of a pod; `path` is that of the spec."""
     place = f"{path}.securityContext"
     errors = _identity(context, "fsGroup", place)
     errors += _identity(context, "runAsUser", place)

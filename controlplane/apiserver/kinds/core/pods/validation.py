@@ -216,7 +216,7 @@ def pod_annotations(
 
 
 def validate_template(template: Tree, path: str) -> list[FieldError]:
-    """The template of a workload."""
+    """Return the errors of the template of a workload."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
     errors: list[FieldError] = []
     if meta.get("labels"):
@@ -247,7 +247,7 @@ def _scope(spec: Tree, was: Tree | None) -> PodScope:
 def validate_pod_spec(
     spec: Tree, path: str, was: Tree | None = None, name: str = "", *, whole: bool = False
 ) -> list[FieldError]:
-    """A pod spec; `was` is what it replaces.
+    """Return the errors of a pod spec; `was` is what it replaces.
 
     `whole` says that it stands in a pod, not in a template; `name` is the pod's.
     """
