@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import plain_row
-from controlplane.apiserver.kinds.checks import when
+from controlplane.apiserver.kinds.checks import non_negative_field, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.kinds.trees import in_spec
@@ -28,23 +28,11 @@ def default_lease(tree: Tree) -> Tree:
 def validate_lease(tree: Tree) -> list[FieldError]:
     """Return the errors of a lease."""
     spec = tree.get("spec") or {}
-    seconds = spec.get("leaseDurationSeconds")
+    seconds, path = spec.get("leaseDurationSeconds"), "spec.leaseDurationSeconds"
     errors = when(
-        seconds is not None and seconds <= 0,
-        invalid,
-        "spec.leaseDurationSeconds",
-        seconds,
-        "must be greater than 0",
+        seconds is not None and seconds <= 0, invalid, path, seconds, "must be greater than 0"
     )
-    transitions = spec.get("leaseTransitions")
-    errors += when(
-        transitions is not None and transitions < 0,
-        invalid,
-        "spec.leaseTransitions",
-        transitions,
-        "must be greater than or equal to 0",
-    )
-    return errors
+    return errors + non_negative_field(spec, "leaseTransitions", "spec")
 
 
 KIND = Kind(
