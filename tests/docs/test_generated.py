@@ -95,11 +95,11 @@ def test_the_reference_lists_the_annotations_that_the_code_reads_and_no_others()
 
 
 def test_every_strategy_has_a_row():
-    from actors.strategies import NAMES
+    from controlplane.scenarios.engine.common_options import STRATEGY
 
     page = (DOCS / "how-to" / "search.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \|", page, re.MULTILINE)
-    assert {name for row in rows for name in re.findall(r"`([a-z][a-z-]+)`", row)} == set(NAMES)
+    assert {name for row in rows for name in re.findall(r"`([a-z][a-z-]+)`", row)} == set(STRATEGY.values)
 
 
 def boxes(svg: str) -> list[tuple[float, str]]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import shlex
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import evolve, frozen
 
@@ -32,7 +32,33 @@ from controlplane.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from controlplane.scenarios.plans.passing import Passing
+    class Passing(Protocol):
+        """A message as a pattern sees it."""
+
+        @property
+        def kind(self) -> str:
+            """Request, answer or event."""
+
+        @property
+        def actor(self) -> str:
+            """The client."""
+
+        @property
+        def verb(self) -> str:
+            """What is asked for, or what happened."""
+
+        @property
+        def resource(self) -> str:
+            """The resource, with its subresource."""
+
+        @property
+        def name(self) -> str:
+            """The object's namespace and name."""
+
+        @property
+        def tree(self) -> Any:
+            """The object, as far as the message tells it."""
+
 
 REQUEST, ANSWER, EVENT, STEP = "request", "answer", "event", "step"
 KINDS: Final = (REQUEST, ANSWER, EVENT, STEP)
