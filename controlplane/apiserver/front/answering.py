@@ -29,7 +29,7 @@ from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status, work
 from controlplane.apiserver.schema.protobuf import writing
 from controlplane.apiserver.schema.resources import ResourceInfo
-from controlplane.apiserver.storage.transactions import Steps, Storage
+from controlplane.apiserver.storage.transactions import Steps
 from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
 __all__ = ["HttpAnswer", "Listing", "LogAnswer", "WatchAnswer", "answer", "answering", "failed",
@@ -185,14 +185,12 @@ def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | Watch
     at_hand = server.at_hand
     work.on(work.Budget())
     try:
-        return at_hand.run(answering(server, http, now, at_hand))
+        return at_hand.run(answering(server, http, now))
     finally:
         work.on(work.FREE)
 
 
-def answering(
-    server: ApiServer, http: HttpRequest, now: int, storage: Storage
-) -> Steps[HttpAnswer | WatchAnswer]:
+def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswer | WatchAnswer]:
     """The handling of an HTTP request: access, negotiation, answer."""
     target = http.target
     try:
@@ -216,7 +214,7 @@ def answering(
             parse_int64(request.query.get("timeoutSeconds", ""))
         if request.verb == "watch":
             return _watch(server, request, chosen)
-        response = yield from server.allowed_steps(request, now, storage)
+        response = yield from server.allowed_steps(request, now)
         return _rendered(server, request, response, chosen, now)
     except status.ApiError as error:
         return failed(failure(error), http.headers.get("accept", ""))

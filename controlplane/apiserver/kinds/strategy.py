@@ -18,7 +18,6 @@ from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.schema.field_errors import FieldError
 from controlplane.apiserver.schema.resources import ResourceInfo
-from controlplane.apiserver.storage.transactions import Storage
 
 __all__ = ["Context", "Lookup", "Strategy", "with_status", "without"]
 
@@ -49,7 +48,7 @@ class Context:
     `siblings` are the keys and objects of the same resource as they are stored, for kinds that
     allocate (`Strategy.allocates`), `fetched` the objects read from the store because `lookup` did not
     have them. `cursors` are the server's last allocations. `suffix` makes the end of a generated name.
-    `storage` is the store that the request reads and writes. `audit` are the notes of admission for the
+    `audit` are the notes of admission for the
     audit log. `reinvocation` is the state of admission between its two rounds. `admitted_as` converts a
     stored tree to the form that admission policies see, where that is another kind. `document` is the
     object as it was written: of a patched one the patch's result, before it was read.
@@ -62,7 +61,6 @@ class Context:
     lookup: Lookup
     suffix: Callable[[], str]
     cursors: dict[str, int]
-    storage: Storage
     track_fields: bool = False
     dry_run: bool = False
     warnings: list[str] | None = None

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from controlplane.apiserver.loops.changes import Changes
     from controlplane.apiserver.requests.metrics import RequestMetrics
     from controlplane.apiserver.requests.server import ApiServer
-    from controlplane.apiserver.storage.transactions import Steps, Storage
+    from controlplane.apiserver.storage.transactions import Steps
     from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
 BOOKMARK_NS = 60 * SECOND
@@ -83,7 +83,7 @@ class HttpFront:
 
     def begin(
         self, message: ExternalMessage
-    ) -> Callable[[Storage], Steps[HttpAnswer | WatchAnswer]] | None:
+    ) -> Callable[[], Steps[HttpAnswer | WatchAnswer]] | None:
         """The handling of a request, to be followed by `finish`; None for news of a connection."""
         value: dict[str, Any] = message.value
         if "defect" in value:
@@ -101,11 +101,11 @@ class HttpFront:
         self._asked[value["n"]] = http, self._ctx.now
         return partial(self._answering, http)
 
-    def _answering(self, http: HttpRequest, storage: Storage) -> Steps[HttpAnswer | WatchAnswer]:
+    def _answering(self, http: HttpRequest) -> Steps[HttpAnswer | WatchAnswer]:
         now = self._epoch + self._ctx.now
         try:
             http.user = acting(self._core.access, self._core.lookup, http, now)
-            return (yield from answering(self._core, json_request(http), now, storage))
+            return (yield from answering(self._core, json_request(http), now))
         except status.ApiError as error:
             return failed(failure(error), http.headers.get("accept", ""))
 

@@ -60,7 +60,6 @@ from controlplane.apiserver.requests.unfinished import finish_deletions
 from controlplane.apiserver.schema import status, work
 from controlplane.apiserver.storage.store import Store, StoreFailedError
 from controlplane.apiserver.storage.transactions import (
-    AWAY,
     Compact,
     Done,
     Found,
@@ -70,7 +69,6 @@ from controlplane.apiserver.storage.transactions import (
     Range,
     Review,
     Steps,
-    Storage,
     Transaction,
     perform,
 )
@@ -101,10 +99,10 @@ _POINTS: dict[type, str] = {
 
 @frozen
 class Job:
-    """A request: what it is, its steps over some storage, and what becomes of their result."""
+    """A request: what it is, its handling, and what becomes of their result."""
 
     request: Request | ExternalMessage
-    steps: Callable[[Storage], Steps[Any]]
+    steps: Callable[[], Steps[Any]]
     writes: bool
     finish: Callable[[Any, int | None], None]
     """Called with the result, and the revision of the last write of its own, if there was one."""
@@ -257,7 +255,7 @@ class _Server:
         at_hand.written = None
         work.on(job.budget)
         try:
-            result = at_hand.run(job.steps(at_hand))
+            result = at_hand.run(job.steps())
         except Exception as error:
             result = self._result_of(job.request, error)
         finally:
@@ -303,7 +301,7 @@ class _Server:
     async def _parts(self, ctx: Context, job: Job) -> tuple[Any, int | None]:
         """Do a request part by part; its result, and the revision of its last write."""
         revision = None
-        steps = job.steps(AWAY)
+        steps = job.steps()
         outcome: Outcome = None
         try:
             while True:

@@ -227,8 +227,7 @@ def list_objects(ctx: Context, caches: Caches, interest: Interest) -> Steps[Page
     elif wanted:
         items, current = yield from _not_older(info, caches.of(info), wanted, prefix)
     else:
-        found = ctx.storage.range(info.storage_prefix, prefix)
-        items, current = (yield found) if type(found) is Range else found
+        items, current = yield Range(info.storage_prefix, prefix)
     if interest.name:
         wanted_name = interest.name
         items = [item for item in items if item[0].rpartition("/")[2] == wanted_name]

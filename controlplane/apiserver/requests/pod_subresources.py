@@ -116,7 +116,7 @@ def eviction(parts: Parts, ctx: Context) -> Steps[Response]:
     options = delete_options(options_request)
     options.dry_run = ctx.dry_run = ctx.dry_run or options.dry_run
     registry = parts.registries.named("", "pods")
-    found = yield from registry.get(ctx, request.namespace, request.name)
+    found = yield from registry.get(request.namespace, request.name)
     if _ignores_budgets(found):
         yield from registry.delete(ctx, request.namespace, request.name, options)
         return _created(ctx)
@@ -256,7 +256,7 @@ def _disrupted(ctx: Context, tree: Tree) -> Tree:
 def _changed(parts: Parts, ctx: Context, sub: str) -> Steps[Response]:
     request, writer = ctx.request, parts.writer
     if request.verb == "get":
-        obj = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
+        obj = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
         return Response(200, obj.tree, obj)
     apply = request.content_type.startswith("application/apply-patch")
     ctx.dry_run = check_write_options(request, apply=apply)
@@ -304,7 +304,7 @@ def log(parts: Parts, ctx: Context) -> Steps[Response]:
     request = ctx.request
     given = request.query  # decoded before the pod is looked for, checked after that
     numbers = {key: parse_int64(given[key]) for key in _LOG_NUMBERS if given.get(key)}
-    pod = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
+    pod = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
     _check_log_options(ctx, numbers)
     container = _log_container(pod, request.query.get("container", ""))
     if not pod.tree["spec"].get("nodeName"):
@@ -355,7 +355,7 @@ def connect(parts: Parts, ctx: Context) -> Steps[Response]:
     An emulated shell answers exec, the log attach, and a small HTTP server forwarded ports, over WebSocket and SPDY.
     """
     request = ctx.request
-    pod = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
+    pod = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
     container = ""
     if request.subresource != "portforward":
         container = _log_container(pod, request.query.get("container", ""))

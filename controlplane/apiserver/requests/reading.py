@@ -25,7 +25,7 @@ from controlplane.apiserver.requests.registry import Registry
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.store import Store
-from controlplane.apiserver.storage.transactions import Get, Live, Steps
+from controlplane.apiserver.storage.transactions import Live, Steps
 from controlplane.apiserver.storage.watch_cache import Interest, WatchCache
 
 __all__ = ["Reader"]
@@ -48,21 +48,14 @@ class Reader:
         self._store = store
         self._conversions = conversions
 
-    def get(self, ctx: Context) -> Response | Steps[Response]:
-        """GET of one object; at once where the store is at hand."""
+    def get(self, ctx: Context) -> Steps[Response]:
+        """GET of one object."""
         request, info = ctx.request, ctx.info
         version = request.query.get("resourceVersion", "") if request.query else ""
         registry = self._registries.of(info)
         if version:
-            return self._get_cached(ctx, registry, version)
-        found = registry.read(ctx, request.namespace, request.name)
-        return self._get_later(ctx, found) if type(found) is Get else self._one(ctx, found)
-
-    def _get_later(self, ctx: Context, get: Get) -> Steps[Response]:
-        found: Live | None = yield get
-        return self._one(ctx, found)
-
-    def _one(self, ctx: Context, found: Live | None) -> Response:
+            return (yield from self._get_cached(ctx, registry, version))
+        found: Live | None = yield registry.reading(request.namespace, request.name)
         if found is None:
             raise status.not_found(ctx.info, ctx.request.name)
         obj = self._bodies.external(ctx.info, found.object)
@@ -80,7 +73,7 @@ class Reader:
         if wanted > cache.revision:
             if wanted > self._store.revision:
                 raise status.too_large_resource_version(wanted, cache.revision, 1)
-            found = yield from registry.find(ctx, request.namespace, request.name)
+            found = yield from registry.find(request.namespace, request.name)
         else:
             found = cache.get(registry.key(request.namespace, request.name))
             if found is not None and self._conversions.concerns(info):

@@ -34,14 +34,17 @@ from controlplane.apiserver.schema.field_order import in_order, sorted_keys
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import (
     UNVERSIONED,
+    Delete,
     Done,
     Found,
     Get,
+    Items,
     Live,
     Put,
     Range,
     Steps,
     Transaction,
+    Unchanged,
 )
 
 __all__ = ["Registry", "Services", "with_version"]
@@ -109,24 +112,18 @@ class Registry:
         """The key of an object below the prefix."""
         return f"{namespace}/{name}" if self.info.namespaced else name
 
-    def read(self, ctx: Context, namespace: str, name: str) -> Live | Get | None:
-        """The stored object, or None, or what must be yielded for it."""
-        return ctx.storage.get(self.prefix, self.key(namespace, name))
+    def reading(self, namespace: str, name: str) -> Get:
+        """Return the read of the stored object; its outcome is `Live` or None."""
+        return Get(self.prefix, self.key(namespace, name))
 
-    def find(self, ctx: Context, namespace: str, name: str) -> Steps[Object | None]:
+    def find(self, namespace: str, name: str) -> Steps[Object | None]:
         """The stored object, or None."""
-        found = self.read(ctx, namespace, name)
-        if type(found) is Get:
-            found = yield found
+        found: Live | None = yield self.reading(namespace, name)
         return None if found is None else found.object
 
-    def get(
-        self, ctx: Context, namespace: str, name: str, info: ResourceInfo | None = None
-    ) -> Steps[Object]:
+    def get(self, namespace: str, name: str, info: ResourceInfo | None = None) -> Steps[Object]:
         """The stored object; ApiError NotFound."""
-        found = self.read(ctx, namespace, name)
-        if type(found) is Get:
-            found = yield found
+        found: Live | None = yield self.reading(namespace, name)
         if found is None:
             raise status.not_found(info or self.info, name)
         return found.object
@@ -206,20 +203,14 @@ class Registry:
                 )
             key = self.key(meta.get("namespace", ""), name)
             if ctx.dry_run:
-                found = ctx.storage.get(self.prefix, key)
-                if type(found) is Get:
-                    found = yield found
+                found: Live | None = yield Get(self.prefix, key)
                 if found is not None:
                     raise self._exists(ctx, found.object)
-                rehearsed = self._rehearse(ctx, key, tree, None)
-                if type(rehearsed) is Transaction:
-                    rehearsed = yield rehearsed
+                rehearsed = yield from self._rehearse(ctx, key, tree, None)
                 made = rehearsed.objects[0]
                 assert made is not None
                 return made
-            done = self._put(ctx, key, tree, None, unchanged)
-            if type(done) is Transaction:
-                done = yield done
+            done: Done = yield self._put(ctx, key, tree, None, unchanged)
             written = done.objects[0]
             if not done.made and written is None:
                 continue
@@ -234,11 +225,9 @@ class Registry:
             failed.message = f"object is being deleted: {failed.message}"
         return failed
 
-    def _siblings(self, ctx: Context) -> Steps[tuple[tuple[str, int], ...]]:
+    def _siblings(self, ctx: Context) -> Steps[Unchanged]:
         """Read what an allocation must avoid; what must hold when it is written."""
-        items = ctx.storage.range(self.prefix)
-        if type(items) is Range:
-            items = yield items
+        items: Items = yield Range(self.prefix)
         ctx.siblings = items.items
         return ((self.prefix, items.revision),)
 
@@ -250,14 +239,14 @@ class Registry:
             tree = {**tree, "metadata": meta}
         return Object(tree)
 
-    def _rehearse(
-        self, ctx: Context, key: str, tree: Tree, old: Object | None
-    ) -> Done | Transaction:
+    def _rehearse(self, ctx: Context, key: str, tree: Tree, old: Object | None) -> Steps[Done]:
         """Return the answer of a dry run, by way of the storage version where a webhook converts to it."""
         made = self._unwritten(tree, old)
         if ctx.info.custom is None or ctx.info.custom.webhook is None:
             return Done(True, 0, (made,))
-        return Transaction((), (Put(self.prefix, key, made.tree, old),), rehearsed=True)
+        put = Put(self.prefix, key, made.tree, old)
+        done: Done = yield Transaction((), (put,), rehearsed=True)
+        return done
 
     def _put(
         self,
@@ -265,9 +254,9 @@ class Registry:
         key: str,
         tree: Tree,
         old: Object | None,
-        unchanged: tuple[tuple[str, int], ...],
-    ) -> Done | Transaction:
-        """Write an object in its stored form."""
+        unchanged: Unchanged,
+    ) -> Transaction:
+        """Return the write of an object in its stored form over `old`, which must still be there."""
         strategy = self.strategy
         tree = strategy.finish(tree)
         if self._services.ordered:
@@ -275,7 +264,9 @@ class Registry:
                 with_version(tree, UNVERSIONED), None if old is None else old.tree
             )
         ends = ctx.now + strategy.ttl_seconds * SECOND if strategy.ttl_seconds else 0
-        return ctx.storage.put(self.prefix, key, tree, old, ends, unchanged)
+        expected = 0 if old is None else old.resource_version
+        put = Put(self.prefix, key, tree, old, ends)
+        return Transaction(((self.prefix, key, expected),), (put,), unchanged)
 
     def write(
         self,
@@ -283,12 +274,13 @@ class Registry:
         key: str,
         tree: Tree,
         found: Object,
-        unchanged: tuple[tuple[str, int], ...] = (),
-    ) -> Done | Transaction:
+        unchanged: Unchanged = (),
+    ) -> Steps[Done]:
         """Write over `found` unless it was written meanwhile; a dry run always succeeds."""
         if ctx.dry_run:
-            return self._rehearse(ctx, key, tree, found)
-        return self._put(ctx, key, tree, found, unchanged)
+            return (yield from self._rehearse(ctx, key, tree, found))
+        done: Done = yield self._put(ctx, key, tree, found, unchanged)
+        return done
 
     def _in_order(self, tree: Tree, old: Tree | None) -> Tree:
         """The object with its fields where upstream's encoding has them: clients print raw answers."""
@@ -320,8 +312,7 @@ class Registry:
         info, strategy = ctx.info, self.strategy
         key = self.key(namespace, name)
         if found is None:
-            read = ctx.storage.get(self.prefix, key)
-            found = (yield read) if type(read) is Get else read
+            found = yield Get(self.prefix, key)
         while found is not None:
             obj = found.object
             if uid and uid != obj.uid:
@@ -350,9 +341,7 @@ class Registry:
             settled = found.rewritten or not self._settles(ctx, sub, old)
             if new == old and settled and not found.migrates:
                 return obj, False
-            done = self.write(ctx, key, new, obj, unchanged)
-            if type(done) is Transaction:
-                done = yield done
+            done = yield from self.write(ctx, key, new, obj, unchanged)
             written = done.objects[0]
             if done.made:
                 assert written is not None
@@ -373,17 +362,13 @@ class Registry:
     ) -> Steps[Object]:
         """Replace an object by `transform(current tree)` past strategy and admission. ApiError NotFound."""
         key = self.key(namespace, name)
-        found = ctx.storage.get(self.prefix, key)
-        if type(found) is Get:
-            found = yield found
+        found: Live | None = yield Get(self.prefix, key)
         obj = None if found is None else found.object
         while obj is not None:
             new = transform(obj.tree)
             if new == obj.tree:
                 return obj
-            done = self.write(ctx, key, new, obj)
-            if type(done) is Transaction:
-                done = yield done
+            done = yield from self.write(ctx, key, new, obj)
             obj = done.objects[0]
             if done.made:
                 assert obj is not None
@@ -491,9 +476,7 @@ class Registry:
     ) -> Steps[tuple[Object, bool]]:
         """Delete or begin to delete; answers the object and whether it is gone."""
         key = self.key(namespace, name)
-        read = ctx.storage.get(self.prefix, key)
-        if type(read) is Get:
-            read = yield read
+        read: Live | None = yield Get(self.prefix, key)
         if read is None:
             raise status.not_found(ctx.info, name)
         found: Object = read.object
@@ -515,9 +498,7 @@ class Registry:
         obj, graceful, pending = self._before_delete(ctx, found, options)
         begun = self.strategy.begin_delete(ctx, found.tree)
         if begun is not None:
-            done = self.write(ctx, key, begun, found)
-            if type(done) is Transaction:
-                done = yield done
+            done = yield from self.write(ctx, key, begun, found)
             return _attempt(done, gone=False)
         if pending:
             return (found, False), None
@@ -534,9 +515,7 @@ class Registry:
                 return ((yield from self._remove(ctx, key, found, options)), True), None
             written = found
             if marked != found.tree:
-                done = self.write(ctx, key, marked, found)
-                if type(done) is Transaction:
-                    done = yield done
+                done = yield from self.write(ctx, key, marked, found)
                 if not done.made:
                     return None, done.objects[0]
                 assert done.objects[0] is not None
@@ -565,9 +544,7 @@ class Registry:
                 marked.pop("finalizers", None)
             state = {**(found.tree.get("status") or {}), "phase": "Terminating"}
             tree = {**found.tree, "metadata": marked, "status": state}
-            done = self.write(ctx, key, tree, found)
-            if type(done) is Transaction:
-                done = yield done
+            done = yield from self.write(ctx, key, tree, found)
             if not done.made:
                 return None, done.objects[0]
             assert done.objects[0] is not None
@@ -599,9 +576,8 @@ class Registry:
         if ctx.dry_run:
             return found
         while True:
-            done = ctx.storage.delete(self.prefix, key, found)
-            if type(done) is Transaction:
-                done = yield done
+            expected = ((self.prefix, key, found.resource_version),)
+            done: Done = yield Transaction(expected, (Delete(self.prefix, key),))
             if done.made:
                 break
             newer = done.objects[0]

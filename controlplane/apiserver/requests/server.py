@@ -47,7 +47,7 @@ from controlplane.apiserver.requests.writing import Writer
 from controlplane.apiserver.schema import status, work
 from controlplane.apiserver.schema.resources import ResourceInfo, builtin_resources
 from controlplane.apiserver.storage.store import Store
-from controlplane.apiserver.storage.transactions import AWAY, AtHand, Steps, Storage
+from controlplane.apiserver.storage.transactions import AtHand, Steps
 from controlplane.apiserver.storage.watch_cache import WatchCache, Watcher
 
 __all__ = ["ApiServer", "failure"]
@@ -155,7 +155,7 @@ class ApiServer:
         )
         self._definitions = Definitions(self.table, self.registries, self.caches)
         self._notices = Notices(options.notice_at_creation)
-        self._verbs: dict[str, Callable[[Context], Response | Steps[Response]]] = {
+        self._verbs: dict[str, Callable[[Context], Steps[Response]]] = {
             "get": self._reader.get,
             "list": self._reader.list,
             "create": self._writer.create,
@@ -268,14 +268,10 @@ class ApiServer:
         if info is None:
             return failure(no_such_resource())
         at_hand = self.at_hand
-        converts = self.conversions.concerns(info)
-        ctx = self._context(info, request, now, AWAY if converts else at_hand)
+        ctx = self._context(info, request, now)
         work.on(work.Budget())
         try:
-            begun = self._dispatch(ctx)
-            if converts and not isinstance(begun, Response):
-                begun = self.conversions.over(ctx, begun)
-            response = begun if isinstance(begun, Response) else at_hand.run(begun)
+            response = at_hand.run(self._handling(ctx))
         except status.ApiError as error:
             return failure(error, ctx.warnings, ctx.audit)
         finally:
@@ -285,27 +281,23 @@ class ApiServer:
             at_hand.run(self.settling(now))
         return response
 
-    def steps(self, request: Request, now: int, storage: Storage = AWAY) -> Steps[Response]:
+    def steps(self, request: Request, now: int) -> Steps[Response]:
         """The handling of a request other than a watch, access included."""
         if self.access.enabled:
             try:
                 self.access.check(request.user, rbac.requested(request))
             except status.ApiError as error:
                 return failure(error)
-        return (yield from self.allowed_steps(request, now, storage))
+        return (yield from self.allowed_steps(request, now))
 
-    def allowed_steps(self, request: Request, now: int, storage: Storage = AWAY) -> Steps[Response]:
+    def allowed_steps(self, request: Request, now: int) -> Steps[Response]:
         """Handle a request whose user is authorized. The caller runs it on a `work.Budget`."""
         info = self.table.get(request.group, request.version, request.resource)
         if info is None:
             return failure(no_such_resource())
-        converts = self.conversions.concerns(info)
-        ctx = self._context(info, request, now, AWAY if converts else storage)
+        ctx = self._context(info, request, now)
         try:
-            begun = self._dispatch(ctx)
-            if converts and not isinstance(begun, Response):
-                begun = self.conversions.over(ctx, begun)
-            response = begun if isinstance(begun, Response) else (yield from begun)
+            response = yield from self._handling(ctx)
         except status.ApiError as error:
             return failure(error, ctx.warnings, ctx.audit)
         response = self._warned(ctx, response)
@@ -313,7 +305,7 @@ class ApiServer:
             yield from self.settling(now)
         return response
 
-    def _context(self, info: ResourceInfo, request: Request, now: int, storage: Storage) -> Context:
+    def _context(self, info: ResourceInfo, request: Request, now: int) -> Context:
         return Context(
             info,
             request,
@@ -322,7 +314,6 @@ class ApiServer:
             self.lookup,
             self._suffix,
             self._cursors,
-            storage,
             self.options.track_fields,
         )
 
@@ -338,8 +329,12 @@ class ApiServer:
             return evolve(response, warnings=ctx.warnings)
         return response
 
-    def _dispatch(self, ctx: Context) -> Response | Steps[Response]:
-        """The answer, or the steps to it. ApiError."""
+    def _handling(self, ctx: Context) -> Steps[Response]:
+        """Return the steps to the answer, by way of webhooks where these convert the resource. ApiError."""
+        steps = self._dispatch(ctx)
+        return self.conversions.over(ctx, steps) if self.conversions.concerns(ctx.info) else steps
+
+    def _dispatch(self, ctx: Context) -> Steps[Response]:
         request, info = ctx.request, ctx.info
         if info.custom is not None and info.custom.deprecation:
             ctx.warn(info.custom.deprecation)

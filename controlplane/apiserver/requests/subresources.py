@@ -80,7 +80,7 @@ def handle(parts: Parts, ctx: Context) -> Steps[Response]:
 def _proxy(parts: Parts, ctx: Context) -> Steps[Response]:
     """Nothing listens behind a service or pod here."""
     endpoints = parts.registries.named("", "endpoints")
-    behind = yield from endpoints.find(ctx, ctx.request.namespace, ctx.request.name)
+    behind = yield from endpoints.find(ctx.request.namespace, ctx.request.name)
     if behind is None:
         raise status.not_found(ctx.info, ctx.request.name)
     raise status.ApiError(503, "ServiceUnavailable", "no endpoints available", {})
@@ -98,7 +98,7 @@ def _answer(ctx: Context, obj: Object, code: int = 200) -> Response:
 def _status(parts: Parts, ctx: Context) -> Steps[Response]:
     request, writer = ctx.request, parts.writer
     if request.verb == "get":
-        obj = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
+        obj = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
         return _answer(ctx, parts.bodies.external(ctx.info, obj))
     _write_options(ctx)
     change = writer.update_object if request.verb == "update" else writer.patch_object
@@ -149,7 +149,7 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
     request, info = ctx.request, ctx.info
     registry = parts.registries.of(info)
     if request.verb == "get":
-        found = yield from registry.get(ctx, request.namespace, request.name)
+        found = yield from registry.get(request.namespace, request.name)
         return Response(200, _scale_of(ctx, found.tree))
     _write_options(ctx)
     ctx.admitted_as = partial(_scale_of, ctx, lenient=True)
@@ -241,7 +241,7 @@ def _finalize(parts: Parts, ctx: Context) -> Steps[Response]:
 def _token(parts: Parts, ctx: Context) -> Steps[Response]:
     """A token for a service account: a JSON web token that the server's key signs."""
     request = ctx.request
-    account = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
+    account = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
     body = read_typed("io.k8s.api.authentication.v1.TokenRequest", request.body)
     spec = {key: value for key, value in body["spec"].items() if value is not None}
     seconds = spec.get("expirationSeconds", 3600)
@@ -299,7 +299,7 @@ def _bound(parts: Parts, ctx: Context, reference: Tree) -> Steps[Tree]:
         )
     registry = parts.registries.named("", resource)
     namespace = "" if resource == "nodes" else ctx.request.namespace
-    found = yield from registry.find(ctx, namespace, reference.get("name", ""))
+    found = yield from registry.find(namespace, reference.get("name", ""))
     if found is None:
         raise status.not_found(registry.info, reference.get("name", ""))
     spec = found.tree.get("spec") or {}
@@ -317,7 +317,7 @@ def _bound(parts: Parts, ctx: Context, reference: Tree) -> Steps[Tree]:
     claims: Tree = {kind.lower(): {"name": found.name, "uid": found.uid}}
     if resource == "pods" and spec.get("nodeName"):
         nodes = parts.registries.named("", "nodes")
-        node = yield from nodes.find(ctx, "", spec["nodeName"])
+        node = yield from nodes.find("", spec["nodeName"])
         claims["node"] = {"name": spec["nodeName"]}
         if node is not None:
             claims["node"]["uid"] = node.uid
@@ -328,7 +328,7 @@ def _approval(parts: Parts, ctx: Context) -> Steps[Response]:
     """Approve or deny a certificate signing request: only conditions change."""
     request, writer = ctx.request, parts.writer
     if request.verb == "get":
-        obj = yield from parts.registries.of(ctx.info).get(ctx, request.namespace, request.name)
+        obj = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
         return _answer(ctx, obj)
     _write_options(ctx)
     change = writer.update_object if request.verb == "update" else writer.patch_object

@@ -18,7 +18,7 @@ from controlplane.apiserver.requests.patching.apply_patch import check_media_typ
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.raw_extension import compact
-from controlplane.apiserver.storage.transactions import Get, Steps
+from controlplane.apiserver.storage.transactions import Live, Steps
 
 __all__ = ["Writer"]
 
@@ -55,9 +55,7 @@ class Writer:
         """A PUT of an object or of its status; answers the object and whether it is new."""
         request, info = ctx.request, ctx.info
         registry = self.registries.of(info)
-        found = registry.read(ctx, request.namespace, request.name)
-        if type(found) is Get:
-            found = yield found
+        found: Live | None = yield registry.reading(request.namespace, request.name)
         old = found.object.tree if found is not None else None
         body = self.bodies.read(ctx, request.body, old)
         body = self.bodies.check_identity(ctx, body)
@@ -95,9 +93,7 @@ class Writer:
         if request.content_type.startswith(APPLY):
             return (yield from self._apply.apply(ctx, sub))
         check_media_type(ctx)
-        found = registry.read(ctx, request.namespace, request.name)
-        if type(found) is Get:
-            found = yield found
+        found: Live | None = yield registry.reading(request.namespace, request.name)
         if found is None:
             raise status.not_found(info, request.name)
 

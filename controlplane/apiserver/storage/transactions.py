@@ -1,25 +1,21 @@
 """Operations on the store and their answers: values, so that they can travel as messages.
 
-A request is handled by operations on a `Storage`. A local one (`AtHand`) answers the call; one that is
-a message away, or behind a point at which others may come in (`AWAY`), answers with the operation
-itself, as a value, and the handling yields it and is resumed with its outcome:
+Handling of a request is a decision (see `controlplane.decisions`) that yields operations and is resumed with
+their outcomes:
 
-    found = storage.get(prefix, key)
-    if type(found) is Get:
-        found = yield found
+    found = yield Get(prefix, key)
 
-So there is one handling, and no value is made where nothing travels. No operation contains a function
-of the caller: a transaction is completely described by its fields.
+`AtHand` carries them out at once, for a server that has its store to itself; the loops of a server send them as
+messages, or let others come in before each. No operation contains a function of the caller: a transaction is
+completely described by its fields.
 
 Upstream: etcd's Txn (compare, then, else) and Range; apiserver pkg/storage/etcd3/store.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Any, Final, NamedTuple, Protocol, TypeVar, final
-
-from attrs import frozen
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, final
 
 from controlplane.api.compact import compact
 from controlplane.api.object import Object
@@ -31,13 +27,31 @@ from controlplane.apiserver.storage.store import (
     Keyspace,
     Store,
 )
+from controlplane.decisions import Decision
 
 __all__ = [
-    "AWAY", "AtHand", "Compact", "Delete", "Done", "Found", "Get", "Items", "Live", "Operation",
-    "Outcome", "Put", "Range", "Review", "Reviewed", "Steps", "Storage", "Transaction",
-    "TooNew", "TooOld", "UNVERSIONED",
+    "AtHand",
+    "Compact",
+    "Delete",
+    "Done",
+    "Found",
+    "Get",
+    "Items",
+    "Live",
+    "Operation",
+    "Outcome",
+    "Put",
+    "Range",
+    "Review",
+    "Reviewed",
+    "Steps",
+    "Transaction",
+    "TooNew",
+    "TooOld",
+    "UNVERSIONED",
+    "Unchanged",
     "perform",
-]  # fmt: skip
+]
 
 T = TypeVar("T")
 
@@ -181,7 +195,7 @@ class Reviewed(NamedTuple):
 
 Operation = Get | Range | Transaction | Compact | Review
 Outcome = Found | Items | TooOld | TooNew | Done | Reviewed | None
-Steps = Generator[Operation, Any, T]
+Steps = Decision[Operation, T]
 """Handling that asks the store in between: yields operations, is sent outcomes, returns the result."""
 
 
@@ -191,131 +205,47 @@ Unchanged = tuple[tuple[str, int], ...]
 """Prefixes and revisions: nothing that lives there was written later."""
 
 
-class Storage(Protocol):
-    """The storage of a request's objects. It answers, or returns the operation that must be yielded."""
-
-    def get(self, prefix: str, key: str) -> Live | Get | None:
-        """The live value of a key."""
-
-    def range(self, prefix: str, start: str = "") -> Items | Range:
-        """The live keys below `prefix` that begin with `start`."""
-
-    def put(
-        self,
-        prefix: str,
-        key: str,
-        tree: Tree,
-        before: Object | None,
-        lease_ends: int = 0,
-        unchanged: Unchanged = (),
-    ) -> Done | Transaction:
-        """Write an object over `before`, which must still be there (None: nothing). See `Put`."""
-
-    def delete(self, prefix: str, key: str, found: Object) -> Done | Transaction:
-        """Remove `found`, which must still be there."""
-
-
 class AtHand:
     """A store of the caller's own, which only the caller writes to while a request is handled.
 
     `wrote` is called after each write.
     """
 
-    __slots__ = ("_spaces", "_store", "_wrote", "written")
+    __slots__ = ("_store", "_wrote", "written")
 
     def __init__(self, store: Store, wrote: Callable[[], None] = lambda: None) -> None:
         self._store = store
         self._wrote = wrote
-        self._spaces = store.keyspaces
         self.written: int | None = None
         """The revision of the last write; to get that of one request, the caller sets it to None before."""
 
-    def get(self, prefix: str, key: str) -> Entry | None:
-        """The live value of a key."""
-        space = self._spaces.get(prefix)
-        return None if space is None else space.entries.get(key)
-
-    def range(self, prefix: str, start: str = "") -> Items:
-        """The live keys below `prefix` that begin with `start`."""
-        return Items(tuple(self._store.keyspace(prefix).items(start)), self._store.revision)
-
-    def put(
-        self,
-        prefix: str,
-        key: str,
-        tree: Tree,
-        before: Object | None,
-        lease_ends: int = 0,
-        unchanged: Unchanged = (),
-    ) -> Done:
-        """Write an object over `before`, which must still be there (None: nothing). See `Put`."""
-        store = self._store
-        space = self._spaces.get(prefix) or store.keyspace(prefix)
-        entry = space.entries.get(key)
-        live = None if entry is None else entry.object
-        # What was read here is the very object: no other request came in between.
-        if live is not before or (unchanged and not _still(store, unchanged)):
-            return Done(False, store.revision, (live,))
-        written = _put(store, space, key, tree, before, lease_ends)
-        self.written = revision = store.revision
-        self._wrote()
-        return Done(True, revision, (written,))
-
-    def delete(self, prefix: str, key: str, found: Object) -> Done:
-        """Remove `found`, which must still be there."""
-        store = self._store
-        space = store.keyspace(prefix)
-        entry = space.entries.get(key)
-        if entry is None or entry.object is not found:
-            return Done(False, store.revision, (None if entry is None else entry.object,))
-        self.written = revision = space.delete(key)
-        assert revision is not None
-        self._wrote()
-        return Done(True, revision, (found,))
-
     def run(self, steps: Steps[T]) -> T:
-        """The result of handling, whatever of it is still asked by values."""
+        """Return the result of handling.
+
+        This is `at_once` with reads inlined, since every request of a component comes by here. A read is answered
+        with the stored entry itself: nothing travels, so no `Found` is made.
+        """
+        spaces = self._store.keyspaces
+        outcome: Outcome | Entry
         try:
             operation = next(steps)
             while True:
-                outcome = perform(self._store, operation)
-                if type(outcome) is Done and outcome.made:
-                    self.written = outcome.revision
-                    self._wrote()
+                if type(operation) is Get:
+                    space = spaces.get(operation.prefix)
+                    outcome = None if space is None else space.entries.get(operation.key)
+                else:
+                    outcome = self._perform(operation)
                 operation = steps.send(outcome)
         except StopIteration as end:
             result: T = end.value
             return result
 
-
-@frozen
-class _Away:
-    """A store that others may reach in between: what is asked of it is a value that travels."""
-
-    def get(self, prefix: str, key: str) -> Get:
-        return Get(prefix, key)
-
-    def range(self, prefix: str, start: str = "") -> Range:
-        return Range(prefix, start)
-
-    def put(
-        self,
-        prefix: str,
-        key: str,
-        tree: Tree,
-        before: Object | None,
-        lease_ends: int = 0,
-        unchanged: Unchanged = (),
-    ) -> Transaction:
-        expected = 0 if before is None else before.resource_version
-        put = Put(prefix, key, tree, before, lease_ends)
-        return Transaction(((prefix, key, expected),), (put,), unchanged)
-
-    def delete(self, prefix: str, key: str, found: Object) -> Transaction:
-        return Transaction(((prefix, key, found.resource_version),), (Delete(prefix, key),))
-
-
-AWAY: Final = _Away()
+    def _perform(self, operation: Operation) -> Outcome:
+        outcome = perform(self._store, operation)
+        if type(outcome) is Done and outcome.made:
+            self.written = outcome.revision
+            self._wrote()
+        return outcome
 
 
 def perform(store: Store, operation: Operation) -> Outcome:
@@ -347,23 +277,27 @@ def _range(store: Store, wanted: Range) -> Outcome:
 
 def _transaction(store: Store, asked: Transaction) -> Done:
     assert not asked.rehearsed
+    spaces = store.keyspaces
     for prefix, key, revision in asked.expected:
-        entry = store.keyspace(prefix).entries.get(key)
-        if (entry.mod_revision if entry is not None else 0) != revision:
+        space = spaces.get(prefix)
+        entry = None if space is None else space.entries.get(key)
+        if (0 if entry is None else entry.mod_revision) != revision:
             return _refused(store, asked)
-    if not _still(store, asked.unchanged):
+    if asked.unchanged and not _still(store, asked.unchanged):
         return _refused(store, asked)
-    written: list[Object | None] = []
-    for change in asked.changes:
-        space = store.keyspace(change.prefix)
-        if type(change) is Put:
-            _, key, tree, before, lease_ends = change
-            written.append(_put(store, space, key, tree, before, lease_ends))
-        else:
-            entry = space.entries.get(change.key)
-            space.delete(change.key)
-            written.append(None if entry is None else entry.object)
-    return Done(True, store.revision, tuple(written))
+    written = tuple([_changed(store, each) for each in asked.changes])
+    return Done(True, store.revision, written)
+
+
+def _changed(store: Store, change: Put | Delete) -> Object | None:
+    """Make a change; return the object as it was stored, or the one that is gone."""
+    space = store.keyspaces.get(change.prefix) or store.keyspace(change.prefix)
+    if type(change) is Put:
+        _, key, tree, before, lease_ends = change
+        return _put(store, space, key, tree, before, lease_ends)
+    entry = space.entries.get(change.key)
+    space.delete(change.key)
+    return None if entry is None else entry.object
 
 
 def _still(store: Store, unchanged: Unchanged) -> bool:

@@ -159,7 +159,7 @@ class Process:
         found: HttpAnswer | WatchAnswer
         try:
             http.user = acting(server.access, server.lookup, http, self.now)
-            steps = answering(server, json_request(http), self.now, at_hand)
+            steps = answering(server, json_request(http), self.now)
             found = at_hand.run(steps)
         except ApiError as error:
             found = failed(failure(error), http.headers.get("accept", ""))

@@ -23,7 +23,7 @@ from controlplane.apiserver.requests.admission.policies.mutating import (
 )
 from controlplane.apiserver.requests.admission.policies.validating import ValidatingPolicies
 from controlplane.apiserver.requests.admission.webhooks import Webhooks
-from controlplane.apiserver.storage.transactions import Get, Steps
+from controlplane.apiserver.storage.transactions import Get, Live, Steps
 
 __all__ = ["DEFAULT_PLUGINS", "PLUGINS", "Admission", "Plugin", "Wanted"]
 
@@ -162,9 +162,7 @@ class Admission:
         """Read what the lookup did not know."""
         group, resource, namespace, name = wanted
         prefix = ctx.lookup.info(group, resource).storage_prefix
-        found = ctx.storage.get(prefix, f"{namespace}/{name}" if namespace else name)
-        if type(found) is Get:
-            found = yield found
+        found: Live | None = yield Get(prefix, f"{namespace}/{name}" if namespace else name)
         if found is not None:
             ctx.fetched = {**(ctx.fetched or {}), wanted: found.object}
 

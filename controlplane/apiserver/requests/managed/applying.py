@@ -36,7 +36,7 @@ from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import json_type, kind_error
 from controlplane.apiserver.schema.raw_extension import compact
 from controlplane.apiserver.schema.types import StructType
-from controlplane.apiserver.storage.transactions import Get, Steps
+from controlplane.apiserver.storage.transactions import Live, Steps
 
 __all__ = ["Apply"]
 
@@ -131,9 +131,7 @@ class Apply:
         """Apply the request's configuration; answers the object and whether it is new."""
         request, info = ctx.request, ctx.info
         registry = self._registries.of(info)
-        found = registry.read(ctx, request.namespace, request.name)
-        if type(found) is Get:
-            found = yield found
+        found: Live | None = yield registry.reading(request.namespace, request.name)
         config = _configuration(ctx)
         config = _checked(ctx, config)
         uid = (config.get("metadata") or {}).get("uid", "")
@@ -153,9 +151,7 @@ class Apply:
             try:
                 return (yield from self._create(ctx, config)), True
             except status.ApiError as error:
-                found = registry.read(ctx, request.namespace, request.name)
-                if type(found) is Get:
-                    found = yield found
+                found = yield registry.reading(request.namespace, request.name)
                 if error.reason != "AlreadyExists" or found is None:
                     raise
         obj, _ = yield from registry.update(
