@@ -14,6 +14,7 @@ from controlplane.kubelet.allocation.events import ResizeEvent
 from controlplane.kubelet.allocation.manager import AllocationManager, Verdict
 from controlplane.kubelet.cm.container_manager import ContainerManager, Policies
 from controlplane.kubelet.cm.memorymanager.manager import MemoryReservation
+from controlplane.kubelet.cm.resource_manager import KubeletView
 from controlplane.kubelet.cm.topologymanager.manager import ADMITTED, Decision
 from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import DEFAULTS
@@ -113,12 +114,11 @@ def storm() -> int:
     manager = AllocationManager(
         admit,
         conditions,
+        KubeletView(lambda: list(pods.values()), features=features),
         pod_by_uid=pods.get,
-        active_pods=lambda: list(pods.values()),
         sync=lambda pod: None,
         record=told.append,
         now=lambda: len(told),
-        features=features,
     )
     for pod in pods.values():
         at_once(manager.add_pod(pod))

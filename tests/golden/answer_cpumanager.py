@@ -11,6 +11,7 @@ from controlplane.kubelet.cm.cpumanager.manager import CPUManager
 from controlplane.kubelet.cm.cpumanager.state import FILE
 from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.kubelet.cm.errors import ManagerError
+from controlplane.kubelet.cm.resource_manager import KubeletView
 from controlplane.kubelet.cm.topologymanager.hints import NO_HINT, TopologyHint
 from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import features
@@ -68,11 +69,10 @@ class _Machine:
                 machine_of(case["machine"]),
                 case["policy"],
                 self.store,
+                KubeletView(lambda: self.active, features=features(case.get("gates"))),
                 options=case.get("options"),
                 reservation=reservation,
                 reserved_cpus=CPUSet.parse(case.get("reserved_cpus", "")),
-                active_pods=lambda: self.active,
-                features=features(case.get("gates")),
             )
             stage = "start"
             self.run(self.manager.start(self.files.get(FILE), known))

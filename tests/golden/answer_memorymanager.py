@@ -10,6 +10,7 @@ from controlplane.decisions import at_once, writes_to
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.memorymanager.manager import MemoryManager
 from controlplane.kubelet.cm.memorymanager.state import FILE, Blocks
+from controlplane.kubelet.cm.resource_manager import KubeletView
 from controlplane.kubelet.cm.topologymanager.hints import NO_HINT, TopologyHint
 from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import features
@@ -79,10 +80,9 @@ class _Node:
                 memory_of(case["nodes"]),
                 case["policy"],
                 self.store,
+                KubeletView(lambda: self.active, features=features(case.get("gates"))),
                 reservation={name: parse(text) for name, text in case["reservation"].items()},
                 reserved_memory=reservations_of(case["reserved_memory"]),
-                active_pods=lambda: self.active,
-                features=features(case.get("gates")),
             )
             stage = "start"
             self.run(self.manager.start(self.files.get(FILE)))

@@ -12,6 +12,7 @@ from controlplane.kubelet.allocation.conditions import INFEASIBLE, ResizeConditi
 from controlplane.kubelet.allocation.events import ResizeEvent
 from controlplane.kubelet.allocation.feasibility import NO_SWAP, Feasibility
 from controlplane.kubelet.allocation.manager import RESIZE, AllocationManager, Verdict
+from controlplane.kubelet.cm.resource_manager import KubeletView
 from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import features
 from controlplane.kubelet.node.admission import ADMITTED, Admission, predicates
@@ -44,14 +45,16 @@ class _Node:
         self.manager = AllocationManager(
             self.admit,
             self.conditions,
+            KubeletView(
+                lambda: list(self.pods.values()),
+                lambda: self.ready,
+                gates,
+                metrics,
+            ),
             pod_by_uid=self.pods.get,
-            active_pods=lambda: list(self.pods.values()),
             sync=lambda pod: self.synced.append(pod.uid),
             record=self.record,
             now=lambda: self.now,
-            sources_ready=lambda: self.ready,
-            features=gates,
-            metrics=metrics,
         )
 
     def record(self, event: ResizeEvent) -> None:

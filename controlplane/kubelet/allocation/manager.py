@@ -27,9 +27,8 @@ from controlplane.kubelet.allocation.state import (
     restore,
     with_resources,
 )
+from controlplane.kubelet.cm.resource_manager import KubeletView
 from controlplane.kubelet.effects import Steps
-from controlplane.kubelet.features import DEFAULTS, Features
-from controlplane.metrics.numbers import Metrics
 
 ADD: Final = "add"
 RESIZE: Final = "resize"
@@ -85,29 +84,26 @@ class AllocationManager:
         self,
         admit: Admit,
         conditions: ResizeConditions,
+        view: KubeletView,
         *,
         pod_by_uid: Callable[[str], Pod | None],
-        active_pods: Callable[[], Sequence[Pod]],
         sync: Callable[[Pod], None],
         record: Callable[[ResizeEvent], None],
         now: Callable[[], int],
-        sources_ready: Callable[[], bool] = lambda: True,
-        features: Features = DEFAULTS,
-        metrics: Metrics | None = None,
     ) -> None:
         """`sync` asks for a sync of a pod, `record` for an event; `now` is in nanoseconds."""
         self.state = PodResourceState()
         self.pending: list[str] = []
         self.conditions = conditions
-        self.metrics = metrics or Metrics()
-        self.features = features
+        self.metrics = view.metrics
+        self.features = view.features
         self._admit = admit
         self._pod_by_uid = pod_by_uid
-        self._active_pods = active_pods
+        self._active_pods = view.active_pods
         self._sync = sync
         self._record = record
         self._now = now
-        self._sources_ready = sources_ready
+        self._sources_ready = view.sources_ready
         # Answers that hold as long as pod and allocation are the same objects.
         self._allocated: dict[str, tuple[Pod, PodResources | None, Pod]] = {}
         self._ranks: dict[str, _Rank] = {}

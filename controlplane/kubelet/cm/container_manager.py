@@ -23,6 +23,7 @@ from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
 from controlplane.kubelet.cm.memorymanager.manager import NONE as NO_MEMORY_POLICY
 from controlplane.kubelet.cm.memorymanager.manager import MemoryManager, MemoryReservation
 from controlplane.kubelet.cm.memorymanager.state import FILE as MEMORY_FILE
+from controlplane.kubelet.cm.resource_manager import KubeletView
 from controlplane.kubelet.cm.topologymanager.manager import CONTAINER, Decision, TopologyManager
 from controlplane.kubelet.cm.topologymanager.policy import NONE as NO_TOPOLOGY_POLICY
 from controlplane.kubelet.effects import Steps
@@ -78,30 +79,23 @@ class ContainerManager:
             pod_level_managers=features.enabled("PodLevelResourceManagers"),
             metrics=self.metrics,
         )
+        view = KubeletView(active_pods, sources_ready, features, self.metrics, fixes)
         self.cpu = CPUManager(
             machine,
             policies.cpu,
             self.topology,
+            view,
             options=policies.cpu_options,
             reservation=policies.reservation,
             reserved_cpus=policies.reserved_cpus,
-            active_pods=active_pods,
-            sources_ready=sources_ready,
-            features=features,
-            metrics=self.metrics,
-            fixes=fixes,
         )
         self.memory = MemoryManager(
             machine.nodes,
             policies.memory,
             self.topology,
+            view,
             reservation=policies.reservation,
             reserved_memory=policies.reserved_memory,
-            active_pods=active_pods,
-            sources_ready=sources_ready,
-            features=features,
-            metrics=self.metrics,
-            fixes=fixes,
         )
         self.topology.providers = [self.cpu, self.memory]
 

@@ -25,6 +25,7 @@ from controlplane.kubelet.cm.checkpoint import CheckpointError
 from controlplane.kubelet.cm.container_manager import FILES, ContainerManager
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import ManagerFixes
+from controlplane.kubelet.cm.resource_manager import KubeletView
 from controlplane.kubelet.eviction.manager import EvictionManager
 from controlplane.kubelet.features import SCHEDULER_PREEMPTION
 from controlplane.kubelet.loops.carrying_out import carry_out, save
@@ -110,14 +111,16 @@ class NodeResources:
         self.allocation = AllocationManager(
             chain.admit,
             conditions,
+            KubeletView(
+                workers.active_pods,
+                shared.sources_ready,
+                settings.features,
+                self.metrics,
+            ),
             pod_by_uid=shared.pods.get,
-            active_pods=workers.active_pods,
             sync=self._sync,
             record=self._record,
             now=shared.now,
-            sources_ready=shared.sources_ready,
-            features=settings.features,
-            metrics=self.metrics,
         )
         self.resizing = Resizing(
             settings.features,

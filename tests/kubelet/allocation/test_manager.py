@@ -17,6 +17,7 @@ from controlplane.kubelet.allocation.manager import (
     requested_changes,
 )
 from controlplane.kubelet.allocation.state import ALLOCATED, desired
+from controlplane.kubelet.cm.resource_manager import KubeletView
 from controlplane.kubelet.effects import Steps
 from controlplane.kubelet.features import DEFAULTS
 from tests.kubelet.pods import guaranteed
@@ -43,12 +44,11 @@ class Kubelet:
         self.manager = AllocationManager(
             self.admit,
             self.conditions,
+            KubeletView(lambda: list(self.pods.values()), lambda: ready),
             pod_by_uid=self.pods.get,
-            active_pods=lambda: list(self.pods.values()),
             sync=lambda pod: self.synced.append(pod.uid),
             record=self.events.append,
             now=lambda: self.now,
-            sources_ready=lambda: ready,
         )
 
     def admit(self, pod: Pod, others: Sequence[Pod], operation: str) -> Steps[Verdict]:

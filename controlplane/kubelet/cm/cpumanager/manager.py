@@ -5,7 +5,7 @@ Upstream: pkg/kubelet/cm/cpumanager/cpu_manager.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import attrs
@@ -15,40 +15,29 @@ from controlplane.api.pod_resources import CPU
 from controlplane.api.quantity import Quantity
 from controlplane.api.validation import quote
 from controlplane.decisions import Write
-from controlplane.kubelet.cm.active import ContainerMap
 from controlplane.kubelet.cm.cpumanager.policy_static import NAME as STATIC
 from controlplane.kubelet.cm.cpumanager.policy_static import Affinity, StaticPolicy
 from controlplane.kubelet.cm.cpumanager.state import FILE, Containers, CPUState, restore
 from controlplane.kubelet.cm.cpumanager.topology import TopologyError, discover
 from controlplane.kubelet.cm.cpuset import EMPTY, CPUSet
 from controlplane.kubelet.cm.errors import ManagerError
-from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
-from controlplane.kubelet.cm.hint_provider import HandsOutNothing, HintProvider, Policy
 from controlplane.kubelet.cm.requests import containers_of
+from controlplane.kubelet.cm.resource_manager import KubeletView, NonePolicy, ResourceManager
 from controlplane.kubelet.effects import Steps
-from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import Machine
-from controlplane.metrics.numbers import Metrics
 
 NONE: Final = "none"
 STALE_REMOVED: Final = "kubelet.cpu_manager.stale_state_removed"
 """The point between removing stale state, under the lock, and taking the lock again."""
 
 
-class NonePolicy(HandsOutNothing):
-    """A policy without exclusive CPUs."""
-
-    name = NONE
+class NoExclusiveCPUs(NonePolicy[CPUState]):
+    """The policy "none"."""
 
     def __init__(self) -> None:
-        self.state = CPUState(NONE)
+        super().__init__(NONE, CPUState(NONE))
         self.reserved = EMPTY
         self.allocatable = EMPTY
-
-    def start(self, state: CPUState) -> Steps[None]:
-        """Take over a restored state, whatever it says."""
-        self.state = state
-        yield from ()
 
 
 @attrs.frozen
@@ -61,8 +50,8 @@ class Update:
     cpus: CPUSet
 
 
-class CPUManager(HintProvider):
-    """Operations are generators: see `controlplane.decisions`."""
+class CPUManager(ResourceManager[CPUState]):
+    """Operations are decisions: see `controlplane.decisions`."""
 
     STALE_REMOVED = STALE_REMOVED
 
@@ -71,32 +60,23 @@ class CPUManager(HintProvider):
         machine: Machine,
         policy: str,
         affinity: Affinity,
+        view: KubeletView,
         *,
         options: Mapping[str, str] | None = None,
         reservation: Mapping[str, Quantity] | None = None,
         reserved_cpus: CPUSet = EMPTY,
-        active_pods: Callable[[], Sequence[Pod]] = tuple,
-        sources_ready: Callable[[], bool] = lambda: True,
-        features: Features = DEFAULTS,
-        metrics: Metrics | None = None,
-        fixes: ManagerFixes = AS_RELEASED,
     ) -> None:
-        """`reservation` is what node allocatable keeps back. Raises ManagerError."""
-        self.metrics = metrics or Metrics()
-        self.features = features
-        self.fixes = fixes
-        self.active_pods = active_pods
-        self.sources_ready = sources_ready
-        self.containers = ContainerMap()
+        """`reservation` is kept back by node allocatable. Raises ManagerError."""
+        super().__init__(view)
         self.last_applied: dict[tuple[str, str], CPUSet] = {}
-        self.policy: NonePolicy | StaticPolicy
+        self.policy: NoExclusiveCPUs | StaticPolicy
         if policy == NONE:
             if options:
                 shown = " ".join(f"{name}:{value}" for name, value in sorted(options.items()))
                 raise ManagerError(
                     f"new none policy error: None policy: received unsupported options=map[{shown}]"
                 )
-            self.policy = NonePolicy()
+            self.policy = NoExclusiveCPUs()
         elif policy == STATIC:
             self.policy = self._static(
                 machine, affinity, options or {}, reservation or {}, reserved_cpus
@@ -135,16 +115,16 @@ class CPUManager(HintProvider):
                 affinity,
                 options,
                 self.features,
-                self.metrics,
-                self.fixes,
+                self.view.metrics,
+                self.view.fixes,
             )
         except ManagerError as error:
             raise ManagerError(f"new static policy error: {error}") from None
 
     @property
-    def state(self) -> CPUState:
-        """The assigned CPUs."""
-        return self.policy.state
+    def assigned(self) -> Mapping[str, Mapping[str, CPUSet]]:
+        """The exclusive CPUs by pod uid and container."""
+        return self.state.assignments
 
     def start(self, text: str | None, containers: Containers | None = None) -> Steps[None]:
         """Begin with the checkpoint file, None when there is none. Raises ManagerError.
@@ -162,11 +142,6 @@ class CPUManager(HintProvider):
             state = restore(text, self.policy.name, known, pod_entries=with_pods)
         yield from self.policy.start(state)
 
-    @property
-    def decides(self) -> Policy:
-        """The policy."""
-        return self.policy
-
     def add_container(self, pod_uid: str, container: str, container_id: str) -> None:
         """A container was made: its CPUs were set if it has exclusive ones."""
         self.containers.add(pod_uid, container, container_id)
@@ -180,19 +155,8 @@ class CPUManager(HintProvider):
 
     def remove(self, pod_uid: str, container: str) -> Steps[None]:
         """Take a container's CPUs back."""
-        yield from self.policy.remove(pod_uid, container)
+        yield from super().remove(pod_uid, container)
         self.last_applied.pop((pod_uid, container), None)
-        self.containers.remove(pod_uid, container)
-
-    def remove_stale_state(self) -> Steps[None]:
-        """Take back the CPUs of containers of pods that are not active. Nothing else frees CPUs.
-
-        Until all sources of pods are ready, the active pods are not known.
-        """
-        if self.fixes.sources_first and not self.sources_ready():
-            return
-        for pod_uid, name in self.containers.stale(self.state.assignments, self.active_pods):
-            yield from self.remove(pod_uid, name)
 
     def updates(self, running: Callable[[Pod, str], str | None]) -> list[Update]:
         """Return the changes that a pass of the reconcile loop makes, after stale state was removed.
@@ -201,7 +165,7 @@ class CPUManager(HintProvider):
         status manager's picture of the pod. The caller that applied an update calls `applied`.
         """
         found = []
-        for pod in self.active_pods():
+        for pod in self.view.active_pods():
             for container in containers_of(pod):
                 container_id = running(pod, container.name)
                 if container_id is None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import attrs
 
+from controlplane.kubelet.cm.assigned import with_container, without_container, without_pod
 from controlplane.kubelet.cm.checkpoint import (
     CheckpointError,
     checksum_of,
@@ -80,16 +81,13 @@ class CPUState:
 
     def with_cpus(self, pod_uid: str, container: str, cpus: CPUSet) -> CPUState:
         """A container gets these CPUs."""
-        pod = {**self.assignments.get(pod_uid, {}), container: cpus}
-        return attrs.evolve(self, assignments={**self.assignments, pod_uid: pod})
+        changed = with_container(self.assignments, pod_uid, container, cpus)
+        return attrs.evolve(self, assignments=changed)
 
     def without(self, pod_uid: str, container: str) -> CPUState:
         """A container has no CPUs of its own any more."""
-        assignments = dict(self.assignments)
-        left = {k: v for k, v in assignments.pop(pod_uid, {}).items() if k != container}
-        if left:
-            assignments[pod_uid] = left
-        return attrs.evolve(self, assignments=assignments)
+        changed = without_container(self.assignments, pod_uid, container)
+        return attrs.evolve(self, assignments=changed)
 
     def with_pod(self, pod_uid: str, cpus: CPUSet) -> CPUState:
         """A pod as a whole gets these CPUs."""
@@ -97,8 +95,7 @@ class CPUState:
 
     def without_pod(self, pod_uid: str) -> CPUState:
         """A pod as a whole has no CPUs any more."""
-        pods = {uid: cpus for uid, cpus in (self.pods or {}).items() if uid != pod_uid}
-        return attrs.evolve(self, pods=pods)
+        return attrs.evolve(self, pods=without_pod(self.pods, pod_uid))
 
     @cached_property
     def text(self) -> str:

@@ -5,7 +5,7 @@ Upstream: pkg/kubelet/cm/memorymanager/memory_manager.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -15,18 +15,14 @@ from controlplane.api.pod_resources import HUGE_PAGES, MEMORY
 from controlplane.api.quantity import Quantity, parse
 from controlplane.api.validation import quote
 from controlplane.decisions import Write
-from controlplane.kubelet.cm.active import ContainerMap
 from controlplane.kubelet.cm.errors import ManagerError
-from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
-from controlplane.kubelet.cm.hint_provider import HandsOutNothing, HintProvider, Policy
 from controlplane.kubelet.cm.memorymanager.policy_static import NAME as STATIC
 from controlplane.kubelet.cm.memorymanager.policy_static import Affinity, StaticPolicy
-from controlplane.kubelet.cm.memorymanager.state import FILE, MemoryState, restore
+from controlplane.kubelet.cm.memorymanager.state import FILE, Blocks, MemoryState, restore
 from controlplane.kubelet.cm.requests import is_sidecar
+from controlplane.kubelet.cm.resource_manager import KubeletView, NonePolicy, ResourceManager
 from controlplane.kubelet.effects import Steps
-from controlplane.kubelet.features import DEFAULTS, Features
 from controlplane.kubelet.machine import NUMANode
-from controlplane.metrics.numbers import Metrics
 
 NONE: Final = "None"
 BEST_EFFORT: Final = "BestEffort"
@@ -44,22 +40,8 @@ class MemoryReservation:
     limits: Mapping[str, Quantity]
 
 
-class NonePolicy(HandsOutNothing):
-    """A policy without memory of a particular node."""
-
-    name = NONE
-
-    def __init__(self) -> None:
-        self.state = MemoryState(NONE)
-
-    def start(self, state: MemoryState) -> Steps[None]:
-        """Take over a restored state, whatever it says."""
-        self.state = state
-        yield from ()
-
-
-class MemoryManager(HintProvider):
-    """Operations are generators: see `controlplane.decisions`."""
+class MemoryManager(ResourceManager[MemoryState]):
+    """Operations are decisions: see `controlplane.decisions`."""
 
     STALE_REMOVED = STALE_REMOVED
 
@@ -68,29 +50,22 @@ class MemoryManager(HintProvider):
         nodes: Sequence[NUMANode],
         policy: str,
         affinity: Affinity,
+        view: KubeletView,
         *,
         reservation: Mapping[str, Quantity] | None = None,
         reserved_memory: Sequence[MemoryReservation] = (),
-        active_pods: Callable[[], Sequence[Pod]] = tuple,
-        sources_ready: Callable[[], bool] = lambda: True,
-        features: Features = DEFAULTS,
-        metrics: Metrics | None = None,
-        fixes: ManagerFixes = AS_RELEASED,
     ) -> None:
-        """`reservation` is what node allocatable keeps back. Raises ManagerError."""
-        self.metrics = metrics or Metrics()
-        self.features = features
-        self.fixes = fixes
-        self.active_pods = active_pods
-        self.sources_ready = sources_ready
-        self.containers = ContainerMap()
-        self.policy: NonePolicy | StaticPolicy
+        """`reservation` is kept back by node allocatable. Raises ManagerError."""
+        super().__init__(view)
+        self.policy: NonePolicy[MemoryState] | StaticPolicy
         if policy == NONE:
-            self.policy = NonePolicy()
+            self.policy = NonePolicy(NONE, MemoryState(NONE))
         elif policy == STATIC:
             check_reservation(nodes, reservation or {}, reserved_memory)
             reserved = system_reserved(nodes, reserved_memory)
-            self.policy = StaticPolicy(nodes, reserved, affinity, features, self.metrics, fixes)
+            self.policy = StaticPolicy(
+                nodes, reserved, affinity, view.features, view.metrics, view.fixes
+            )
         elif policy == BEST_EFFORT:
             raise ManagerError(
                 f"policy {quote(BEST_EFFORT)} is not available for platform {quote('linux')}"
@@ -99,9 +74,9 @@ class MemoryManager(HintProvider):
             raise ManagerError(f"unknown policy: {quote(policy)}")
 
     @property
-    def state(self) -> MemoryState:
-        """The assigned memory."""
-        return self.policy.state
+    def assigned(self) -> Mapping[str, Mapping[str, Blocks]]:
+        """The assigned memory by pod uid and container."""
+        return self.state.entries
 
     def start(self, text: str | None) -> Steps[None]:
         """Begin with the checkpoint file, None when there is none. Raises ManagerError."""
@@ -112,11 +87,6 @@ class MemoryManager(HintProvider):
         else:
             state = restore(text, self.policy.name, pod_entries=with_pods)
         yield from self.policy.start(state)
-
-    @property
-    def decides(self) -> Policy:
-        """The policy."""
-        return self.policy
 
     def add_container(self, pod: Pod, container: str, container_id: str) -> Steps[None]:
         """A container was made: the init containers before it have ended and lose their memory."""
@@ -131,18 +101,6 @@ class MemoryManager(HintProvider):
         """The NUMA nodes that a container is bound to; none means all."""
         blocks = self.state.blocks(pod_uid, container) or ()
         return tuple(sorted({node for block in blocks for node in block.nodes}))
-
-    def remove(self, pod_uid: str, container: str) -> Steps[None]:
-        """Take a container's memory back."""
-        yield from self.policy.remove(pod_uid, container)
-        self.containers.remove(pod_uid, container)
-
-    def remove_stale_state(self) -> Steps[None]:
-        """Take back the memory of containers of pods that are not active, once all sources were heard."""
-        if self.fixes.sources_first and not self.sources_ready():
-            return
-        for pod_uid, name in self.containers.stale(self.state.entries, self.active_pods):
-            yield from self.remove(pod_uid, name)
 
 
 def check_reservation(

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from controlplane.kubelet.cm.assigned import with_container, without_container, without_pod
 from controlplane.kubelet.cm.checkpoint import (
     CheckpointError,
     checksum_of,
@@ -121,16 +122,12 @@ class MemoryState:
 
     def with_blocks(self, pod_uid: str, container: str, blocks: Blocks) -> MemoryState:
         """A container gets this memory."""
-        pod = {**self.entries.get(pod_uid, {}), container: blocks}
-        return attrs.evolve(self, entries={**self.entries, pod_uid: pod})
+        changed = with_container(self.entries, pod_uid, container, blocks)
+        return attrs.evolve(self, entries=changed)
 
     def without(self, pod_uid: str, container: str) -> MemoryState:
         """A container has no memory any more."""
-        entries = dict(self.entries)
-        left = {k: v for k, v in entries.pop(pod_uid, {}).items() if k != container}
-        if left:
-            entries[pod_uid] = left
-        return attrs.evolve(self, entries=entries)
+        return attrs.evolve(self, entries=without_container(self.entries, pod_uid, container))
 
     def with_pod(self, pod_uid: str, blocks: Blocks) -> MemoryState:
         """A pod as a whole gets this memory."""
@@ -138,8 +135,7 @@ class MemoryState:
 
     def without_pod(self, pod_uid: str) -> MemoryState:
         """A pod as a whole has no memory any more."""
-        pods = {uid: blocks for uid, blocks in (self.pods or {}).items() if uid != pod_uid}
-        return attrs.evolve(self, pods=pods)
+        return attrs.evolve(self, pods=without_pod(self.pods, pod_uid))
 
     @cached_property
     def text(self) -> str:

@@ -11,6 +11,7 @@ from controlplane.kubelet.cm.cpumanager.manager import CPUManager
 from controlplane.kubelet.cm.cpumanager.state import FILE
 from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.kubelet.cm.errors import ManagerError, SMTAlignmentError
+from controlplane.kubelet.cm.resource_manager import KubeletView
 from controlplane.kubelet.cm.topologymanager.manager import TopologyManager
 from controlplane.kubelet.machine import from_rows
 from tests.kubelet.pods import guaranteed
@@ -26,10 +27,9 @@ def manager(
         MACHINE,
         "static",
         TopologyManager(MACHINE.nodes),
+        KubeletView(lambda: active, lambda: ready),
         options=options,
         reservation={"cpu": parse("1")},
-        active_pods=lambda: active,
-        sources_ready=lambda: ready,
     )
 
 
@@ -106,21 +106,21 @@ def test_only_stale_state_removal_frees_cpus_and_only_once_all_sources_were_hear
     assert assigned(restarted, "p") == {"c0": "1,5"}
     at_once(cpus.remove_stale_state(), writes_to(files))
     assert str(cpus.state.default) == "0-7"
-    assert cpus.metrics.get("cpu_manager_exclusive_cpu_allocation_count") == 0
+    assert cpus.view.metrics.get("cpu_manager_exclusive_cpu_allocation_count") == 0
 
 
 def test_metrics_count_requests_errors_and_pools() -> None:
     pod, other = guaranteed("p", "2"), guaranteed("q", "6")
     cpus, _ = started([pod, other])
-    assert cpus.metrics.get("cpu_manager_shared_pool_size_millicores") == 7000
+    assert cpus.view.metrics.get("cpu_manager_shared_pool_size_millicores") == 7000
     admit(cpus, pod)
     with pytest.raises(ManagerError, match="requested=6, available=5"):
         admit(cpus, other)
-    assert cpus.metrics.get("cpu_manager_pinning_requests_total") == 2
-    assert cpus.metrics.get("cpu_manager_pinning_errors_total") == 1
-    assert cpus.metrics.get("cpu_manager_shared_pool_size_millicores") == 5000
-    assert cpus.metrics.get("cpu_manager_exclusive_cpu_allocation_count") == 2
-    assert cpus.metrics.get("cpu_manager_allocation_per_numa", numa_node="0") == 2
+    assert cpus.view.metrics.get("cpu_manager_pinning_requests_total") == 2
+    assert cpus.view.metrics.get("cpu_manager_pinning_errors_total") == 1
+    assert cpus.view.metrics.get("cpu_manager_shared_pool_size_millicores") == 5000
+    assert cpus.view.metrics.get("cpu_manager_exclusive_cpu_allocation_count") == 2
+    assert cpus.view.metrics.get("cpu_manager_allocation_per_numa", numa_node="0") == 2
 
 
 def test_an_assigned_container_can_be_refused_for_its_alignment_after_a_restart() -> None:

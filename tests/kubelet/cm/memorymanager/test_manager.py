@@ -22,6 +22,7 @@ from controlplane.kubelet.cm.memorymanager.state import (
     NUMANodeState,
     restore,
 )
+from controlplane.kubelet.cm.resource_manager import KubeletView
 from controlplane.kubelet.cm.topologymanager.manager import TopologyManager
 from controlplane.kubelet.machine import HugePages, NUMANode
 from tests.kubelet.pods import resources
@@ -57,9 +58,9 @@ def manager(active: list[Pod], nodes: list[NUMANode] | None = None) -> MemoryMan
         nodes,
         "Static",
         TopologyManager(nodes),
+        KubeletView(lambda: active),
         reservation={"memory": parse("2Gi")},
         reserved_memory=[MemoryReservation(i, {"memory": parse("1Gi")}) for i in range(2)],
-        active_pods=lambda: active,
     )
 
 
@@ -148,8 +149,8 @@ def test_requests_and_errors_are_counted() -> None:
     admit(memory, small, files)
     with pytest.raises(ManagerError, match="failed to get the default NUMA affinity"):
         admit(memory, large, files)
-    assert memory.metrics.get("memory_manager_pinning_requests_total") == 3
-    assert memory.metrics.get("memory_manager_pinning_errors_total") == 1
+    assert memory.view.metrics.get("memory_manager_pinning_requests_total") == 3
+    assert memory.view.metrics.get("memory_manager_pinning_errors_total") == 1
 
 
 @pytest.mark.parametrize(
@@ -174,6 +175,7 @@ def test_a_configuration_that_does_not_fit_is_refused(
             NODES,
             policy,
             TopologyManager(NODES),
+            KubeletView(),
             reservation={"memory": parse("2Gi")},
             reserved_memory=[entry],
         )
