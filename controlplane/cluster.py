@@ -262,13 +262,15 @@ class Cluster:
                 config.controller_managers,
                 controllers.run,
                 tuple,
-                monitor_nodes=config.heartbeats,
-                enabled=enabled,
-                joined_informers=config.joined_informers,
-                features=controller_features.of_release(config.release),
-                kinds=served_kinds(config.release),
-                fixes=config.gates,
-                client_rate=config.controller_client_rate,
+                options=controllers.ManagerOptions(
+                    monitor_nodes=config.heartbeats,
+                    enabled=enabled,
+                    joined_informers=config.joined_informers,
+                    features=controller_features.of_release(config.release),
+                    kinds=served_kinds(config.release),
+                    fixes=config.gates,
+                    client_rate=config.controller_client_rate,
+                ),
             )
         self.storage_processes: list[str] = []
         """The names of the snapshot controllers, the snapshotters and the provisioners."""
@@ -286,11 +288,13 @@ class Cluster:
             config.schedulers,
             scheduler.run,
             lambda: (config.scheduler or SchedulerConfig(), config.gates, self._probe()),
-            features=self.scheduler_features,
-            registry=config.scheduler_plugins,
-            watched=config.scheduler_watches,
-            joined_informers=config.joined_informers,
-            explaining=config.explain_scheduling,
+            options=scheduler.SchedulerOptions(
+                self.scheduler_features,
+                config.scheduler_plugins,
+                config.scheduler_watches,
+                config.joined_informers,
+                config.explain_scheduling,
+            ),
         )
         bare = config.nodes
         if config.kubelets:
@@ -374,10 +378,12 @@ class Cluster:
             controllers.run,
             tuple,
             election,
-            kinds=served_kinds(self.config.release),
-            own=(kind,),
-            fixes=self.config.gates,
-            client_rate=client_rate,
+            options=controllers.ManagerOptions(
+                kinds=served_kinds(self.config.release),
+                own=(kind,),
+                fixes=self.config.gates,
+                client_rate=client_rate,
+            ),
         )
 
     def _add_replicas(
@@ -439,16 +445,17 @@ class Cluster:
             settings = evolve(settings, features=evolve(settings.features, on=gates))
         return settings
 
-    def _kubelet_options(self, name: str, settings: KubeletSettings) -> dict[str, Any]:
+    def _kubelet_options(
+        self, name: str, settings: KubeletSettings, *, joins: bool = False
+    ) -> dict[str, Any]:
+        from controlplane.kubelet.loops.kubelet import KubeletOptions
+
         config = self.config
-        return {
-            "heartbeats": config.heartbeats,
-            "events": config.kubelet_events,
-            "server": self.address(name),
-            "settings": settings,
-            "fixes": config.gates,
-            "csi_drivers": tuple(self.csi_drivers),
-        }
+        drivers = tuple(self.csi_drivers)
+        options = KubeletOptions(
+            settings, config.gates, config.heartbeats, config.kubelet_events, drivers, joins
+        )
+        return {"server": self.address(name), "options": options}
 
     def _write_manifests(self, name: str, settings: KubeletSettings) -> None:
         from controlplane.kubelet.pod.static_pods import write_manifest
@@ -474,7 +481,8 @@ class Cluster:
                 given = found[node]
         settings = self._settings(given)
         main, *args = self._kubelet(tree, number)
-        self.world.start(name, main, *args, joins=True, **self._kubelet_options(name, settings))
+        options = self._kubelet_options(name, settings, joins=True)
+        self.world.start(name, main, *args, **options)
         self._write_manifests(name, settings)
         self._joined[node] = name
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from attrs import frozen
+
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.informer import Handler, Informer, handler, together
 from controlplane.client.resources import LEASES, NODES, PODS
@@ -37,7 +39,7 @@ from controlplane.controllers.lifecycle.ttlafterfinished.controller import (
 )
 from controlplane.controllers.loops.custom_kinds import CustomKinds
 from controlplane.controllers.loops.node_lifecycle import NodeController
-from controlplane.controllers.loops.running import Running, Throttle
+from controlplane.controllers.loops.running import ManagerProcess, Running, Throttle
 from controlplane.controllers.loops.taint_eviction import TaintEvictionController
 from controlplane.controllers.network.endpoints.controller import EndpointsController
 from controlplane.controllers.network.endpointslice.controller import EndpointSliceController
@@ -116,48 +118,62 @@ def _node_index(obj: Object[Pod]) -> tuple[str, ...]:
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
+@frozen
+class ManagerOptions:
+    """The way in which a controller manager is started.
+
+    Args:
+        workers: workers of each queue, where a controller does not say otherwise.
+        monitor_nodes: without it missing heartbeats of nodes are ignored (a trace has no heartbeats), but their
+            taints still follow their conditions.
+        joined_informers: makes each informer one task.
+        enabled: the controllers, as upstream's `--controllers`.
+        features: the gates of `controllers.features`; those of our release unless given.
+        kinds: the kinds that the server serves, as discovery would say.
+        root_ca: the certificate (PEM) by which pods know the server.
+        fixes: the published races that are closed.
+        own: a user's controllers; the process has these, and none of the table.
+        client_rate: limits the requests of each controller: requests per second, and the size of a burst;
+            upstream each has a client of its own.
+    """
+
+    workers: int = WORKERS
+    monitor_nodes: bool = True
+    joined_informers: bool = False
+    enabled: Sequence[str] = STANDARD
+    features: Mapping[str, bool] | None = None
+    kinds: Sequence[ServedKind] = ()
+    root_ca: str = ROOT_CA
+    fixes: FixGates = ALL_FIXED
+    own: Sequence[type[Controller]] = ()
+    client_rate: tuple[int, int] | None = None
+
+
+DEFAULT_OPTIONS = ManagerOptions()
+
+
 async def run(
     ctx: Context,
     epoch_ns: int,
     *,
     server: RestConfig = IN_CLUSTER,
-    workers: int = WORKERS,
-    monitor_nodes: bool = True,
-    joined_informers: bool = False,
-    enabled: Sequence[str] = STANDARD,
-    features: Mapping[str, bool] | None = None,
-    kinds: Sequence[ServedKind] = (),
-    root_ca: str = ROOT_CA,
-    fixes: FixGates = ALL_FIXED,
-    own: Sequence[type[Controller]] = (),
-    client_rate: tuple[int, int] | None = None,
+    options: ManagerOptions = DEFAULT_OPTIONS,
 ) -> None:
-    """Main task of the controller manager. `enabled` is as upstream's `--controllers`.
-
-    Without `monitor_nodes` missing heartbeats of nodes are ignored (a trace has no heartbeats), but their taints
-    still follow their conditions. `joined_informers` makes each informer one task.
-    `features` are the gates of `controllers.features`; those of our release unless given.
-    `kinds` are what the server serves, as discovery would say. `root_ca` is
-    the certificate (PEM) by which pods know the server. `fixes` say which published races are
-    closed. With `own` the process has these controllers, a user's, and none of the table. `client_rate`
-    limits the requests of each of them: requests per second, and the size of a burst; upstream each has a
-    client of its own.
-    """
+    """Main task of the controller manager."""
+    own, workers, client_rate = options.own, options.workers, options.client_rate
     caches = Caches()
     of_pods: list[Handler[Any]] = []
     told: dict[Resource[Any], list[Handler[Any]]] = {PODS: of_pods}
-    chosen = () if own else selected(enabled, names())
+    chosen = () if own else selected(options.enabled, names())
     table = own or [kind for kind in CONTROLLERS if kind.name in chosen]
-    gates = of_release() if features is None else features
-    mapper = RESTMapper(kinds)
+    features = of_release() if options.features is None else options.features
+    mapper = RESTMapper(options.kinds)
+    process = ManagerProcess(server, caches, features, options.fixes, mapper, options.root_ca)
 
     def throttle() -> Throttle | None:
         return None if client_rate is None else Throttle(client_rate)
 
-    running = [
-        Running(ctx, epoch_ns, server, kind, caches, gates, mapper, root_ca, fixes, throttle())
-        for kind in table
-    ]
+    running = [Running(ctx, epoch_ns, kind, process, throttle()) for kind in table]
     for each in running:
         for resource, handlers in each.controller.handlers().items():
             told.setdefault(resource, []).append(handler(*handlers))
@@ -167,13 +183,15 @@ async def run(
         told.setdefault(DEFINITIONS, []).append(handler(*custom.handlers()))
     others: list[Callable[[int], None]] = []
     if not own:
-        others = _others(ctx, epoch_ns, server, caches, told, chosen, monitor_nodes=monitor_nodes)
+        others = _others(
+            ctx, epoch_ns, server, caches, told, chosen, monitor_nodes=options.monitor_nodes
+        )
 
     # The controllers only note keys when they hear of something, so they share a listener per resource;
     # their workers interleave freely.
     informers: list[Informer[Any]] = []
     for resource, store in caches.stores.items():
-        informer = Informer(ctx, resource, store, server=server, immediate=joined_informers)
+        informer = Informer(ctx, resource, store, server=server, immediate=options.joined_informers)
         informers.append(informer)
         if told.get(resource):
             informer.add_handler(together(*told[resource]), "controllers")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from attrs import frozen
+
 from actors import LinkBroken, Timeout
 from actors.log import INFO, WARNING
 from controlplane.client.calls import Call
@@ -136,6 +138,18 @@ class _Queue:
         await carry_out(ctx, self._server, self._reconcile(key), self._throttle)
 
 
+@frozen
+class ManagerProcess:
+    """The parts of a process that all its controllers share; see `Host`."""
+
+    server: RestConfig
+    caches: Caches
+    features: Mapping[str, bool]
+    fixes: FixGates
+    rest_mapper: RESTMapper
+    root_ca: str
+
+
 class Running:
     """One controller in a world; it is the controller's host."""
 
@@ -143,26 +157,21 @@ class Running:
         self,
         ctx: Context,
         epoch_ns: int,
-        server: RestConfig,
         kind: type[Controller],
-        caches: Caches,
-        features: Mapping[str, bool],
-        rest_mapper: RESTMapper,
-        root_ca: str,
-        fixes: FixGates,
+        process: ManagerProcess,
         throttle: Throttle | None = None,
     ) -> None:
         self._throttle = throttle
-        self.features = features
-        self.fixes = fixes
-        self.rest_mapper = rest_mapper
-        self.root_ca = root_ca
+        self.features = process.features
+        self.fixes = process.fixes
+        self.rest_mapper = process.rest_mapper
+        self.root_ca = process.root_ca
         self._ctx = ctx
         self._epoch = epoch_ns
-        self._server = server
+        self._server = server = process.server
         self._queues: dict[str, _Queue] = {}
         self._recorder = EventRecorder(ctx, kind.component or kind.name, epoch_ns, server=server)
-        self.controller = kind(self, caches)
+        self.controller = kind(self, process.caches)
 
     @property
     def now(self) -> int:

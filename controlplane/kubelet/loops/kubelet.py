@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from attrs import frozen
+
 from actors.log import DEBUG, ERROR
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.connection import IN_CLUSTER
@@ -55,7 +57,31 @@ COMPONENT = "kubelet"
 DEFAULT_SETTINGS = KubeletSettings()
 NO_GATES = FixGates()
 
-__all__ = ["COMPONENT", "Host", "run"]
+__all__ = ["COMPONENT", "Host", "KubeletOptions", "run"]
+
+
+@frozen
+class KubeletOptions:
+    """The way in which a kubelet is started.
+
+    Args:
+        settings: policies, features, and so on, as of its configuration file.
+        fixes: fix gates.
+        heartbeats: whether it renews its lease and reports its node's status.
+        events: whether it records Events.
+        csi_drivers: the drivers that have a plugin on the node; without any, CSI volumes are not mounted.
+        joins: the Node is there already, made by a client; the kubelet takes it over.
+    """
+
+    settings: KubeletSettings = DEFAULT_SETTINGS
+    fixes: FixGates = NO_GATES
+    heartbeats: bool = True
+    events: bool = True
+    csi_drivers: Sequence[str] = ()
+    joins: bool = False
+
+
+DEFAULT_OPTIONS = KubeletOptions()
 
 
 async def run(
@@ -64,21 +90,14 @@ async def run(
     tree: dict[str, Any],
     host: Host,
     *,
-    heartbeats: bool = True,
-    events: bool = True,
     server: RestConfig = IN_CLUSTER,
-    settings: KubeletSettings = DEFAULT_SETTINGS,
-    fixes: FixGates = NO_GATES,
-    csi_drivers: Sequence[str] = (),
-    joins: bool = False,
+    options: KubeletOptions = DEFAULT_OPTIONS,
 ) -> None:
     """Main task: register, then start all others and follow the pods bound to this node.
 
-    `csi_drivers` are those that have a plugin on the node; without any, CSI volumes are not mounted.
-    `joins`: the Node is there already, made by a client; the kubelet takes it over.
-
     It ends, as the process does upstream, when a checkpoint does not fit the machine.
     """
+    settings, csi_drivers = options.settings, options.csi_drivers
     name: str = tree["metadata"]["name"]
     if csi_drivers:
         tree = own_node.managed(tree)
@@ -86,16 +105,18 @@ async def run(
     host.containers = host.promises = host.promises_go_by = None
     host.writing = 0
     client = Client(ctx, server)
-    if joins:
+    if options.joins:
         joined = await own_node.join(ctx, client, tree, host, epoch_ns)
         if joined is None:
             return
         node = joined
     else:
         node = await own_node.register(ctx, client, tree, host, epoch_ns)
-    recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=name, server=server) if events else None
+    recorder = None
+    if options.events:
+        recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=name, server=server)
     sources = (API,) if settings.manifests is None else (API, FILE)
-    shared = Shared(ctx, epoch_ns, node, host, server, recorder, fixes, sources)
+    shared = Shared(ctx, epoch_ns, node, host, server, recorder, options.fixes, sources)
     workers = PodWorkers(shared)
     try:
         resources = workers.resources = NodeResources(shared, settings, workers)
@@ -106,7 +127,7 @@ async def run(
     if not await resources.start(ctx):
         return
     node_changed = ctx.condition()
-    tell = _teller(ctx, shared, node_changed, reports=heartbeats)
+    tell = _teller(ctx, shared, node_changed, reports=options.heartbeats)
     evictions = workers.evictions = Evictions(shared, workers, resources, tell)
     evictions.look_again()
     if csi_drivers:
@@ -121,7 +142,7 @@ async def run(
     ctx.spawn(workers.pleg.run, name="pleg")
     ctx.spawn(status_sender.run, shared, workers, name="status-manager")
     ctx.spawn(sync_loop.housekeeping, shared, name="housekeeping")
-    if heartbeats:
+    if options.heartbeats:
         ctx.spawn(own_node.renew_lease, shared, name="lease")
         ctx.spawn(own_node.report_status, shared, node_changed, name="status")
     await nodes.wait_synced()

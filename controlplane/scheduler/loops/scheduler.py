@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from attrs import frozen
+
 from actors.inlet import Outlet
 from actors.log import DEBUG, INFO, WARNING
 from controlplane.api.resize_policy import resize_waits
@@ -76,6 +78,29 @@ class Probe:
         """Told of every attempt as soon as it has looked for a node, and where its search began."""
 
 
+@frozen
+class SchedulerOptions:
+    """The way in which a scheduler is started.
+
+    Args:
+        features: feature gates that differ from the release's defaults. A change takes effect at the next start.
+        registry: all plugins there are; the in-tree ones by default.
+        watched: limits the resources that are watched besides pods and nodes (names of listers); None: those
+            that the plugins need.
+        joined_informers: makes the informers of pods and nodes one task each.
+        explaining: lets every attempt leave the answers of the plugins in the log and on the pod.
+    """
+
+    features: Mapping[str, bool] | None = None
+    registry: Registry | None = None
+    watched: Collection[str] | None = None
+    joined_informers: bool = False
+    explaining: bool = False
+
+
+DEFAULT_OPTIONS = SchedulerOptions()
+
+
 async def run(
     ctx: Context,
     epoch_ns: int,
@@ -83,11 +108,7 @@ async def run(
     gates: FixGates,
     probe: Probe,
     *,
-    features: Mapping[str, bool] | None = None,
-    registry: Registry | None = None,
-    watched: Collection[str] | None = None,
-    joined_informers: bool = False,
-    explaining: bool = False,
+    options: SchedulerOptions = DEFAULT_OPTIONS,
     server: RestConfig = IN_CLUSTER,
 ) -> None:
     """Main task.
@@ -98,13 +119,8 @@ async def run(
         config: profiles and so on.
         gates: fix gates.
         probe: where the running scheduler shows itself.
-        features: feature gates that differ from the release's defaults.
-        registry: all plugins there are; the in-tree ones by default.
-        watched: limits what is watched besides pods and nodes (names of listers); None: whatever
-            the plugins need.
-        joined_informers: makes the informers of pods and nodes one task each.
-        explaining: lets every attempt leave what each plugin said in the log and on the pod.
-        server: name of the API server's actor.
+        options: features, plugins, and what is watched.
+        server: the transport to the API servers.
     """
 
     def order(kind: str, found: list[Any]) -> list[Any]:
@@ -114,12 +130,12 @@ async def run(
         first = ctx.choose(kind, len(found), kind)
         return found[first:] + found[:first]
 
-    informers = Informers(ctx, server, joined=joined_informers, gates=gates)
+    informers = Informers(ctx, server, joined=options.joined_informers, gates=gates)
     core = Scheduler(
         informers.listers,
         config=config,
-        features=features,
-        registry=registry,
+        features=options.features,
+        registry=options.registry,
         choose_order=order,
         choose_offset=lambda kind, n: ctx.choose(kind, n, kind),
         log=lambda line: ctx.log("scheduler.error", level=WARNING, data={"message": line}),
@@ -136,7 +152,7 @@ async def run(
         server,
         probe.observer,
         probe.searched,
-        explaining=explaining,
+        explaining=options.explaining,
     )
     probe.poppable = shared.poppable
     probe.metrics = shared.metrics
@@ -150,7 +166,7 @@ async def run(
     for framework in core.frameworks.values():
         ctx.part("plugins", *framework.all_plugins)
     running = _Running(shared)
-    await informers.start(shared, watched)
+    await informers.start(shared, options.watched)
     ctx.spawn(running.flush_backoff, name="backoff")
     ctx.spawn(running.flush_unschedulable, name="unschedulable")
     if core.cache.expires:
