@@ -59,6 +59,16 @@ def is_ready(pod: Pod) -> bool:
     return ready is not None and ready.status == "True"
 
 
+def available_later_ns(min_ready_seconds: int, before: Pod, pod: Pod) -> int | None:
+    """Return the delay after which a pod that has just become ready counts as available; None for another one.
+
+    A second more than asked for, so that clocks that differ do no harm. Upstream: the handlers of pod updates.
+    """
+    if min_ready_seconds and is_ready(pod) and not is_ready(before):
+        return (min_ready_seconds + 1) * SECOND
+    return None
+
+
 def is_available(pod: Pod, min_ready_seconds: int, now: int) -> bool:
     """Ready, and for `min_ready_seconds` at least; `now` in nanoseconds since the epoch."""
     if not is_ready(pod):

@@ -16,6 +16,7 @@ from controlplane.client.resources import CRON_JOBS, JOBS
 from controlplane.controllers.common.controller import NORMAL, WARNING, Controller, Handlers, Work
 from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry
 from controlplane.controllers.common.namespaces import namespace_is_terminating
+from controlplane.controllers.common.owners import Owners
 from controlplane.controllers.common.ownership import controller_of, controller_reference
 from controlplane.controllers.common.ref_manager import namespace_index
 from controlplane.controllers.workloads.cronjob.schedule import Schedule, ScheduleError, parse
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from controlplane.api.batch import CronJob, Job
-    from controlplane.api.meta import OwnerReference
     from controlplane.api.object import Object
     from controlplane.api.tree import Tree
     from controlplane.client.resources import Resource
@@ -87,6 +87,7 @@ class CronJobController(Controller):
         super().__init__(host, caches)
         self.queue = host.queue("cronjob")
         self._cron_jobs = caches.of(CRON_JOBS)
+        self._owners = Owners("CronJob", self._cron_jobs, self.queue.add)
         self._jobs = caches.of(JOBS, namespace=namespace_index)
 
     def work(self) -> tuple[Work, ...]:
@@ -126,16 +127,8 @@ class CronJobController(Controller):
         """Come back at the next scheduled time. There is always one more: no run waits for it to be over."""
         self.queue.add_after(key, delay_ns, idle=True)
 
-    def _resolve(self, namespace: str, reference: OwnerReference | None) -> Object[CronJob] | None:
-        if reference is None or reference.kind != "CronJob":
-            return None
-        owner = self._cron_jobs.get(f"{namespace}/{reference.name}")
-        return owner if owner is not None and owner.uid == reference.uid else None
-
     def _job_seen(self, obj: Object[Job]) -> None:
-        owner = self._resolve(obj.namespace, controller_of(obj.view))
-        if owner is not None:
-            self.queue.add(owner.key)
+        self._owners.ask_owner(obj.view)
 
     def _job_updated(self, old: Object[Job], new: Object[Job]) -> None:
         if old.resource_version == new.resource_version:

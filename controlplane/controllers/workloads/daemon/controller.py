@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from controlplane.api.labels import from_label_selector
 from controlplane.api.meta import LabelSelector
 from controlplane.api.request import MERGE_PATCH
 from controlplane.api.times import SECOND
@@ -37,6 +36,7 @@ from controlplane.controllers.common.features import CONSISTENT_DAEMON_SET
 from controlplane.controllers.common.go_json import compact_json
 from controlplane.controllers.common.int_or_percent import BadIntOrPercent
 from controlplane.controllers.common.namespaces import namespace_is_terminating
+from controlplane.controllers.common.owners import Owners
 from controlplane.controllers.common.ownership import controller_of, controller_reference
 from controlplane.controllers.common.pod_control import (
     create_pod,
@@ -44,7 +44,7 @@ from controlplane.controllers.common.pod_control import (
     is_gone,
     pod_of_template,
 )
-from controlplane.controllers.common.pods import is_available, is_ready
+from controlplane.controllers.common.pods import available_later_ns, is_available, is_ready
 from controlplane.controllers.common.ref_manager import (
     claim_objects,
     controller_index,
@@ -69,12 +69,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controlplane.api.apps import ControllerRevision, DaemonSet
-    from controlplane.api.meta import OwnerReference
     from controlplane.api.node import Node
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
     from controlplane.api.tree import Tree
-    from controlplane.api.view import View
     from controlplane.client.resources import Resource
     from controlplane.controllers.common.controller import Caches, Host
 
@@ -111,6 +109,7 @@ class DaemonSetController(Controller):
         self._consistency = ConsistencyStore(caches, enabled=host.features[CONSISTENT_DAEMON_SET])
         self._pods = caches.of(PODS, controller=controller_index, namespace=namespace_index)
         self._sets = caches.of(DAEMON_SETS, namespace=namespace_index)
+        self._owners = Owners("DaemonSet", self._sets, self.queue.add)
         self._revisions = caches.of(
             CONTROLLER_REVISIONS, controller=controller_index, namespace=namespace_index
         )
@@ -146,29 +145,14 @@ class DaemonSetController(Controller):
         self._consistency.forget(obj.key, obj.uid)
         self.queue.add(obj.key)
 
-    def _resolve(
-        self, namespace: str, reference: OwnerReference | None
-    ) -> Object[DaemonSet] | None:
-        if reference is None or reference.kind != "DaemonSet":
-            return None
-        owner = self._sets.get(f"{namespace}/{reference.name}")
-        return owner if owner is not None and owner.uid == reference.uid else None
-
-    def _adoptable(self, orphan: View) -> None:
-        """Queue the DaemonSets that select a pod or a revision without a controller and may adopt it."""
-        for obj in self._sets.by_index("namespace", orphan.namespace):
-            if from_label_selector(obj.view.spec.selector).matches(orphan.labels):
-                self.queue.add(obj.key)
-
     def _pod_added(self, obj: Object[Pod]) -> None:
         pod = obj.view
         if pod.metadata.deletion_timestamp is not None:
             self._pod_deleted(obj, False)
             return
-        reference = controller_of(pod)
-        if reference is None:
-            self._adoptable(pod)
-        elif (owner := self._resolve(pod.namespace, reference)) is not None:
+        if controller_of(pod) is None:
+            self._owners.ask_adopters(pod)
+        elif (owner := self._owners.of(pod)) is not None:
             self.expectations.creation_observed(owner.key)
             self.queue.add(owner.key)
 
@@ -179,29 +163,14 @@ class DaemonSetController(Controller):
         if pod.metadata.deletion_timestamp is not None:
             self._pod_deleted(new, False)
             return
-        owner = self._moved(before, pod)
-        if owner is None:
-            return
-        seconds = owner.view.spec.min_ready_seconds
-        if seconds and is_ready(pod) and not is_ready(before):
-            self.queue.add_after(owner.key, (seconds + 1) * SECOND)
-
-    def _moved(self, before: View, after: View) -> Object[DaemonSet] | None:
-        """Ask for the sets that an update of a pod or revision concerns; the one that controls it."""
-        former, reference = controller_of(before), controller_of(after)
-        if former != reference and (left := self._resolve(before.namespace, former)) is not None:
-            self.queue.add(left.key)
-        if reference is None:
-            if before.labels != after.labels or former is not None:
-                self._adoptable(after)
-            return None
-        owner = self._resolve(after.namespace, reference)
+        owner = self._owners.changed(before, pod)
         if owner is not None:
-            self.queue.add(owner.key)
-        return owner
+            later = available_later_ns(owner.view.spec.min_ready_seconds, before, pod)
+            if later is not None:
+                self.queue.add_after(owner.key, later)
 
     def _pod_deleted(self, obj: Object[Pod], _unknown: bool) -> None:
-        owner = self._resolve(obj.namespace, controller_of(obj.view))
+        owner = self._owners.of(obj.view)
         if owner is not None:
             self.expectations.deletion_observed(owner.key)
             self.queue.add(owner.key)
@@ -211,18 +180,16 @@ class DaemonSetController(Controller):
         if revision.metadata.deletion_timestamp is not None:
             self._revision_deleted(obj, False)
         elif controller_of(revision) is None:
-            self._adoptable(revision)
+            self._owners.ask_adopters(revision)
 
     def _revision_updated(
         self, old: Object[ControllerRevision], new: Object[ControllerRevision]
     ) -> None:
         if old.resource_version != new.resource_version:
-            self._moved(old.view, new.view)
+            self._owners.changed(old.view, new.view)
 
     def _revision_deleted(self, obj: Object[ControllerRevision], _unknown: bool) -> None:
-        owner = self._resolve(obj.namespace, controller_of(obj.view))
-        if owner is not None:
-            self.queue.add(owner.key)
+        self._owners.ask_owner(obj.view)
 
     def _node_added(self, obj: Object[Node]) -> None:
         for found in self._sets:

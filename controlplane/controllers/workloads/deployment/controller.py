@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.apps import Deployment, ReplicaSet
-from controlplane.api.labels import from_label_selector
 from controlplane.api.tree import Tree
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
@@ -26,6 +25,7 @@ from controlplane.controllers.common.controller import (
 )
 from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry
 from controlplane.controllers.common.namespaces import namespace_is_terminating
+from controlplane.controllers.common.owners import Owners
 from controlplane.controllers.common.ownership import controller_of
 from controlplane.controllers.common.ref_manager import (
     claim_objects,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
-    from controlplane.api.view import View
     from controlplane.client.resources import Resource
     from controlplane.controllers.common.controller import Caches, Host
 
@@ -63,6 +62,8 @@ class DeploymentController(Controller):
         self._pods = caches.of(PODS, controller=controller_index)
         self._sets = caches.of(REPLICA_SETS, controller=controller_index)
         self._deployments = caches.of(DEPLOYMENTS, namespace=namespace_index)
+        self._owners = Owners("Deployment", self._deployments, self.queue.add)
+        self._set_owners = Owners("ReplicaSet", self._sets, ignore)
 
     def work(self) -> tuple[Work, ...]:
         """One queue of Deployments."""
@@ -86,34 +87,22 @@ class DeploymentController(Controller):
         if obj.view.metadata.deletion_timestamp is not None:
             self._set_deleted(obj, False)
         elif controller_of(obj.view) is None:
-            self._orphan(obj.view)
-        elif (owner := self._owner(obj.view)) is not None:
-            self.queue.add(owner.key)
+            self._owners.ask_adopters(obj.view)
+        else:
+            self._owners.ask_owner(obj.view)
 
     def _set_updated(self, old: Object[ReplicaSet], new: Object[ReplicaSet]) -> None:
-        if old.resource_version == new.resource_version:
-            return
-        moved = controller_of(old.view) != controller_of(new.view)
-        if moved and (former := self._owner(old.view)) is not None:
-            self.queue.add(former.key)
-        if controller_of(new.view) is not None:
-            if (owner := self._owner(new.view)) is not None:
-                self.queue.add(owner.key)
-        elif moved or old.view.labels != new.view.labels:
-            self._orphan(new.view)
+        if old.resource_version != new.resource_version:
+            self._owners.changed(old.view, new.view)
 
     def _set_deleted(self, obj: Object[ReplicaSet], _unknown: bool) -> None:
-        if (owner := self._owner(obj.view)) is not None:
-            self.queue.add(owner.key)
+        self._owners.ask_owner(obj.view)
 
     def _pod_deleted(self, obj: Object[Pod], _unknown: bool) -> None:
-        reference = controller_of(obj.view)
-        if reference is None or reference.kind != "ReplicaSet":
+        owner = self._set_owners.of(obj.view)
+        if owner is None:
             return
-        owner = self._sets.get(f"{obj.namespace}/{reference.name}")
-        if owner is None or owner.uid != reference.uid:
-            return
-        found = self._owner(owner.view)
+        found = self._owners.of(owner.view)
         if found is not None and _is_recreate(found.view) and not self._has_pods(found):
             self.queue.add(found.key)
 
@@ -122,20 +111,6 @@ class DeploymentController(Controller):
             self._pods.by_index("controller", controller_keys(owned.view)[0])
             for owned in self._sets.by_index("controller", controller_keys(obj.view)[0])
         )
-
-    def _owner(self, replica_set: View) -> Object[Deployment] | None:
-        """The deployment that controls a replica set, by name and uid."""
-        reference = controller_of(replica_set)
-        if reference is None or reference.kind != "Deployment":
-            return None
-        owner = self._deployments.get(f"{replica_set.namespace}/{reference.name}")
-        return owner if owner is not None and owner.uid == reference.uid else None
-
-    def _orphan(self, replica_set: View) -> None:
-        for candidate in self._deployments.by_index("namespace", replica_set.namespace):
-            view = candidate.view
-            if from_label_selector(view.spec.selector).matches(replica_set.labels):
-                self.queue.add(candidate.key)
 
     # ------------------------------------------------------------------ reconcile
 

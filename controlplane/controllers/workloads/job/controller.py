@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from controlplane.api.labels import from_label_selector
 from controlplane.api.replacing import replaced
 from controlplane.api.times import SECOND, format_time
 from controlplane.client import calls
@@ -31,6 +30,7 @@ from controlplane.controllers.common.ref_manager import (
 from controlplane.controllers.common.slow_start import slow_start_batch
 from controlplane.controllers.workloads.job import pods as jobpods
 from controlplane.controllers.workloads.job.backoff import BackoffRecord, finished_at, remaining
+from controlplane.controllers.workloads.job.changes import BATCH_PERIOD_NS, JobChanges
 from controlplane.controllers.workloads.job.failure_policy import match_pod_failure_policy
 from controlplane.controllers.workloads.job.status import (
     COMPLETE_CONDITION,
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controlplane.api.batch import Job
-    from controlplane.api.meta import OwnerReference
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
     from controlplane.client.resources import Resource
@@ -57,14 +56,11 @@ if TYPE_CHECKING:
 
 NAME: Final = "kubernetes.io/job-controller"
 """The value of spec.managedBy of Jobs of this controller."""
-BATCH_PERIOD_NS: Final = SECOND
 BACKOFF_NS: Final = (SECOND, 60 * SECOND)
 MAX_UNCOUNTED: Final = 500
 MAX_PER_SYNC: Final = 500
 REMOVALS_EXPECTED: Final = "105200"
 """Gate: a pod whose finalizer is being removed does not count until that was seen."""
-PODS_RELEASED: Final = "109429"
-"""Gate: once a Job ended or is gone, the finalizers of all its pods go, not only of those heard of afterwards."""
 
 
 class JobController(Controller):
@@ -75,13 +71,16 @@ class JobController(Controller):
     def __init__(self, host: Host, caches: Caches) -> None:
         super().__init__(host, caches)
         self.queue = host.queue("job")
-        self.orphans = host.queue("job_orphan_pod")
+        orphans = host.queue("job_orphan_pod")
         self.expectations = CountedExpectations()
         self.removals = FinalizerExpectations()
         self.backoffs: dict[str, BackoffRecord] = {}
         self._consistency = ConsistencyStore(caches, enabled=host.features[CONSISTENT_JOB])
         self._pods = caches.of(PODS, controller=controller_index, namespace=namespace_index)
         self._jobs = caches.of(JOBS, namespace=namespace_index)
+        self._changes = JobChanges(
+            host, self._pods, self._jobs, self.queue, orphans, self.expectations, self.removals
+        )
 
     def work(self) -> tuple[Work, ...]:
         """One queue of Jobs, and one of pods without a Job to remove their finalizer."""
@@ -93,112 +92,13 @@ class JobController(Controller):
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Pods tell of their Jobs; what pods and status changes ask for is batched for a second."""
         return {
-            PODS: Handlers(self._pod_added, self._pod_updated, self._pod_deleted),
-            JOBS: Handlers(self._added, self._updated, self._deleted),
+            PODS: self._changes.of_pods(),
+            JOBS: Handlers(self._changes.added, self._changes.updated, self._deleted),
         }
 
-    # ------------------------------------------------------------------ handlers
-
-    def _added(self, obj: Object[Job]) -> None:
-        self.queue.add(obj.key)
-
-    def _updated(self, old: Object[Job], new: Object[Job]) -> None:
-        before, job = old.view, new.view
-        if before.metadata.generation == job.metadata.generation:
-            self._soon(new.key)
-        else:
-            self.queue.add(new.key)
-        if jobpods.is_finished(job):
-            self._release_pods(job)
-        allowed = job.spec.active_deadline_seconds
-        since = job.status.start_time
-        if since is not None and allowed not in (None, before.spec.active_deadline_seconds):
-            self.queue.add_after(new.key, since + (allowed or 0) * SECOND - self.host.now)
-
     def _deleted(self, obj: Object[Job], _unknown: bool) -> None:
-        self.queue.add(obj.key)
         self._consistency.forget(obj.key, obj.uid)
-        self._release_pods(obj.view)
-
-    def _release_pods(self, job: Job) -> None:
-        """Have the finalizers of a Job's pods removed that no turn of the Job will remove."""
-        if not self.host.fixes.fixed(PODS_RELEASED):
-            return
-        matcher = from_label_selector(job.spec.selector)
-        for obj in self._pods.by_index("controller", controller_keys(job)[0]):
-            pod = obj.view
-            if jobpods.is_tracked(pod) and matcher.matches(pod.labels):
-                self.orphans.add(obj.key)
-
-    def _soon(self, key: str) -> None:
-        self.queue.add_after(key, BATCH_PERIOD_NS)
-
-    def _later(self, key: str, delay_ns: int) -> None:
-        self.queue.add_after(key, max(delay_ns, BATCH_PERIOD_NS))
-
-    def _resolve(self, namespace: str, reference: OwnerReference | None) -> Object[Job] | None:
-        """The Job that a reference names, by name and uid."""
-        if reference is None or reference.kind != "Job":
-            return None
-        owner = self._jobs.get(f"{namespace}/{reference.name}")
-        return owner if owner is not None and owner.uid == reference.uid else None
-
-    def _orphaned(self, pod: Pod, *, adoptable: bool) -> None:
-        """Remove the finalizer of a pod without a controller, and queue the Jobs that may adopt it."""
-        if jobpods.is_tracked(pod):
-            self.orphans.add(pod.key)
-        if not adoptable:
-            return
-        for obj in self._jobs.by_index("namespace", pod.namespace):
-            if from_label_selector(obj.view.spec.selector).matches(pod.labels):
-                self._soon(obj.key)
-
-    def _pod_added(self, obj: Object[Pod]) -> None:
-        pod = obj.view
-        if pod.metadata.deletion_timestamp is not None:
-            self._pod_leaves(pod, gone=False)
-            return
-        reference = controller_of(pod)
-        if reference is None:
-            self._orphaned(pod, adoptable=True)
-        elif (owner := self._resolve(pod.namespace, reference)) is not None:
-            self.expectations.creation_observed(owner.key)
-            self._soon(owner.key)
-
-    def _pod_updated(self, old: Object[Pod], new: Object[Pod]) -> None:
-        if old.resource_version == new.resource_version:
-            return
-        before, pod = old.view, new.view
-        if pod.metadata.deletion_timestamp is not None:
-            self._pod_leaves(pod, gone=False)
-            return
-        former, reference = controller_of(before), controller_of(pod)
-        for named in (former, reference) if former != reference else (reference,):
-            owner = self._resolve(pod.namespace, named)
-            if owner is None:
-                continue
-            if not jobpods.is_tracked(pod):
-                self.removals.removal_observed(owner.key, pod.uid)
-            self._soon(owner.key)
-        if reference is None:
-            changed = before.labels != pod.labels or former != reference
-            self._orphaned(pod, adoptable=changed)
-
-    def _pod_deleted(self, obj: Object[Pod], _unknown: bool) -> None:
-        self._pod_leaves(obj.view, gone=True)
-
-    def _pod_leaves(self, pod: Pod, *, gone: bool) -> None:
-        """A pod is being deleted, or is gone."""
-        tracked = jobpods.is_tracked(pod)
-        owner = self._resolve(pod.namespace, controller_of(pod))
-        if owner is None or jobpods.is_finished(owner.view):
-            if tracked:
-                self.orphans.add(pod.key)
-            return
-        self.expectations.deletion_observed(owner.key)
-        if gone or not tracked:
-            self.removals.removal_observed(owner.key, pod.uid)
-        self._soon(owner.key)
+        self._changes.deleted(obj)
 
     # ------------------------------------------------------------------ orphans
 
@@ -212,7 +112,7 @@ class JobController(Controller):
         if reference is not None:
             if (reference.kind, reference.api_version) != ("Job", JOBS.api_version):
                 return
-            owner = self._resolve(pod.namespace, reference)
+            owner = self._changes.owners.of(pod)
             if owner is not None and (
                 _managed_elsewhere(owner.view) or not jobpods.is_finished(owner.view)
             ):
@@ -352,7 +252,7 @@ class JobController(Controller):
                 indexes, wait = self._due_indexes(turn, missing)
                 missing = len(indexes)
         if wait:
-            self._later(job.key, wait)
+            self.queue.add_after(job.key, max(wait, BATCH_PERIOD_NS))
             turn.active = 0
             return None
         return (yield from self._create(turn, missing, indexes))

@@ -19,8 +19,13 @@ from controlplane.controllers.common.effects import (
     together,
 )
 from controlplane.controllers.common.namespaces import namespace_is_terminating
+from controlplane.controllers.common.owners import Owners
 from controlplane.controllers.common.ownership import controller_of
-from controlplane.controllers.common.pods import SECOND, is_active, is_ready, is_terminating
+from controlplane.controllers.common.pods import (
+    available_later_ns,
+    is_active,
+    is_terminating,
+)
 from controlplane.controllers.common.ref_manager import (
     claim_objects,
     controller_index,
@@ -72,6 +77,9 @@ class ReplicaSetController(Controller):
         self._sets = caches.of(
             self.resource, controller_uid=controller_uid_index, namespace=namespace_index
         )
+        self._owners = Owners(
+            self.kind, self._sets, self.queue.add, lambda obj: self.set_of(obj).spec.selector
+        )
 
     def work(self) -> tuple[Work, ...]:
         """One queue of ReplicaSets."""
@@ -103,31 +111,16 @@ class ReplicaSetController(Controller):
         self.expectations.forget(obj.key)
         self.queue.add(obj.key)
 
-    def _owner(self, pod: Pod) -> Object[ReplicaSet] | None:
-        """The replica set that controls a pod, by name and uid."""
-        reference = controller_of(pod)
-        if reference is None or reference.kind != self.kind:
-            return None
-        owner = self._sets.get(f"{pod.namespace}/{reference.name}")
-        return owner if owner is not None and owner.uid == reference.uid else None
-
     def _pod_added(self, obj: Object[Pod]) -> None:
         pod = obj.view
         if pod.metadata.deletion_timestamp is not None:
             self._pod_deleted(obj, False)
             return
         if controller_of(pod) is None:
-            self._orphan(pod)
-        elif (owner := self._owner(pod)) is not None:
+            self._owners.ask_adopters(pod)
+        elif (owner := self._owners.of(pod)) is not None:
             self.expectations.creation_observed(owner.key)
             self.queue.add(owner.key)
-
-    def _orphan(self, pod: Pod) -> None:
-        """Queue the ReplicaSets that select a pod without a controller and may adopt it."""
-        for obj in self._sets.by_index("namespace", pod.namespace):
-            candidate = self.set_of(obj)
-            if from_label_selector(candidate.spec.selector).matches(pod.labels):
-                self.queue.add(obj.key)
 
     def _pod_updated(self, old: Object[Pod], new: Object[Pod]) -> None:
         if old.resource_version == new.resource_version:
@@ -140,24 +133,16 @@ class ReplicaSetController(Controller):
             if relabelled:
                 self._pod_deleted(old, False)
             return
-        moved = controller_of(before) != controller_of(pod)
-        if moved and (former := self._owner(before)) is not None:
-            self.queue.add(former.key)
-        if controller_of(pod) is None:
-            if relabelled or moved:
-                self._orphan(pod)
-            return
-        owner = self._owner(pod)
-        if owner is None:
-            return
-        self.queue.add(owner.key)
-        found = self.set_of(owner)
-        if found.spec.min_ready_seconds and is_ready(pod) and not is_ready(before):
-            self.queue.add_after(owner.key, (found.spec.min_ready_seconds + 1) * SECOND)
+        owner = self._owners.changed(before, pod)
+        if owner is not None:
+            seconds = self.set_of(owner).spec.min_ready_seconds
+            later = available_later_ns(seconds, before, pod)
+            if later is not None:
+                self.queue.add_after(owner.key, later)
 
     def _pod_deleted(self, obj: Object[Pod], _unknown: bool) -> None:
         pod = obj.view
-        owner = self._owner(pod)
+        owner = self._owners.of(pod)
         if owner is not None:
             self.expectations.deletion_observed(owner.key, pod.key)
             self.queue.add(owner.key)

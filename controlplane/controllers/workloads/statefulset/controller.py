@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from attrs import define
 
-from controlplane.api.labels import from_label_selector
-from controlplane.api.times import SECOND
 from controlplane.client import calls
 from controlplane.client.errors import ApiError
 from controlplane.client.resources import CLAIMS, CONTROLLER_REVISIONS, PODS, STATEFUL_SETS
@@ -33,9 +31,15 @@ from controlplane.controllers.common.features import (
     MAX_UNAVAILABLE_STATEFUL_SET,
 )
 from controlplane.controllers.common.int_or_percent import BadIntOrPercent, scaled_value
+from controlplane.controllers.common.owners import Owners
 from controlplane.controllers.common.ownership import controller_of
 from controlplane.controllers.common.pod_control import is_gone
-from controlplane.controllers.common.pods import available_at, is_available, is_ready
+from controlplane.controllers.common.pods import (
+    available_at,
+    available_later_ns,
+    is_available,
+    is_ready,
+)
 from controlplane.controllers.common.ref_manager import (
     claim_objects,
     controller_index,
@@ -72,7 +76,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from controlplane.api.apps import ControllerRevision, StatefulSet
-    from controlplane.api.meta import OwnerReference
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
     from controlplane.client.resources import Resource
@@ -122,6 +125,7 @@ class StatefulSetController(Controller):
         self._consistency = ConsistencyStore(caches, enabled=host.features[CONSISTENT_STATEFUL_SET])
         self._pods = caches.of(PODS, controller=controller_index, namespace=namespace_index)
         self._sets = caches.of(STATEFUL_SETS, namespace=namespace_index)
+        self._owners = Owners("StatefulSet", self._sets, self.queue.add)
         self._revisions = caches.of(CONTROLLER_REVISIONS, namespace=namespace_index)
         self._control = StatefulPodControl(host, self._pods, caches.of(CLAIMS), self._consistency)
 
@@ -145,52 +149,25 @@ class StatefulSetController(Controller):
         self._consistency.forget(obj.key, obj.uid)
         self.queue.add(obj.key)
 
-    def _resolve(
-        self, namespace: str, reference: OwnerReference | None
-    ) -> Object[StatefulSet] | None:
-        if reference is None or reference.kind != "StatefulSet":
-            return None
-        owner = self._sets.get(f"{namespace}/{reference.name}")
-        return owner if owner is not None and owner.uid == reference.uid else None
-
-    def _adoptable(self, pod: Pod) -> None:
-        """Queue the StatefulSets that select a pod without a controller and may adopt it."""
-        for obj in self._sets.by_index("namespace", pod.namespace):
-            if from_label_selector(obj.view.spec.selector).matches(pod.labels):
-                self.queue.add(obj.key)
-
     def _pod_added(self, obj: Object[Pod]) -> None:
         pod = obj.view
-        reference = controller_of(pod)
-        owner = self._resolve(pod.namespace, reference)
-        if owner is not None:
-            self.queue.add(owner.key)
-        elif reference is None and pod.metadata.deletion_timestamp is None:
-            self._adoptable(pod)
+        if controller_of(pod) is not None:
+            self._owners.ask_owner(pod)
+        elif pod.metadata.deletion_timestamp is None:
+            self._owners.ask_adopters(pod)
 
     def _pod_updated(self, old: Object[Pod], new: Object[Pod]) -> None:
         if old.resource_version == new.resource_version:
             return
         before, pod = old.view, new.view
-        former, reference = controller_of(before), controller_of(pod)
-        if former != reference and (left := self._resolve(before.namespace, former)) is not None:
-            self.queue.add(left.key)
-        if reference is None:
-            if before.labels != pod.labels or former is not None:
-                self._adoptable(pod)
-            return
-        owner = self._resolve(pod.namespace, reference)
-        if owner is None:
-            return
-        self.queue.add(owner.key)
-        seconds = owner.view.spec.min_ready_seconds
-        if seconds and is_ready(pod) and not is_ready(before):
-            self.queue.add_after(owner.key, (seconds + 1) * SECOND)
+        owner = self._owners.changed(before, pod)
+        if owner is not None:
+            later = available_later_ns(owner.view.spec.min_ready_seconds, before, pod)
+            if later is not None:
+                self.queue.add_after(owner.key, later)
 
     def _pod_deleted(self, obj: Object[Pod], _unknown: bool) -> None:
-        owner = self._resolve(obj.namespace, controller_of(obj.view))
-        if owner is not None:
-            self.queue.add(owner.key)
+        self._owners.ask_owner(obj.view)
 
     # ------------------------------------------------------------------ reconcile
 
