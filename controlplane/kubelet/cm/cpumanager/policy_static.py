@@ -31,6 +31,7 @@ from controlplane.kubelet.cm.errors import (
     SMTAlignmentError,
 )
 from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
+from controlplane.kubelet.cm.pod_shares import shares_of
 from controlplane.kubelet.cm.requests import (
     containers_of,
     exclusive_cpus,
@@ -318,32 +319,15 @@ class StaticPolicy:
 
     def _shares(self, pod: Pod, bubble: CPUSet) -> dict[str, CPUSet]:
         """Return the CPUs of each container of a pod, of the pod's CPUs. Raises AssignmentError."""
-        shares: dict[str, CPUSet] = {}
-        sidecars = EMPTY
-        sharing: list[str] = []
-        for container in pod.spec.init_containers:
+
+        def take(container: Container, pool: CPUSet) -> CPUSet | None:
             own = exclusive_cpus(pod, container, self.features)
-            if own:
-                self.metrics.add("cpu_manager_pinning_requests_total")
-                shares[container.name] = self._take(bubble - sidecars, own)
-                if is_sidecar(container):
-                    sidecars |= shares[container.name]
-            elif is_sidecar(container):
-                sharing.append(container.name)
-            else:
-                shares[container.name] = bubble - sidecars
-        pool = bubble - sidecars
-        for container in pod.spec.containers:
-            own = exclusive_cpus(pod, container, self.features)
-            if own:
-                self.metrics.add("cpu_manager_pinning_requests_total")
-                shares[container.name] = self._take(pool, own)
-                pool -= shares[container.name]
-            else:
-                sharing.append(container.name)
-        for name in sharing:
-            shares[name] = pool
-        return shares
+            if not own:
+                return None
+            self.metrics.add("cpu_manager_pinning_requests_total")
+            return self._take(pool, own)
+
+        return shares_of(pod, bubble, take, CPUSet.__sub__)
 
     # -- removal -----------------------------------------------------------------------------
 

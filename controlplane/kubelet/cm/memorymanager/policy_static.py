@@ -33,6 +33,7 @@ from controlplane.kubelet.cm.memorymanager.state import (
     MemoryState,
     MemoryTable,
 )
+from controlplane.kubelet.cm.pod_shares import shares_of
 from controlplane.kubelet.cm.requests import (
     containers_of,
     has_own_guarantee,
@@ -341,30 +342,7 @@ class StaticPolicy:
 
     def _shares(self, pod: Pod, wanted: Amounts) -> dict[str, Amounts]:
         """Return the share of each container of a pod in the pod's memory."""
-        shares: dict[str, Amounts] = {}
-        sidecars: Amounts = {}
-        sharing: list[str] = []
-        for container in pod.spec.init_containers:
-            own = self._requested(pod, container)
-            if own:
-                shares[container.name] = own
-                if is_sidecar(container):
-                    _count(sidecars, own)
-            elif is_sidecar(container):
-                sharing.append(container.name)
-            else:
-                shares[container.name] = _less(wanted, sidecars)
-        pool = _less(wanted, sidecars)
-        for container in pod.spec.containers:
-            own = self._requested(pod, container)
-            if own:
-                shares[container.name] = own
-                pool = _less(pool, own)
-            else:
-                sharing.append(container.name)
-        for name in sharing:
-            shares[name] = pool
-        return shares
+        return shares_of(pod, wanted, lambda each, _: self._requested(pod, each) or None, _less)
 
     # -- removal -----------------------------------------------------------------------------
 
