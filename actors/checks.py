@@ -10,7 +10,7 @@ from actors.strategies.replay import Replay
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from actors.kernel import Kernel
+    from actors.core import Core
 
     Check = Callable[[], str | None]
     Asked = tuple[str, Check]
@@ -67,7 +67,7 @@ class Invariants:
 
     __slots__ = ("_kernel", "at_end", "by_actor", "goals", "reached", "sharing")
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Core) -> None:
         self._kernel = kernel
         self.by_actor: dict[str, Checks] = {}
         """Asked after each step of that actor."""

@@ -14,16 +14,24 @@ from actors.log import WARNING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.kernel import Kernel
+    from actors.core import Core
+    from actors.lifecycle import Lifecycle
+    from actors.timers import Timers
+    from actors.transport import Transport
 
 
 class Faults:
     """The faults that a run can have. `Context.faults` and `World.faults` are this."""
 
-    __slots__ = ("_asked", "_kernel", "planned")
+    __slots__ = ("_asked", "_kernel", "_lifecycle", "_timers", "_transport", "planned")
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(
+        self, kernel: Core, lifecycle: Lifecycle, transport: Transport, timers: Timers
+    ) -> None:
         self._kernel = kernel
+        self._lifecycle = lifecycle
+        self._transport = transport
+        self._timers = timers
         self.planned: list[tuple[int, int, Callable[[], None]]] = []
         """A heap of calls between two steps: before which step, in which order, and the call."""
         self._asked = 0
@@ -45,38 +53,36 @@ class Faults:
 
     def cut(self, one: str, other: str) -> None:
         """Let messages between two actors wait, both ways, until the cut is healed."""
-        kernel = self._kernel
         self.log("cut", a=one, b=other)
-        kernel.transport.link_between(one, other).cut = True
-        kernel.transport.link_between(other, one).cut = True
+        self._transport.link_between(one, other).cut = True
+        self._transport.link_between(other, one).cut = True
 
     def heal(self, one: str, other: str) -> None:
         """End a cut and a delay: what waited goes on, in order."""
         self.log("heal", a=one, b=other)
         for pair in ((one, other), (other, one)):
-            link = self._kernel.links.get(pair)
+            link = self._transport.links.get(pair)
             if link is not None:
                 link.slow(0)
                 link.heal()
 
     def delay(self, one: str, other: str, ns: int) -> None:
         """From now on messages between two actors take `ns` virtual nanoseconds longer, both ways."""
-        kernel = self._kernel
         self.log("delay", a=one, b=other, ns=ns)
-        kernel.transport.link_between(one, other).slow(ns)
-        kernel.transport.link_between(other, one).slow(ns)
+        self._transport.link_between(one, other).slow(ns)
+        self._transport.link_between(other, one).slow(ns)
 
     def lose(self, one: str, other: str, count: int = 1) -> None:
         """Lose the next `count` messages and answers from one actor to another; a waiting task gets LinkBroken."""
         self.log("lose", a=one, b=other, count=count)
-        self._kernel.transport.link_between(one, other).losing += count
+        self._transport.link_between(one, other).losing += count
 
     def intercept(
         self, one: str, other: str, answer: Any, *, count: int = 1, label: str = ""
     ) -> None:
         """Answer the next `count` requests from one actor to another in its name; they never arrive."""
         self.log("intercept", a=one, b=other, count=count, answer=label)
-        self._kernel.transport.link_between(one, other).answers.extend([answer] * count)
+        self._transport.link_between(one, other).answers.extend([answer] * count)
 
     def alter(self, one: str, other: str, answer: Any, *, count: int = 1, label: str = "") -> None:
         """Put `answer` in the place of the next `count` answers that one actor gets from another.
@@ -84,11 +90,11 @@ class Faults:
         The request was carried out, but the answer says otherwise.
         """
         self.log("alter", a=one, b=other, count=count, answer=label)
-        self._kernel.transport.link_between(other, one).altered.extend([answer] * count)
+        self._transport.link_between(other, one).altered.extend([answer] * count)
 
     def relent(self, one: str, other: str) -> None:
         """Cancel the rest of `lose`, `intercept` and `alter` between two actors, in both directions."""
-        pending = [self._kernel.links.get(pair) for pair in ((one, other), (other, one))]
+        pending = [self._transport.links.get(pair) for pair in ((one, other), (other, one))]
         links = [link for link in pending if link is not None and link.has_pending_faults()]
         if not links:
             return
@@ -100,8 +106,8 @@ class Faults:
         """Reset all connections between two actors: requests under way fail, streams break, both ways."""
         self.log("break", a=one, b=other)
         kernel = self._kernel
-        kernel.lifecycle.reset(kernel.actor(one), other)
-        kernel.lifecycle.reset(kernel.actor(other), one)
+        self._lifecycle.reset(kernel.actor(one), other)
+        self._lifecycle.reset(kernel.actor(other), one)
 
     def crash(self, name: str) -> None:
         """Kill an actor as SIGKILL would: its tasks, its memory, a suffix of its unsynced writes, its connections.
@@ -112,21 +118,21 @@ class Faults:
         actor = kernel.actor(name)
         if not actor.alive:
             return
-        kernel.lifecycle.end_tasks(actor)
+        self._lifecycle.end_tasks(actor)
         lost = actor.disk.crash(lambda n: kernel.pick("disk", n, f"{name} loses writes"))
         self.log("crash", actor=name, lost_writes=lost)
-        kernel.lifecycle.reset_peers(actor)
+        self._lifecycle.reset_peers(actor)
 
     def restart(self, name: str) -> None:
         """Start a crashed actor again."""
         kernel = self._kernel
         actor = kernel.actor(name)
-        kernel.lifecycle.start(actor)
+        self._lifecycle.start(actor)
         self.log("restart", actor=name, incarnation=actor.incarnation)
 
     def at_time(self, t_ns: int, call: Callable[[], None]) -> None:
         """Do something at a virtual time: the end of a fault."""
-        self._kernel.timers.call_at(t_ns, call)
+        self._timers.call_at(t_ns, call)
 
     def at_step(self, step: int, call: Callable[[], None]) -> None:
         """Do something between two steps, before step `step`, if the run comes that far."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from actors.process import NEW
 
 if TYPE_CHECKING:
-    from actors.kernel import Kernel
+    from actors.core import Core
     from actors.process import Task
 
 
@@ -59,7 +59,7 @@ class Holds:
 
     __slots__ = ("_kernel", "waits")
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Core) -> None:
         self._kernel = kernel
         self.waits: list[Hold] = []
 

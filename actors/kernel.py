@@ -113,7 +113,6 @@ class Kernel:
         "inlet",
         "invariants",
         "lifecycle",
-        "links",
         "log",
         "look_outside",
         "now",
@@ -136,6 +135,43 @@ class Kernel:
     )
 
     TIMED_OUT: Final = _TimedOut()
+    baton: Task | None
+    _alone: int
+
+    @types.coroutine
+    def park(self) -> Generator[Any, Any, Any]:
+        """Give up the baton and come back when picked: the only await in actor code.
+
+        The value is what the wake-up brought. A task that is picked again at once goes on without
+        any driver's help, except that a driver with an outside looks there now and then.
+        """
+        task = self.current
+        assert task is not None
+        if task.dead:
+            raise Killed
+        try:
+            chosen = self._select()
+        except (Divergence, Abandoned) as ended:
+            self._ended_by(ended)
+            chosen = None
+        if chosen is not task:
+            if self.switch is None:
+                self.baton = chosen
+                yield
+            else:
+                yield from self.switch(task, chosen)
+        elif self.look_outside is not None:
+            self._alone += 1
+            if not self._alone % ALONE:
+                yield from self.look_outside()
+        error = task.error
+        if error is not None:
+            task.error = None
+            try:
+                raise error
+            finally:
+                del error  # its traceback has this frame, which refers to it: a cycle that only the collector frees
+        return task.value
 
     def __init__(
         self,
@@ -155,13 +191,12 @@ class Kernel:
         self.step = 0
         self.now = 0
         self.current: Task | None = None
-        self.baton: Task | None = None
+        self.baton = None
         self.actors: dict[str, Actor] = {}
-        self.lifecycle = Lifecycle(self)
         self.transport = Transport(self)
-        self.links = self.transport.links
         self.timers = Timers(self)
-        self.faults = Faults(self)
+        self.lifecycle = Lifecycle(self, self.transport, self.timers)
+        self.faults = Faults(self, self.lifecycle, self.transport, self.timers)
         self.invariants = Invariants(self)
         self.holds = Holds(self)
         self._heap = self.timers.heap
@@ -215,6 +250,10 @@ class Kernel:
         """
 
     # ------------------------------------------------------------------ actors and tasks
+
+    def make_context(self, task: Task) -> Any:
+        """The context of a task, by which alone its code reaches the kernel."""
+        return self.context(self, task)
 
     def actor(self, name: str) -> Actor:
         """The actor of that name. Raises UsageError."""
@@ -371,41 +410,6 @@ class Kernel:
                 self.footprint = Footprint()
                 self.guard.alone = True
             self.footprint.guard = self.guard
-
-    @types.coroutine
-    def park(self) -> Generator[Any, Any, Any]:
-        """Give up the baton and come back when picked: the only await in actor code.
-
-        The value is what the wake-up brought. A task that is picked again at once goes on without
-        any driver's help, except that a driver with an outside looks there now and then.
-        """
-        task = self.current
-        assert task is not None
-        if task.dead:
-            raise Killed
-        try:
-            chosen = self._select()
-        except (Divergence, Abandoned) as ended:
-            self._ended_by(ended)
-            chosen = None
-        if chosen is not task:
-            if self.switch is None:
-                self.baton = chosen
-                yield
-            else:
-                yield from self.switch(task, chosen)
-        elif self.look_outside is not None:
-            self._alone += 1
-            if not self._alone % ALONE:
-                yield from self.look_outside()
-        error = task.error
-        if error is not None:
-            task.error = None
-            try:
-                raise error
-            finally:
-                del error  # its traceback has this frame, which refers to it: a cycle that only the collector frees
-        return task.value
 
     # ------------------------------------------------------------------ the step
     #

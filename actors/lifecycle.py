@@ -18,7 +18,9 @@ from actors.process import DONE, NEW, PARKED, READY, Actor, Task
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from actors.kernel import Kernel
+    from actors.core import Core
+    from actors.timers import Timers
+    from actors.transport import Transport
 
     Body = Callable[..., Coroutine[Any, Any, Any]]
 
@@ -26,10 +28,12 @@ if TYPE_CHECKING:
 class Lifecycle:
     """The actors and tasks of one run, from start to end."""
 
-    __slots__ = ("_kernel", "_task_no")
+    __slots__ = ("_kernel", "_task_no", "_timers", "_transport")
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Core, transport: Transport, timers: Timers) -> None:
         self._kernel = kernel
+        self._transport = transport
+        self._timers = timers
         self._task_no = 0
 
     def add(self, name: str, main: Body) -> Actor:
@@ -55,7 +59,7 @@ class Lifecycle:
         actor.process = {}
         actor.open_streams = {}
         actor.waiting_for = {}
-        actor.mailbox = kernel.transport.new_mailbox(actor, "recv")
+        actor.mailbox = self._transport.new_mailbox(actor, "recv")
         return self.spawn(actor, "main", actor.main)
 
     def spawn(self, actor: Actor, name: str, body: Body, *args: Any, **kwargs: Any) -> Task:
@@ -68,7 +72,7 @@ class Lifecycle:
         self._task_no += 1
 
         def start() -> Coroutine[Any, Any, Any]:
-            return body(kernel.context(kernel, task), *args, **kwargs)
+            return body(kernel.make_context(task), *args, **kwargs)
 
         task = Task(self._task_no, actor, name, start)
         actor.tasks[task.no] = task
@@ -139,7 +143,7 @@ class Lifecycle:
         task.dead = True
         if task.state == READY and not kernel.tearing_down:
             kernel.ready.remove(task)
-        kernel.timers.disarm(task)
+        self._timers.disarm(task)
         task.wait_no += 1
         task.value = None
         task.error = Killed()
@@ -162,7 +166,7 @@ class Lifecycle:
         """A task ended; a task that joins it is woken."""
         kernel = self._kernel
         task.end(result)
-        kernel.timers.disarm(task)
+        self._timers.disarm(task)
         task.actor.tasks.pop(task.no, None)
         for joiner, wait_no in task.joiners:
             if kernel.footprint is not None:

@@ -20,10 +20,39 @@ if TYPE_CHECKING:
 
     from actors.disk import Disk
     from actors.footprint import Footprint
-    from actors.timers import Timers
-    from actors.transport import Transport
 
 NEW, READY, RUNNING, PARKED, DONE = range(5)
+
+
+class TimersPort(Protocol):
+    """The part of `timers.Timers` that mailboxes, links and conditions use."""
+
+    def arm(self, task: Task, wait_no: int, at_ns: int, *, idle: bool, value: Any = None) -> None:
+        """End a wait at a time at the latest."""
+
+    def call_at(self, at_ns: int, call: Callable[[], None]) -> None:
+        """Do something at a time."""
+
+
+class TransportPort(Protocol):
+    """The part of `transport.Transport` that messages, links and the inlet use."""
+
+    def send(self, sender: Actor, target: Mailbox, payload: Any, *, key: Any = None) -> None:
+        """Put a message on its way."""
+
+    def deliver(self, target: Mailbox, key: Any, message: Message) -> None:
+        """A message arrives."""
+
+    def answer(self, request: Request, value: Any, error: BaseException | None) -> None:
+        """Send the answer of a request back."""
+
+    def answered(
+        self, request: Request, value: Any, error: BaseException | None, cause: int
+    ) -> None:
+        """An answer arrives."""
+
+    def outside(self) -> Actor:
+        """The sender of what comes from outside."""
 
 
 class Port(Protocol):
@@ -34,8 +63,14 @@ class Port(Protocol):
     now: int
     step: int
     actors: dict[str, Actor]
-    timers: Timers
-    transport: Transport
+
+    @property
+    def timers(self) -> TimersPort:
+        """Timers of waits and calls."""
+
+    @property
+    def transport(self) -> TransportPort:
+        """The way of messages."""
 
     @property
     def TIMED_OUT(self) -> Any:  # noqa: N802

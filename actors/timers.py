@@ -16,7 +16,7 @@ from actors.process import PARKED, Task
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from actors.kernel import Kernel
+    from actors.core import Core
 
 
 class Timers:
@@ -24,7 +24,7 @@ class Timers:
 
     __slots__ = ("_kernel", "_sequence", "busy", "heap")
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Core) -> None:
         self._kernel = kernel
         self.heap: list[tuple[int, int, Task | Callable[[], None], int, bool, Any, int]] = []
         self.busy = 0

@@ -13,8 +13,8 @@ from actors.link import Link
 from actors.process import Actor, Mailbox, Message, Request, Task
 
 if TYPE_CHECKING:
+    from actors.core import Core
     from actors.interception import Interceptor
-    from actors.kernel import Kernel
 
 
 async def _nothing(_ctx: Any) -> None:
@@ -34,7 +34,7 @@ class Transport:
         "links",
     )
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Core) -> None:
         self._kernel = kernel
         self.links: dict[tuple[str, str], Link] = {}
         self.interceptor: Interceptor | None = None

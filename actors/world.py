@@ -239,7 +239,9 @@ class World:
             Link(self._kernel, f"{one}->{other}", latency_ns, spread_ns),
             Link(self._kernel, f"{other}->{one}", latency_ns, spread_ns),
         )
-        self._kernel.links[(one, other)], self._kernel.links[(other, one)] = pair
+        self._kernel.transport.links[(one, other)], self._kernel.transport.links[(other, one)] = (
+            pair
+        )
         return pair
 
     def alive(self, actor: str) -> bool:
