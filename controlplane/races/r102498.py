@@ -38,11 +38,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="102498",
-    title="the nomination of a deleted preemptor stays for ever",
-    issue="102339",
+    module=__name__,
     releases="bug: first releases of 1.19; fix: its patch releases",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("I6: once nothing moves any more, only pods that exist and wait are nominated"),
     scenario=SCENARIO,

@@ -47,11 +47,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "7"},
 )
 RACE = Race(
-    number="103979",
-    title="CPUs of a pod that is being admitted are taken back before it is",
-    issue="103952",
+    module=__name__,
     releases="1.22.0; with the static policy of the CPU manager",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a container that runs and is entitled to CPUs of its own has them",
     scenario=SCENARIO,

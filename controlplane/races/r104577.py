@@ -22,11 +22,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(
-    number="104577",
-    title="a pod that has ended takes room on its node until it is cleaned up",
-    issue="104560",
+    module=__name__,
     releases="bug: 1.22.0; fix: 1.22.1",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a pod that the scheduler places where there is room is admitted",
     scenario=SCENARIO,

@@ -47,11 +47,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "7"},
 )
 RACE = Race(
-    number="104824",
-    title="CPUs of a pod deleted by force are given away while its containers stop",
-    issue="104824",
+    module=__name__,
     releases="open; with the static policy of the CPU manager (1.8 on)",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="CPUs of its own that a container still runs on are remembered to be its own",
     scenario=SCENARIO,

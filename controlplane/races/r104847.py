@@ -44,11 +44,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1},
 )
 RACE = Race(
-    number="104847",
-    title="a static pod whose file is put back under the same uid is never started again",
-    issue="104648",
+    module=__name__,
     releases="bug: 1.22.0; fix: 1.22.2, 1.23",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="once nothing moves, every static pod whose file is there runs",
     scenario=SCENARIO,

@@ -50,11 +50,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "7"},
 )
 RACE = Race(
-    number="105114",
-    title="CPUs that a sibling runs on return to the shared set",
-    issue="105114",
+    module=__name__,
     releases="before 1.23; with the static policy of the CPU manager",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="no CPU is both shared and exclusive, and every file is one that a kubelet can start from",
     scenario=SCENARIO,

@@ -80,11 +80,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1},
 )
 RACE = Race(
-    number="105200",
-    title="a finished pod of a Job is counted twice while the cache is older than the Job",
-    issue="105200",
+    module=__name__,
     releases="bug: 1.22 (alpha); fix: 1.23",
-    component="controllers",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="after every step of the store, status.succeeded is at most the number of pods that succeeded",
     scenario=SCENARIO,

@@ -46,11 +46,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="105211",
-    title="the volume of a claim that was made anew is reclaimed",
-    issue="105131",
+    module=__name__,
     releases="bug: until 1.22; fix: 1.23",
-    component="controllers",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="the volume of a claim that exists stays",
     scenario=SCENARIO,

@@ -43,11 +43,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(
-    number="105527",
-    title="pods that had ended before the kubelet's restart take room once more",
-    issue="105523",
+    module=__name__,
     releases="bug: 1.22; fix: 1.23, backported to 1.22",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a pod that the scheduler places where there is room is admitted, and admitted again",
     scenario=SCENARIO,

@@ -48,11 +48,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="106102",
-    title="a deletion missed by the watch cleans only the cache or only the queue",
-    issue="106102",
+    module=__name__,
     releases="bug: before 1.20; fix: 1.20",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="once nothing moves any more, the scheduler's cache has the bound pods and no others",
     scenario=SCENARIO,

@@ -45,11 +45,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="106412",
-    title="an assumed pod expires before its binding is seen",
-    issue="106361",
+    module=__name__,
     releases="bug: up to 1.24 (thirty seconds, then two minutes, then a quarter of an hour); fix: 1.25",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="no node has allocated more CPU than it has",
     scenario=SCENARIO,

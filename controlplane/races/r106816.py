@@ -43,11 +43,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 2, "node_cpu": "2"},
 )
 RACE = Race(
-    number="106816",
-    title="a nomination stays although preemption can no longer help",
-    issue="85677",
+    module=__name__,
     releases="bug: before 1.24; fix: 1.24",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="no pod that waits is nominated to a node that is gone",
     scenario=SCENARIO,

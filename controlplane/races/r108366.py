@@ -41,11 +41,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(
-    number="108366",
-    title="the end of a pod is reported before the kubelet frees its room",
-    issue="106884",
+    module=__name__,
     releases="bug: 1.22 and 1.23; fix: 1.24, backported to both",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a pod that the scheduler places where there is room is admitted",
     scenario=SCENARIO,

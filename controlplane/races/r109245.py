@@ -43,11 +43,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 2, "node_cpu": "2"},
 )
 RACE = Race(
-    number="109245",
-    title="the nomination of a pod that was bound meanwhile stays for ever",
-    issue="109236",
+    module=__name__,
     releases="bug: 1.21 before its patch releases; fix: 1.21",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="I6: once nothing moves any more, no pod is nominated that is bound or gone",
     scenario=SCENARIO,

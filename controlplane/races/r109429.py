@@ -79,11 +79,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1},
 )
 RACE = Race(
-    number="109429",
-    title="a pod whose Job is deleted with it keeps its finalizer for ever",
-    issue="109429",
+    module=__name__,
     releases="bug: until 1.23; fix: 1.24",
-    component="controllers",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="once nothing moves, no pod has the tracking finalizer of a Job that is gone",
     scenario=SCENARIO,

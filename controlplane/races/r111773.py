@@ -39,11 +39,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 2, "node_cpu": "2"},
 )
 RACE = Race(
-    number="111773",
-    title="a preemption that finds too few candidates leaks its context",
-    issue="111773",
+    module=__name__,
     releases="bug: before the cherry-picks 111803, 111804, 111805; that these are 1.22 to 1.24 is inferred from dates",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="between its steps the scheduler's context has no child",
     scenario=SCENARIO,

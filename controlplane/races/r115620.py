@@ -15,11 +15,8 @@ from controlplane.scenarios.churns.forgetful_server import scenario
 
 SCENARIO = scenario("race 115620")
 RACE = Race(
-    number="115620",
-    title="an object deleted while its addition was queued stays in the informer's cache",
-    issue="115658",
+    module=__name__,
     releases="bug: before 1.27; fix: 1.27",
-    component="client",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="an informer's store ends as the server's: nothing is left in it that is gone",
     scenario=SCENARIO,

@@ -39,11 +39,8 @@ SCENARIO = Scenario(
     invariants=(comes_to_rest(CONTROLLER), *ALWAYS),
 )
 RACE = Race(
-    number="1216",
-    title="a retained group that is gone is worked on for ever",
-    issue="1214",
+    module=__name__,
     releases="bug: until 8.1 of the snapshotter; fix: 8.2 (Kubernetes 1.32)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="the controller comes to rest between two requests",
     scenario=SCENARIO,

@@ -45,11 +45,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="122292",
-    title="a node that was added with a taint wakes no pod when the taint is removed",
-    issue="109437",
+    module=__name__,
     releases="bug: before 1.30; fix: 1.30",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="half a minute after a taint went, no pod waits that fits",
     scenario=SCENARIO,

@@ -40,11 +40,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="1224",
-    title="a retained group vanishes before its content is marked",
-    issue="1212",
+    module=__name__,
     releases="bug: until 8.1 of the snapshotter; fix: 8.2 (Kubernetes 1.32)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a group content that is deleted after its group went goes as well",
     scenario=SCENARIO,

@@ -38,11 +38,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="1231",
-    title="members of a group are deleted one by one beside the group",
-    issue="1231",
+    module=__name__,
     releases="bug: until 8.1 of the snapshotter; fix: 8.2 (Kubernetes 1.32)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="DeleteSnapshot is never called for a member of a group",
     scenario=SCENARIO,

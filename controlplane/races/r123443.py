@@ -49,11 +49,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1},
 )
 RACE = Race(
-    number="123443",
-    title="memory of a group of NUMA nodes is given to a single one's pods, and no restart succeeds",
-    issue="113035",
+    module=__name__,
     releases="before 1.32; with the static policy of the memory manager",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="every file that a kubelet leaves on its disk is one that it can start from",
     scenario=SCENARIO,

@@ -51,11 +51,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1},
 )
 RACE = Race(
-    number="123971",
-    title="pods that run are refused after a restart: memory of init containers is asked for again",
-    issue="123971",
+    module=__name__,
     releases="open; with the static policy of the memory manager",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a pod whose containers have run is admitted again by a kubelet that begins anew",
     scenario=SCENARIO,

@@ -40,11 +40,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="125578",
-    title="an update queues a pod that is being scheduled",
-    issue="118226",
+    module=__name__,
     releases="bug: before 1.31; fix: 1.31",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("I5: after every step of the scheduler, no pod is in flight and in a queue"),
     scenario=SCENARIO,

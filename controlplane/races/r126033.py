@@ -50,11 +50,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(
-    number="126033",
-    title="a container starts with a size that was never allocated",
-    issue="126033",
+    module=__name__,
     releases="1.27 to 1.32, while in-place resize was alpha",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="at its start no container has more than its allocation",
     scenario=SCENARIO,

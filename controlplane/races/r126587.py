@@ -80,11 +80,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1},
 )
 RACE = Race(
-    number="126587",
-    title="a namespace that goes loses its network policies while its pods still run",
-    issue="126587",
+    module=__name__,
     releases="bug: until 1.32; fix: 1.33",
-    component="controllers",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="as long as a pod is there in a namespace that goes, the NetworkPolicy is too",
     scenario=SCENARIO,

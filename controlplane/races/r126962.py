@@ -42,11 +42,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="126962",
-    title="a pod that is skipped after Pop leaks its in-flight entry",
-    issue="120622",
+    module=__name__,
     releases="bug: from 1.28; fix: 1.32 (with queueing hints)",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("I3: once nothing moves any more, no pod in flight has ceased to exist"),
     scenario=SCENARIO,

@@ -38,11 +38,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="127016",
-    title="a pod popped twice overwrites its in-flight entry",
-    issue="120622",
+    module=__name__,
     releases="bug: from 1.28; fix: 1.32",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=(
         "I1: after every step of the scheduler, every pod in flight has exactly one marker in the ledger"

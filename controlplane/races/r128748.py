@@ -49,11 +49,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="128748",
-    title="attempts that failed with an error make the backoff of a rejection longer",
-    issue="128744",
+    module=__name__,
     releases="bug: before 1.34; fix: 1.34",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="the backoff of a rejected pod depends on rejections alone",
     scenario=SCENARIO,

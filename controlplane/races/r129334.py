@@ -75,11 +75,8 @@ SCENARIO = Scenario(
     reads_log=True,
 )
 RACE = Race(
-    number="129334",
-    title="every list stands in the server's memory as a whole while it is sent",
-    issue="129304",
+    module=__name__,
     releases="bug: before 1.33; fix: 1.33",
-    component="apiserver",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="no API server runs out of memory",
     scenario=SCENARIO,

@@ -43,11 +43,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(
-    number="129532",
-    title="the scheduler gives away room that a kubelet has allocated",
-    issue="129532",
+    module=__name__,
     releases="1.27 to 1.32",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="no pod counts for less than its kubelet has allocated to it, as far as the scheduler has heard",
     scenario=SCENARIO,

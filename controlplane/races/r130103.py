@@ -43,7 +43,7 @@ SCENARIO = Scenario(
     defaults={"nodes": 1},
 )
 RACE = Race(
-    number="130103",
+    module=__name__,
     title="a Job makes a pod too many after it has succeeded",
     issue="130103",
     releases="bug: until 1.35; fix: 1.36 (gate StaleControllerConsistencyJob)",

@@ -43,11 +43,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="1302",
-    title="a sidecar that missed a deletion never hears of it again",
-    issue="1258",
+    module=__name__,
     releases="bug: until 8.2 of the snapshotter; fix: 8.3 (Kubernetes 1.33)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a snapshot that is deleted while it is being made goes after the next resync at the latest",
     scenario=SCENARIO,

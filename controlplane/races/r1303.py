@@ -41,11 +41,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="1303",
-    title="a snapshot is deleted, and its content stays because an error was swallowed",
-    issue="1301",
+    module=__name__,
     releases="bug: until 8.2 of the snapshotter; fix: 8.3 (Kubernetes 1.33)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a content whose snapshot was deleted goes, in the time that some retries take",
     scenario=SCENARIO,

@@ -59,11 +59,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(
-    number="131157",
-    title="the condition of a resize names a later resize than the one it is about",
-    issue="131157",
+    module=__name__,
     releases="1.33; fixed by 1.34",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a generation that waits is not said to be in progress",
     scenario=SCENARIO,

@@ -44,11 +44,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(
-    number="132851",
-    title="a resize is reported complete while more of it is to come",
-    issue="132851",
+    module=__name__,
     releases="open; with in-place resize (1.33 on)",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a running pod without PodResizeInProgress has its allocated resources",
     scenario=SCENARIO,

@@ -45,11 +45,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="1339",
-    title="a conflict leaves the finalizer on a claim",
-    issue="957",
+    module=__name__,
     releases="bug: until 8.5 of the snapshotter; fix: 8.6 (Kubernetes 1.36)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a claim that is deleted goes once its snapshots are ready",
     scenario=SCENARIO,

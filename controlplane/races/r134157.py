@@ -48,11 +48,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="134157",
-    title="a deleted pod keeps its room until its binding fails",
-    issue="134217",
+    module=__name__,
     releases="bug: before 1.35; fix: 1.35",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="within two seconds of its deletion a pod takes no room in the scheduler's cache",
     scenario=SCENARIO,

@@ -61,11 +61,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="134730",
-    title="a preemption starts again while the last victim is being evicted",
-    issue="134249",
+    module=__name__,
     releases="bug: from 1.33; fix: 1.35",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("at most one preemption of a preemptor is under way"),
     scenario=SCENARIO,

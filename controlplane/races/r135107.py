@@ -47,11 +47,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(
-    number="135107",
-    title="room that a deferred resize asks for is kept from all pods",
-    issue="135107",
+    module=__name__,
     releases="open, as intended; with in-place resize (1.33 on)",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="no pod waits for room that no kubelet has allocated",
     scenario=SCENARIO,

@@ -37,11 +37,8 @@ SCENARIO = Scenario(
     invariants=(groups_get_ready(), *ALWAYS),
 )
 RACE = Race(
-    number="1354",
-    title="members that exist already are taken for empty objects",
-    issue="1280",
+    module=__name__,
     releases="bug: until 8.4 of the snapshotter; fix: 8.5 (Kubernetes 1.35)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a group snapshot that nothing keeps from it becomes ready",
     scenario=SCENARIO,

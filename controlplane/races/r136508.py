@@ -45,11 +45,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(
-    number="136508",
-    title="a pod that the kubelet rejected takes room after all",
-    issue="135296",
+    module=__name__,
     releases="open; 1.22 on",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a pod that the scheduler places where there is room is admitted, whatever was rejected",
     scenario=SCENARIO,

@@ -47,11 +47,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "7"},
 )
 RACE = Race(
-    number="136605",
-    title="a crash between two writes leaves a file that the next start refuses",
-    issue="84783",
+    module=__name__,
     releases="open; with the static policy of the CPU manager",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="every file that a kubelet leaves on its disk is one that it can start from",
     scenario=SCENARIO,

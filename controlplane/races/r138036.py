@@ -88,11 +88,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 0},
 )
 RACE = Race(
-    number="138036",
-    title="a rolling update that is scaled in its midst hangs",
-    issue="102551",
+    module=__name__,
     releases="all: open upstream",
-    component="controllers",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a deployment whose template changed comes to have pods of the new template",
     scenario=SCENARIO,

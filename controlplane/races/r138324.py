@@ -94,11 +94,8 @@ SCENARIO = Scenario(
     defaults={"node_cpu": "2"},
 )
 RACE = Race(
-    number="138324",
-    title="a pod recreated under the same name leaks its in-flight entry",
-    issue="138316",
+    module=__name__,
     releases="bug: with the in-flight ledger (on by default from 1.32); fix: 1.36, backported to 1.34 and 1.35",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=(
         "I3: once nothing moves any more, no pod in flight has ceased to exist; and I1, I2, I7, which say that the"

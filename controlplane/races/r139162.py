@@ -55,11 +55,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="139162",
-    title="a gated pod is never flushed from the unschedulable pool",
-    issue="140082",
+    module=__name__,
     releases="bug: before 1.37; fix: 1.37",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("a preemptor whose preemption finished is placed in the end"),
     scenario=SCENARIO,

@@ -46,11 +46,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="1392",
-    title="a deletion that waited for the snapshot to be made is forgotten",
-    issue="1388",
+    module=__name__,
     releases="bug: until 8.5 of the snapshotter; fix: 8.6 (Kubernetes 1.36)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a snapshot that is deleted while it is being made goes soon after it is made",
     scenario=SCENARIO,

@@ -46,11 +46,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="1394",
-    title="a deletion that a restore blocked is not tried again",
-    issue="1366",
+    module=__name__,
     releases="bug: until 8.5 of the snapshotter; fix: 8.6 (Kubernetes 1.36)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a snapshot that is deleted goes soon after the restore that kept it",
     scenario=SCENARIO,

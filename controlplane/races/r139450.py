@@ -48,11 +48,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="139450",
-    title="a pod requeued by its binding cycle is popped before Done, and lost",
-    issue="139186",
+    module=__name__,
     releases="bug: from 1.32; fix: 1.38",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("once nothing moves any more, a pod that waits for a node is in a queue"),
     scenario=SCENARIO,

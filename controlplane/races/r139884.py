@@ -40,11 +40,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="139884",
-    title="Pop sleeps although a pod has just entered the backoff queue",
-    issue="130976",
+    module=__name__,
     releases="open upstream; bug from 1.33 on",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("no pod serves its backoff to the end while the scheduler has nothing else to do"),
     scenario=SCENARIO,

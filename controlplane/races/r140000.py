@@ -48,7 +48,7 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(
-    number="140000",
+    module=__name__,
     title="a resize that was granted meanwhile stays in the scheduler's queue",
     issue="140000",
     releases="with the gate InPlacePodVerticalScalingSchedulerPreemption (alpha in 1.37); derived, not reported",

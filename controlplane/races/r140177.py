@@ -55,11 +55,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="140177",
-    title="a status patch comes late and tells of a bound pod that it cannot be scheduled",
-    issue="139602",
+    module=__name__,
     releases="open upstream",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="once nothing moves any more, no bound pod says PodScheduled=False",
     scenario=SCENARIO,

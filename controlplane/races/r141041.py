@@ -58,11 +58,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "7"},
 )
 RACE = Race(
-    number="141041",
-    title="a restart gives a pod with resources of its own its CPUs a second time",
-    issue="140989",
+    module=__name__,
     releases="1.36, with the gate PodLevelResourceManagers",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="no CPU is lost, and who ran is admitted again",
     scenario=SCENARIO,

@@ -53,11 +53,8 @@ SCENARIO = Scenario(
     defaults={"node_cpu": "2"},
 )
 RACE = Race(
-    number="141255",
-    title="a recreated pod that arrives as one update ends the process",
-    issue="85726",
+    module=__name__,
     releases="open upstream",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("the scheduler does not end itself"),
     scenario=SCENARIO,

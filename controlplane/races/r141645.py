@@ -86,11 +86,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="141645",
-    title="an update between failure and requeue is lost, or goes round the backoff",
-    issue="141645",
+    module=__name__,
     releases="open upstream",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=(
         "once nothing moves any more, the queue holds each pod as the API server has it; and no failed attempt"

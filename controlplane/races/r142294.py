@@ -45,11 +45,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="142294",
-    title="a preemption that causes no delete event leaves its preemptor waiting",
-    issue="141694",
+    module=__name__,
     releases="open upstream; bug from 1.32 on",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("a pod for which there is room is placed in the end"),
     scenario=SCENARIO,

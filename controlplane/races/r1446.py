@@ -47,11 +47,8 @@ SCENARIO = Scenario(
     invariants=(handed_over_soon(), *ALWAYS),
 )
 RACE = Race(
-    number="1446",
-    title="a content waits for a mark that the client's rate limit holds back",
-    issue="1446",
+    module=__name__,
     releases="bug: all releases; fix: proposed",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a content that is deleted is handed to the driver soon",
     scenario=SCENARIO,

@@ -42,11 +42,8 @@ SCENARIO = Scenario(
     invariants=(no_event("SnapshotContentObjectDeleteError"),),
 )
 RACE = Race(
-    number="1460",
-    title="deleting a snapshot fails because its content is gone already",
-    issue="1460",
+    module=__name__,
     releases="bug: until 8.6 of the snapshotter (Kubernetes 1.36); fix: none of ours",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="deleting what is gone already is no error",
     scenario=SCENARIO,

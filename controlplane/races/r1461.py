@@ -41,11 +41,8 @@ SCENARIO = Scenario(
     invariants=(groups_get_ready(), *ALWAYS),
 )
 RACE = Race(
-    number="1461",
-    title="a group that is not ready yet is not asked for again",
-    issue="1461",
+    module=__name__,
     releases="bug: until 8.6 of the snapshotter (Kubernetes 1.36); fix: none of ours",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a group that is imported gets ready soon after the storage has it ready",
     scenario=SCENARIO,

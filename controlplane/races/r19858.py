@@ -70,7 +70,7 @@ SCENARIO = Scenario(
     defaults={"nodes": 0},
 )
 RACE = Race(
-    number="19858",
+    module=__name__,
     title="a controller that restarts onto a stale cache makes its pods twice",
     issue="19858",
     releases="up to 1.34 (a list at version 0 begins a cache); from 1.35 a stream does",

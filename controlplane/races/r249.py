@@ -41,11 +41,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="249",
-    title="a retained content loses its mark when its snapshot vanishes first",
-    issue="248",
+    module=__name__,
     releases="bug: until 2.0 of the snapshotter; fix: 2.1 (Kubernetes 1.17)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a content that is deleted after its snapshot went goes as well",
     scenario=SCENARIO,

@@ -44,11 +44,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="261",
-    title="a snapshot whose making timed out is left in the storage when it is deleted",
-    issue="134",
+    module=__name__,
     releases="bug: until 1.x of the snapshotter; fix: 2.0 (Kubernetes 1.17)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="once nothing moves, every snapshot of the storage is named by a content",
     scenario=SCENARIO,

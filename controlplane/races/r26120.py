@@ -65,11 +65,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 0},
 )
 RACE = Race(
-    number="26120",
-    title="an owner is let go before all who are to outlive it are known",
-    issue="26120",
+    module=__name__,
     releases="all: open upstream",
-    component="controllers",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="an object whose owner was deleted with the policy Orphan is not deleted",
     scenario=SCENARIO,

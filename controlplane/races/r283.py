@@ -46,11 +46,8 @@ SCENARIO = Scenario(
     invariants=(snapshots_get_ready(), *ALWAYS),
 )
 RACE = Race(
-    number="283",
-    title="a claim, and its volume, go while a snapshot of them is made",
-    issue="134",
+    module=__name__,
     releases="bug: until 2.0 of the snapshotter; fix: 2.1 (Kubernetes 1.18)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a snapshot of a claim that was there becomes ready",
     scenario=SCENARIO,

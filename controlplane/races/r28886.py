@@ -44,11 +44,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="28886",
-    title="a pod whose binding failed keeps its room on the node for ever",
-    issue="28883",
+    module=__name__,
     releases="bug: before 1.4; fix: 1.4",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("every pod that fits gets a node in the end"),
     scenario=SCENARIO,

@@ -128,7 +128,7 @@ SCENARIO = Scenario(
     defaults={"nodes": 0},
 )
 RACE = Race(
-    number="29522",
+    module=__name__,
     title="an operator that reads its past deletes what lives under the same name",
     issue="29522",
     releases="a matter of the operator; a cache that begins with a stream does not travel (from 1.35)",

@@ -38,11 +38,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="360",
-    title="a claim that is being deleted keeps its snapshots from being made",
-    issue="349",
+    module=__name__,
     releases="bug: until 2.1 of the snapshotter; fix: 3.0 (Kubernetes 1.19)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a claim that is deleted goes once the snapshot is taken",
     scenario=SCENARIO,

@@ -78,7 +78,7 @@ SCENARIO = Scenario(
     defaults={"nodes": 0},
 )
 RACE = Race(
-    number="37725",
+    module=__name__,
     title="a status that is read from the cache at every retry is never written",
     issue="37725",
     releases="fixed upstream",

@@ -88,11 +88,8 @@ SCENARIO = Scenario(
     explored=explored,
 )
 RACE = Race(
-    number="49992",
-    title="a watch from before the server's list misses what lies between",
-    issue="49956",
+    module=__name__,
     releases="bug: before 1.8; fix: 1.8",
-    component="apiserver",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="once nothing moves any more, an informer's store holds what the API server holds",
     scenario=SCENARIO,

@@ -43,11 +43,8 @@ SCENARIO = Scenario(
     invariants=(nobody_is_blocked(), *ALWAYS),
 )
 RACE = Race(
-    number="581",
-    title="a cancelled operation holds the mutex of the metrics for ever",
-    issue="581",
+    module=__name__,
     releases="bug: until 4.2 of the snapshotter; fix: 5.0 (Kubernetes 1.23)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="once everything has come to rest no worker is blocked",
     scenario=SCENARIO,

@@ -94,7 +94,7 @@ SCENARIO = Scenario(
     explored=explored_from(SMALL_START_S, 0.01),
 )
 RACE = Race(
-    number="59848",
+    module=__name__,
     title="a restarted kubelet starts a pod of the past",
     issue="59848",
     releases="open upstream; not with a reflector that begins with a stream (on by default from 1.35)",

@@ -39,11 +39,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="651",
-    title="a driver that refuses a snapshot is asked again without backoff",
-    issue="533",
+    module=__name__,
     releases="bug: until 5.0 of the snapshotter; fix: 6.0 (Kubernetes 1.24)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="between two calls for one snapshot is the backoff of its failures",
     scenario=SCENARIO,

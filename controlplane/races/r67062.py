@@ -39,11 +39,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="67062",
-    title="the volume of a claim that the binder has not heard of is reclaimed",
-    issue="66287",
+    module=__name__,
     releases="bug: until 1.11; fix: 1.12",
-    component="controllers",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="the volume of a claim that exists stays",
     scenario=SCENARIO,

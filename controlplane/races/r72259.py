@@ -46,11 +46,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="72259",
-    title="a nomination is unknown until the API server reports it",
-    issue="72124",
+    module=__name__,
     releases="bug: before 1.11; fix: 1.11",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("room that was made for a pod is reserved for it from the moment of the decision"),
     scenario=SCENARIO,

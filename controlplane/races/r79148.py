@@ -46,11 +46,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1},
 )
 RACE = Race(
-    number="79148",
-    title="a mirror pod is deleted by its name, and the one that replaced it goes with it",
-    issue="79147",
+    module=__name__,
     releases="bug: up to 1.15; fix: 1.16",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a mirror pod stays until its deletion is requested",
     scenario=SCENARIO,

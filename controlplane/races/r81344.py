@@ -46,11 +46,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "7"},
 )
 RACE = Race(
-    number="81344",
-    title="the CPUs of all pods are taken back before a restarted kubelet knows its pods",
-    issue="81324",
+    module=__name__,
     releases="bug: until 1.17; fix: 1.18",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a container that runs on CPUs of its own is remembered to have them",
     scenario=SCENARIO,

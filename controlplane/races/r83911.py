@@ -14,11 +14,8 @@ from controlplane.scenarios.churns.forgetful_server import scenario
 
 SCENARIO = scenario("race 83911")
 RACE = Race(
-    number="83911",
-    title="a relisted object behind a queued deletion is dropped",
-    issue="83810",
+    module=__name__,
     releases="bug: before 1.17; fix: 1.17",
-    component="client",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="an informer's store ends as the server's: nothing is missing in it",
     scenario=SCENARIO,

@@ -48,11 +48,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="84578",
-    title="a pod deleted while it waits in Permit goes on waiting",
-    issue="84554",
+    module=__name__,
     releases="bug: before 1.17; fix: 1.17",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="within two seconds of its deletion a pod takes no room in the scheduler's cache",
     scenario=SCENARIO,

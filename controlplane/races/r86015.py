@@ -15,11 +15,8 @@ from controlplane.scenarios.churns.forgetful_server import scenario
 
 SCENARIO = scenario("race 86015")
 RACE = Race(
-    number="86015",
-    title="handlers are not notified of changes that a relist found",
-    issue="86015",
+    module=__name__,
     releases="bug: before 1.18; fix: 1.18",
-    component="client",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="every handler of an informer was notified of the last change of everything that it holds",
     scenario=SCENARIO,

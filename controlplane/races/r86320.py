@@ -44,11 +44,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1},
 )
 RACE = Race(
-    number="86320",
-    title="the status of a deleted pod is written to the one that has its name now",
-    issue="82387",
+    module=__name__,
     releases="bug: until 1.17.0; fix: 1.17.1, backported to 1.15 and 1.16",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="the containers that a pod's status tells of are the pod's own",
     scenario=SCENARIO,

@@ -46,11 +46,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "7"},
 )
 RACE = Race(
-    number="90377",
-    title="the late end of a container takes the CPUs of the one that replaced it",
-    issue="90303",
+    module=__name__,
     releases="before 1.18; with the static policy of the CPU manager",
-    component="kubelet",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a container that runs and is entitled to CPUs of its own has them",
     scenario=SCENARIO,

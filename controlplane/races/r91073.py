@@ -83,7 +83,7 @@ SCENARIO = Scenario(
     defaults={"nodes": 0},
 )
 RACE = Race(
-    number="91073",
+    module=__name__,
     title="a version from one API server is too large for another",
     issue="91073",
     releases="bug: before 1.20; fix: 1.20",

@@ -77,11 +77,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 0},
 )
 RACE = Race(
-    number="92743",
-    title="a reference into another namespace has the children of a living owner deleted",
-    issue="65200",
+    module=__name__,
     releases="bug: until 1.19; fix: 1.20",
-    component="controllers",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="after every step of the API server, the children of an owner that is not deleted exist",
     scenario=SCENARIO,

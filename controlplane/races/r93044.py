@@ -51,11 +51,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="93044",
-    title="two informers of pods: a pod that fails early is dropped, not queued",
-    issue="104521",
+    module=__name__,
     releases="bug: first releases of 1.19; fix: its patch releases",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="no attempt ends with a pod taken for deleted, since none is deleted",
     scenario=SCENARIO,

@@ -47,11 +47,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="96071",
-    title="a resync queues a pod that is being scheduled or waits for an event",
-    issue="96071",
+    module=__name__,
     releases="bug: before 1.20; fix: 1.20",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="I5: a pod between Pop and Done is in no queue",
     scenario=SCENARIO,

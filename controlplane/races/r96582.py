@@ -41,11 +41,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="96582",
-    title="a pod that was bound although the answer was lost is retried for ever",
-    issue="96579",
+    module=__name__,
     releases="bug: before 1.21; fix: 1.21",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant=("once nothing moves any more, no pod in a queue has a node"),
     scenario=SCENARIO,

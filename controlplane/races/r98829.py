@@ -39,11 +39,8 @@ SCENARIO = Scenario(
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(
-    number="98829",
-    title="an update sends a pod to the backoff queue that serves no backoff",
-    issue="98828",
+    module=__name__,
     releases="bug: before 1.21; fix: 1.21",
-    component="scheduler",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a pod enters the backoff queue only while its backoff lasts",
     scenario=SCENARIO,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
+
+from controlplane.errors import UsageError
+from controlplane.gates import CATALOGUE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,28 +16,47 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.scenario import Scenario
 
 
+def _of_gate(name: str) -> Any:
+    """The default of a field: what the fix gate of the race says."""
+
+    def value(race: Race) -> str:
+        gate = CATALOGUE.get(race.number)
+        if gate is None:
+            raise UsageError(f"race {race.number} has no fix gate: it needs a {name} of its own")
+        found: str = getattr(gate, name)
+        return found
+
+    return field(default=Factory(value, takes_self=True))
+
+
 @frozen(kw_only=True)
 class Race:
     """One published race.
 
-    `number` is the pull request that fixed it, which also names its fix gate, or the issue where
-    upstream has no one fix. `story` tells what happened upstream, the interleaving in words;
+    `module` is the module that it stands in, which is named after `number`: the pull request that fixed it, which
+    also names its fix gate, or the issue where upstream has no one fix. `title`, `issue` and `component` are those
+    of the gate where there is one. `story` tells what happened upstream, the interleaving in words;
     `invariant` what breaks. `broken` and `fixed` are the options under which search finds it and
     under which it finds nothing: the gate off and on, unless given. It is found within `schedules`
     random ones with seeds from 0 on.
     """
 
-    number: str
-    title: str
-    issue: str
+    module: str = field(repr=False)
+    title: str = _of_gate("title")
+    issue: str = _of_gate("issue")
+    component: str = _of_gate("component")
     releases: str
-    component: str
     story: str
     invariant: str
     scenario: Scenario = field(repr=False)
     schedules: int = 100
     broken: Mapping[str, Any] | None = None
     fixed: Mapping[str, Any] | None = None
+
+    @property
+    def number(self) -> str:
+        """Its number, by which the catalogue and the command line know it."""
+        return self.module.rpartition(".r")[2]
 
     @property
     def unfixed_options(self) -> dict[str, Any]:

@@ -53,11 +53,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="ep1448",
-    title="a snapshot goes while a volume is restored from it, and the volume is left",
-    issue="1449",
+    module=__name__,
     releases="bug: until 6.1 of the provisioner; fix: 6.2 (Kubernetes 1.36)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="every volume of the storage is named by an object",
     scenario=SCENARIO,

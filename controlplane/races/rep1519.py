@@ -38,11 +38,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="ep1519",
-    title="a restore that failed for good keeps its snapshot for ever",
-    issue="1507",
+    module=__name__,
     releases="bug: 6.2 of the provisioner; fix: 6.3",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="a snapshot that is deleted goes soon after the last restore from it ended",
     scenario=SCENARIO,

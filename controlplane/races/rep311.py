@@ -42,11 +42,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="ep311",
-    title="a volume that was being made when its claim went is left in the storage",
-    issue="131",
+    module=__name__,
     releases="bug: until 1.3 of the provisioner; fix: 1.4 (Kubernetes 1.15)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="every volume of the storage is named by an object",
     scenario=SCENARIO,

@@ -39,11 +39,8 @@ SCENARIO = Scenario(
     invariants=ALWAYS,
 )
 RACE = Race(
-    number="ep679",
-    title="a volume deleted before its claim is left in the storage",
-    issue="546",
+    module=__name__,
     releases="bug: until 2.2 of the provisioner; fix: 3.0 (Kubernetes 1.23)",
-    component="storage",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
     invariant="every volume of the storage is named by an object",
     scenario=SCENARIO,

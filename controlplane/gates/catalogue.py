@@ -1,100 +1,17 @@
-"""Versions and bugs are switches.
-
-A *fix gate* is named after the upstream pull request that fixed a published race. On (fixed) by
-default; `--without-fix` turns it off, and a fix with several forms can be chosen by name.
-`--release` sets each gate as that release had it. A fix that no release up to ours has, because it
-is younger or only proposed, is off by default; `--fix` puts it in force.
-Numbers of the component "storage" are those of external-snapshotter, those that begin with "ep" of
-external-provisioner, whose releases count as those of Kubernetes that they came out with (8.2 as 1.32, 8.3 as
-1.33, 8.5 as 1.35, 8.6 and the provisioner's 6.2 as 1.36).
-
-What upstream did before and after a fix is described where the gate is asked.
-"""
+"""All fix gates. Their order is that of a recording's header: a new gate goes to the end."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
-from attrs import field, frozen
-
-from controlplane.errors import UsageError, shown
-
-LATEST: Final = "1.36"
-OFF: Final = "off"
-"""The header value of a gate that is off."""
-
-
-def by_number(number: str) -> tuple[str, int]:
-    """The order of gates: Kubernetes' own, by number, then those of other projects (es261)."""
-    project = number.rstrip("0123456789")
-    return project, int(number[len(project) :])
-
-
-@cache
-def minor_of(release: str) -> tuple[int, int]:
-    """A release as numbers. Raises UsageError."""
-    parts = release.split(".")
-    try:
-        return int(parts[0]), int(parts[1])
-    except (IndexError, ValueError):
-        raise UsageError(
-            f"release {shown(release)}: expected MAJOR.MINOR, for instance {LATEST}"
-        ) from None
-
-
-@frozen
-class FixGate:
-    """One published fix.
-
-    `variants` names its forms, the merged one first; `fixed_in` is the first minor release that has
-    it (cherry-picks included), "" when none has: it is proposed. `unfixed_from` is the first
-    release with the bug, if the bug is younger than what we emulate. `earlier` lists forms that
-    releases before `fixed_in` had, each with the first of them. `closed` says of a proposed fix
-    that it is in force unless it is turned off, because standing open would cost every run.
-    `complete` names a form that also closes what the merged one leaves open; no release has it.
-    """
-
-    number: str
-    title: str
-    issue: str
-    component: str
-    variants: tuple[str, ...]
-    fixed_in: str
-    unfixed_from: str = ""
-    earlier: tuple[tuple[str, str], ...] = ()
-    closed: bool = False
-    complete: str = ""
-
-    def form_in(self, release: str) -> str | None:
-        """The form of the fix that a release has; None for the bug. Raises UsageError."""
-        at = minor_of(release)
-        if self.unfixed_from and at < minor_of(self.unfixed_from):
-            return self.variants[0]  # not broken yet
-        if self.fixed_in and minor_of(self.fixed_in) <= at:
-            return self.variants[0]
-        for since, variant in reversed(self.earlier):
-            if minor_of(since) <= at:
-                return variant
-        return self.variants[0] if self.closed else None
-
-    @property
-    def strongest(self) -> str:
-        """The form under which the least is left open, whichever release has it."""
-        return self.complete or self.variants[0]
-
-    @property
-    def default(self) -> str | None:
-        """The default form."""
-        return self.form_in(LATEST)
-
+from controlplane.gates.fix_gate import FixGate
 
 CATALOGUE: Final[dict[str, FixGate]] = {
     gate.number: gate
     for gate in (
         FixGate(
             number="138324",
-            title="pod recreated under the same name leaks its in-flight entry",
+            title="a pod recreated under the same name leaks its in-flight entry",
             issue="138316",
             component="scheduler",
             variants=("early-return", "uid-threading", "no-stand-in"),
@@ -104,7 +21,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
         FixGate(
             number="49992",
-            title="a watch cache that has just listed accepts watches from before its list",
+            title="a watch from before the server's list misses what lies between",
             issue="49956",
             component="apiserver",
             variants=("list-version",),
@@ -115,7 +32,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a relisted object behind a queued deletion is dropped",
             issue="83810",
             component="client",
-            variants=("merged",),
             fixed_in="1.17",
         ),
         FixGate(
@@ -131,7 +47,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="an object deleted while its addition was queued stays in the informer's cache",
             issue="115658",
             component="client",
-            variants=("merged",),
             fixed_in="1.27",
         ),
         FixGate(
@@ -147,7 +62,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a pod whose binding failed keeps its room on the node for ever",
             issue="28883",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.4",
         ),
         FixGate(
@@ -155,7 +69,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a nomination is unknown until the API server reports it",
             issue="72124",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.11",
         ),
         FixGate(
@@ -163,7 +76,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a pod deleted while it waits in Permit goes on waiting",
             issue="84554",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.17",
         ),
         FixGate(
@@ -171,7 +83,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="two informers of pods: a pod that fails early is dropped, not queued",
             issue="104521",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.19",
             unfixed_from="1.19",
         ),
@@ -180,7 +91,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a resync queues a pod that is being scheduled or waits for an event",
             issue="96071",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.20",
         ),
         FixGate(
@@ -197,7 +107,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="an update sends a pod to the backoff queue that serves no backoff",
             issue="98828",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.21",
         ),
         FixGate(
@@ -215,7 +124,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a deletion missed by the watch cleans only the cache or only the queue",
             issue="106102",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.20",
         ),
         FixGate(
@@ -232,7 +140,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a nomination stays although preemption can no longer help",
             issue="85677",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.24",
         ),
         FixGate(
@@ -248,7 +155,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="the nomination of a pod that was bound meanwhile stays for ever",
             issue="109236",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.21",
             unfixed_from="1.21",
         ),
@@ -257,7 +163,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a node that was added with a taint wakes no pod when the taint is removed",
             issue="109437",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.30",
         ),
         FixGate(
@@ -265,7 +170,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="an update queues a pod that is being scheduled",
             issue="118226",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.31",
         ),
         FixGate(
@@ -273,7 +177,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a pod that is skipped after Pop leaks its in-flight entry",
             issue="120622",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.32",
             unfixed_from="1.28",
         ),
@@ -282,7 +185,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a pod popped twice overwrites its in-flight entry",
             issue="120622",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.32",
             unfixed_from="1.28",
         ),
@@ -291,7 +193,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="attempts that failed with an error make the backoff of a rejection longer",
             issue="128744",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.34",
         ),
         FixGate(
@@ -414,7 +315,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
         FixGate(
             number="79148",
-            title="a mirror pod is deleted by name, and the new one with it",
+            title="a mirror pod is deleted by its name, and the one that replaced it goes with it",
             issue="79147",
             component="kubelet",
             variants=("by-uid",),
@@ -422,7 +323,7 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
         FixGate(
             number="104847",
-            title="a static pod that is put back under its uid is never started",
+            title="a static pod whose file is put back under the same uid is never started again",
             issue="104648",
             component="kubelet",
             variants=("restarts",),
@@ -482,7 +383,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a preemption starts again while the last victim is being evicted",
             issue="134249",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.35",
             unfixed_from="1.33",
         ),
@@ -499,7 +399,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a gated pod is never flushed from the unschedulable pool",
             issue="140082",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.37",
         ),
         FixGate(
@@ -507,7 +406,6 @@ CATALOGUE: Final[dict[str, FixGate]] = {
             title="a pod requeued by its binding cycle is popped before Done, and lost",
             issue="139186",
             component="scheduler",
-            variants=("merged",),
             fixed_in="1.38",
             unfixed_from="1.32",
         ),
@@ -801,100 +699,3 @@ CATALOGUE: Final[dict[str, FixGate]] = {
         ),
     )
 }
-
-_DEFAULTS: Final[dict[str, str | None]] = {
-    number: gate.default for number, gate in CATALOGUE.items()
-}
-
-
-@frozen
-class FixGates:
-    """The fixes of a run: gate number -> variant, None for unfixed. Gates not named here have their default."""
-
-    chosen: dict[str, str | None] = field(factory=dict)
-
-    def variant(self, number: str) -> str | None:
-        """The form of a fix that is in force; None when it is off."""
-        if number in self.chosen:
-            return self.chosen[number]
-        return _DEFAULTS[number]
-
-    def fixed(self, number: str) -> bool:
-        """Return whether a fix is in force, in whatever form."""
-        return self.variant(number) is not None
-
-    def changed(self) -> dict[str, str]:
-        """The gates that are not as by default, with their forms."""
-        return {
-            number: form
-            for number, form in self.to_header().items()
-            if form != (_DEFAULTS[number] or OFF)
-        }
-
-    def to_header(self) -> dict[str, str]:
-        """All gates, for a recording's header."""
-        return {number: self.variant(number) or OFF for number in CATALOGUE}
-
-
-def fix_gates(
-    release: str = LATEST, without: tuple[str, ...] = (), variants: tuple[str, ...] = ()
-) -> FixGates:
-    """The gates of a release, with changes.
-
-    Args:
-        release: MAJOR.MINOR; gates whose fix is younger are off.
-        without: gate numbers to turn off.
-        variants: "NUMBER=VARIANT" to choose another form of a fix; "NUMBER" for its first, which
-            puts a fix in force that the release does not have.
-
-    Raises:
-        UsageError: an unknown gate, variant or release.
-    """
-    check_release(release)
-    chosen: dict[str, str | None] = {}
-    for number, gate in CATALOGUE.items():
-        form = gate.form_in(release)
-        if form != _DEFAULTS[number]:
-            chosen[number] = form
-    for number in without:
-        _known(number)
-        chosen[number] = None
-    for entry in variants:
-        number, given, variant = entry.partition("=")
-        gate = _known(number)
-        if not given:
-            variant = gate.variants[0]
-        if variant not in gate.variants:
-            raise UsageError(
-                f"fix {number} has no variant {shown(variant)}; it has {', '.join(gate.variants)}"
-            )
-        chosen[number] = variant
-    return FixGates(chosen)
-
-
-def check_release(release: str) -> None:
-    """UsageError for what is no release that can be emulated."""
-    if not minor_of("1.0") <= minor_of(release) <= minor_of(LATEST):
-        raise UsageError(f"release {shown(release)}: expected 1.0 to {LATEST}")
-
-
-def from_header(header: dict[str, str]) -> FixGates:
-    """The gates of a recording. UsageError for one that is not known, or a form that it does not have."""
-    for number, form in header.items():
-        gate = _known(number)
-        if form not in (OFF, *gate.variants):
-            raise UsageError(
-                f"fix {number} has no variant {shown(form)}; it has {', '.join(gate.variants)}"
-            )
-    return FixGates(
-        {number: None if variant == OFF else variant for number, variant in header.items()}
-    )
-
-
-def _known(number: str) -> FixGate:
-    gate = CATALOGUE.get(number)
-    if gate is None:
-        raise UsageError(
-            f"no fix gate {shown(number)}; known: {', '.join(sorted(CATALOGUE, key=by_number))}"
-        )
-    return gate
