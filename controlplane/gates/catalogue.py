@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from controlplane.gates.fix_gate import FixGate
 
-CATALOGUE: Final[dict[str, FixGate]] = {
+CATALOGUE: dict[str, FixGate] = {
     gate.number: gate
     for gate in (
         FixGate(

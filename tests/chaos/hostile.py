@@ -12,6 +12,15 @@ from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer, answer
 from controlplane.apiserver.requests.routing import HttpRequest
 from tests.apiserver.world import APPLY, JSON_PATCH, MERGE, STRATEGIC, World
+from tests.chaos.hostile_objects import (
+    _deep_json,
+    _levels,
+    definition,
+    nested,
+    pod,
+    template,
+    thing,
+)
 
 CORE = "/api/v1/namespaces/default"
 PODS = f"{CORE}/pods"
@@ -61,20 +70,6 @@ class Hostile:
         return found
 
 
-def schema_of(spec) -> dict:
-    return {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}
-
-
-def definition(spec) -> dict:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.x.io"},
-        "spec": {"group": "x.io", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
-                 "versions": [{"name": "v1", "served": True, "storage": True,
-                               "schema": {"openAPIV3Schema": schema_of(spec)}}]},
-    }  # fmt: skip
-
-
 SPEC = {
     "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
@@ -116,28 +111,6 @@ def prepared() -> World:
         found = Hostile("", "POST", path, json.dumps(body).encode()).send(world)
         assert found.code == 201, found.tree
     return world
-
-
-def thing(name, spec) -> dict:
-    return {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": name}, "spec": spec}
-
-
-def pod(meta=None, **spec) -> dict:
-    given = {"containers": [{"name": "c", "image": "i"}], **spec}
-    return {"metadata": {"name": "p", **(meta or {})}, "spec": given}
-
-
-def template(spec, **more) -> dict:
-    labels = {"app": "a"}
-    return {"metadata": {"name": "d"}, "spec": {
-        "selector": {"matchLabels": labels}, **more,
-        "template": {"metadata": {"labels": labels}, "spec": spec}}}  # fmt: skip
-
-
-def nested(levels: int, end: object = 1, key: str | None = "a") -> object:
-    for _ in range(levels):
-        end = [end] if key is None else {key: end}
-    return end
 
 
 def hostile() -> Iterator[Hostile]:
@@ -577,13 +550,6 @@ def _definitions() -> Iterator[Hostile]:
     yield _json("definition: 10,000 columns", CRDS, body, codes=ok, dryRun="All")
 
 
-def _levels(levels: int) -> dict:
-    schema: dict = {"type": "string"}
-    for _ in range(levels):
-        schema = {"type": "object", "properties": {"a": schema}}
-    return schema
-
-
 def _patches() -> Iterator[Hostile]:
     ok = (200, 400, 413, 422, 500)  # what does not fit the schema of an apply is a 500 upstream
 
@@ -693,18 +659,6 @@ def _filled(tree: dict, item: str) -> bytes:
         parts.append(item % len(parts) if "%" in item else item)
         room -= len(parts[-1]) + 1
     return f"{text[:at]}{','.join(parts[:-1])}{text[at:]}".encode()
-
-
-def _deep_json(body: object) -> bytes:
-    """JSON of whatever depth."""
-    import sys
-
-    kept = sys.getrecursionlimit()
-    sys.setrecursionlimit(50_000)
-    try:
-        return json.dumps(body).encode()
-    finally:
-        sys.setrecursionlimit(kept)
 
 
 def _queries() -> Iterator[Hostile]:

@@ -10,13 +10,8 @@ from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.autoscaling.versions import to_v1, to_v2
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.schema.codec import (
-    META_STRUCT,
-    DecodeError,
-    decode,
-    json_type,
-    kind_error,
-)
+from controlplane.apiserver.schema.codec import META_STRUCT, DecodeError, decode, kind_error
+from controlplane.apiserver.schema.json_values import json_type
 from controlplane.apiserver.schema.resources import ResourceInfo
 
 if TYPE_CHECKING:

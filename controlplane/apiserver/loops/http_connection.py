@@ -16,15 +16,14 @@ import h11
 import trio
 from attrs import frozen
 
-from controlplane.api.flags import flag
-from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http import bodies, origin
 from controlplane.apiserver.http.access import ANONYMOUS
 from controlplane.apiserver.http.message import StreamStart, packed, to_request
-from controlplane.apiserver.http.shell import Shell
 from controlplane.apiserver.loops import time_control as control
+from controlplane.apiserver.loops.http_asked import Asked, Refused, is_set
 from controlplane.apiserver.loops.http_sink import COPIED, Sink, at_once, encoded
+from controlplane.apiserver.loops.http_upgrade import Upgrade
 from controlplane.apiserver.requests.authorization.rbac import MASTERS
 from controlplane.apiserver.requests.routing import no_such_method, request_line
 from controlplane.apiserver.schema.status import ApiError, internal_error, timeout, too_large
@@ -32,14 +31,13 @@ from controlplane.apiserver.schema.status import ApiError, internal_error, timeo
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from controlplane.api.container_inside import Inside
     from controlplane.api.request import User
     from controlplane.apiserver.http.bodies import Chunk
     from controlplane.apiserver.http.streams import Streams
     from controlplane.apiserver.http.websocket import Socket
     from controlplane.apiserver.loops.http_guest import Guest
     from controlplane.apiserver.loops.http_host import Host
-    from controlplane.apiserver.requests.routing import HttpRequest, RequestLine
+    from controlplane.apiserver.requests.routing import HttpRequest
 
     Wire = Socket | Streams
 
@@ -54,47 +52,12 @@ _CLOSED = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 @frozen
-class Asked:
-    """A request as far as the rim looks at it."""
-
-    line: RequestLine
-    query: dict[str, list[str]]
-    headers: list[tuple[str, str]]
-    streamed: bool
-    """The client accepts chunked bodies: HTTP/1.1."""
-    has_body: bool
-    _first: dict[str, str]
-
-    @property
-    def method(self) -> str:
-        """The method, as it was written."""
-        return self.line.method
-
-    @property
-    def path(self) -> str:
-        """The path without percent signs, and without the query."""
-        return self.line.path
-
-    def header(self, name: str) -> str:
-        """The first value of a header, by its lower-case name."""
-        return self._first.get(name, "")
-
-
-@frozen
 class Entry:
     """The admission of a request into the world: as which user, with or without its body, or refused."""
 
     user: User
     refusal: HttpAnswer | None = None
     reads: bool = True
-
-
-class Refused(Exception):
-    """The request cannot be answered as HTTP; the connection ends with this code and text."""
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 class Connection:
@@ -121,7 +84,7 @@ class Connection:
             pass
         except Refused as refusal:
             await self._refuse(refusal)
-            await self._linger()
+            await self.linger()
 
     async def _exchange(self) -> bool:
         """One request and its answer; False when the connection ends with it."""
@@ -156,7 +119,7 @@ class Connection:
             await self._respond(asked, body, entry.user)
         self._guest.wait_anew()
         if self._http.their_state is not h11.DONE and self._http.our_state is h11.DONE:
-            await self._linger()
+            await self.linger()
             return False
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
 
@@ -178,7 +141,7 @@ class Connection:
         except trio.BrokenResourceError:  # TLS cut off without a goodbye
             return b""
 
-    async def _upgraded(self) -> bytes:
+    async def upgraded(self) -> bytes:
         """Return the next bytes of another protocol: first those that came right behind the request."""
         early, self._early = self._early, b""
         return early or await self._receive()
@@ -193,9 +156,7 @@ class Connection:
     async def _more(self, limit: int) -> None:
         """Read on, unless more than `limit` bytes were read before."""
         if self._http.they_are_waiting_for_100_continue:
-            await self._send(
-                self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
-            )
+            await self.send(self._http.send(h11.InformationalResponse(status_code=100, headers=[])))
         if self._given > limit:
             raise Refused(431, "Request Header Fields Too Large")
         data = await self._receive()
@@ -335,174 +296,17 @@ class Connection:
         if isinstance(answered, StreamStart):
             await self._stream_out(asked, answered, number, sink)
         elif isinstance(answered, HttpAnswer) and answered.entered is not None:
-            await self._enter(asked, answered.entered)
+            await Upgrade(self, host).run(asked, answered.entered)
         elif isinstance(answered, HttpAnswer):
             await self._answer(asked, answered)
         else:
             await self._answer(asked, _failure(internal_error("the API server is down")))
 
-    async def _enter(self, asked: Asked, inside: Inside) -> None:
-        """Speak WebSocket or SPDY from now on, for a program in a container or a port of a pod."""
-        if asked.path.endswith("/portforward"):
-            await self._forward(asked, inside)
-            return
-        from controlplane.apiserver.http import channels, streams, websocket
-
-        wire: Wire
-        said: list[bytes] = []
-        if self._wants_spdy(asked):
-            protocol = channels.PROTOCOLS[0]
-            await self._switch_to_spdy(asked, streams.PROTOCOL)
-            names = ("stdin", "stdout", "stderr", "tty")
-            expected = 1 + sum(_is_set(asked, name) for name in names)
-            wire = streams.Streams(expected)
-            while not wire.ready:
-                messages, reply, open_still = wire.received(await self._upgraded())
-                said += messages  # with the last stream there may be data already
-                await self._send(reply)
-                if not open_still:
-                    return
-        else:
-            protocol = channels.chosen_protocol(asked.header("sec-websocket-protocol"))
-            await self._switch_to_websocket(asked, protocol)
-            wire = websocket.Socket()
-        if asked.path.endswith("/attach"):
-            await self._attach(asked, inside, protocol, wire)
-            return
-        written = self._host.written.setdefault(inside.key, {})
-        session = channels.Session(
-            Shell(inside, written), asked.query.get("command") or [], protocol,
-            stdin=_is_set(asked, "stdin"), tty=_is_set(asked, "tty"),
-        )  # fmt: skip
-        text = "base64" in protocol
-        first = [*session.begin(), *(each for message in said for each in session.receive(message))]
-        await self._send(wire.sent(first, text=text))
-        while not session.done:
-            messages, reply, open_still = wire.received(await self._upgraded())
-            answers: list[bytes] = []
-            for message in messages:
-                answers += session.receive(message)
-                if session.done:
-                    break
-                await trio.lowlevel.checkpoint()  # each message may take as long as a request
-            await self._send(wire.sent(answers, text=text) + reply if open_still else reply)
-            if not open_still:
-                await self._linger()
-                return
-        await self._send(wire.closed())
-        await self._linger()
-
-    def _wants_spdy(self, asked: Asked) -> bool:
-        return asked.header("upgrade").lower().startswith("spdy")
-
-    async def _switch_to_spdy(self, asked: Asked, version: str) -> None:
-        offered = [
-            each.strip()
-            for name, value in asked.headers
-            if name == "x-stream-protocol-version"
-            for each in value.split(",")
-        ]
-        if version not in offered:
-            raise Refused(403, "Forbidden: unable to upgrade: unable to negotiate protocol")
-        headers = [("Upgrade", "SPDY/3.1"), ("Connection", "Upgrade"),
-                   ("X-Stream-Protocol-Version", version)]  # fmt: skip
-        await self._switch(headers)
-
-    async def _switch_to_websocket(self, asked: Asked, protocol: str) -> None:
-        from controlplane.apiserver.http import websocket
-
-        accept = websocket.accepted(asked.header("sec-websocket-key"))
-        if not protocol or not accept:
-            raise Refused(400, "Bad Request")
-        headers = [("Upgrade", "websocket"), ("Connection", "Upgrade"),
-                   ("Sec-WebSocket-Accept", accept), ("Sec-WebSocket-Protocol", protocol)]  # fmt: skip
-        await self._switch(headers)
-
-    async def _switch(self, headers: list[tuple[str, str]]) -> None:
+    async def switch(self, headers: list[tuple[str, str]]) -> None:
         """Answer that another protocol is spoken from now on."""
         response = h11.InformationalResponse(status_code=101, headers=headers)
-        await self._send(self._http.send(response))
+        await self.send(self._http.send(response))
         self._early = self._http.trailing_data[0]
-
-    async def _forward(self, asked: Asked, inside: Inside) -> None:
-        """Connections to ports of a pod, until the client goes."""
-        from controlplane.apiserver.http import forwarding, spdy, websocket
-
-        if self._wants_spdy(asked):
-            await self._switch_to_spdy(asked, forwarding.VERSION)
-            session = forwarding.StreamForwarding(inside)
-            data = await self._upgraded()
-            while data and session.open:
-                try:
-                    await self._send(session.receive(data))
-                except spdy.SpdyError:
-                    return
-                data = await self._upgraded()
-            return
-        offered = [each.strip() for each in asked.header("sec-websocket-protocol").split(",")]
-        known = (forwarding.TUNNEL, *forwarding.CHANNELS)
-        protocol = next((each for each in offered if each in known), "")
-        await self._switch_to_websocket(asked, protocol)
-        socket = websocket.Socket()
-        tunnel = forwarding.StreamForwarding(inside)
-        wanted = ",".join(asked.query.get("ports") or ()).split(",")
-        ports = [int(port) for port in wanted if port.isdecimal() and len(port) <= 5]
-        plain = forwarding.ChannelForwarding(
-            inside, [port for port in ports if port < 1 << 16][:128]
-        )
-        tunnelled = protocol == forwarding.TUNNEL
-        if not tunnelled:
-            await self._send(socket.sent(plain.begin()))
-        open_still = True
-        while open_still and tunnel.open:
-            messages, reply, open_still = socket.received(await self._upgraded())
-            try:
-                for message in messages:
-                    answers = [tunnel.receive(message)] if tunnelled else plain.receive(message)
-                    reply += socket.sent(each for each in answers if each)
-            except spdy.SpdyError:
-                reply += socket.broken()
-                open_still = False
-            await self._send(reply)
-        await self._linger()
-
-    async def _attach(self, asked: Asked, inside: Inside, protocol: str, socket: Wire) -> None:
-        """Send the output of a container from now on, until it ends or the client leaves."""
-        from controlplane.apiserver.http import channels
-
-        path = asked.path.removesuffix("attach") + "log"
-        query = {
-            "follow": ["true"],
-            "tailLines": ["0"],
-            "container": [inside.key.partition("/")[2]],
-        }
-        sink = Sink(self._limits.stream_events)
-        number = self._host.ask("GET", path, query, [], b"", ADMIN, sink.push)
-        session = channels.Session(Shell(inside), (), protocol)
-        text = "base64" in protocol
-        started = isinstance(await sink.first(), StreamStart)
-        ended = not started
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._until_closed, socket, nursery.cancel_scope)
-                while started and (found := await sink.lines()) is not None:
-                    data = b"".join(bytes(chunk) for chunk in encoded(found))
-                    await self._send(socket.sent([session.written(data)], text=text))
-                ended = True
-                await self._send(socket.sent(session.end(), text=text) + socket.closed())
-                nursery.cancel_scope.cancel()
-        finally:
-            if not ended:
-                self._host.hung_up(number)
-        await self._linger()
-
-    async def _until_closed(self, socket: Wire, scope: trio.CancelScope) -> None:
-        """Read on until the client says goodbye; what it types goes nowhere."""
-        still_open = True
-        while still_open:
-            _, reply, still_open = socket.received(await self._upgraded())
-            await self._send(reply)
-        scope.cancel()
 
     def _headers(self, asked: Asked) -> list[tuple[str, str]]:
         audit = asked.header("audit-id")
@@ -563,23 +367,24 @@ class Connection:
                 if len(part) < COPIED:
                     data += part
                     continue
-                await self._send(data)
+                await self.send(data)
                 data = b""
-                await self._send(part)
-        await self._send(data + _bytes(http.send(h11.EndOfMessage())))
+                await self.send(part)
+        await self.send(data + _bytes(http.send(h11.EndOfMessage())))
 
     def _framed(self, chunk: Chunk) -> list[bytes]:
         """A piece of a body with what HTTP puts around it, not copied."""
         data = h11.Data(data=chunk)  # type: ignore[arg-type]  # any bytes-like object will do
         return self._http.send_with_data_passthrough(data) or []
 
-    async def _send(self, data: Chunk | None) -> None:
+    async def send(self, data: Chunk | None) -> None:
+        """Send bytes, within the time that a client has to take them."""
         if not data:
             return
         if len(data) > bodies.PIECE:
             view = memoryview(data)
             for at in range(0, len(view), bodies.PIECE):
-                await self._send(view[at : at + bodies.PIECE])
+                await self.send(view[at : at + bodies.PIECE])
             return
         with trio.move_on_after(self._limits.write_s) as scope:
             await self._stream.send_all(data)
@@ -591,7 +396,7 @@ class Connection:
         headers = [*self._headers(asked), ("Content-Type", start.content_type)]
         ended = False
         try:
-            await self._send(self._http.send(_response(200, headers)))
+            await self.send(self._http.send(_response(200, headers)))
             write = self._host.write
             if asked.streamed and write is not None and isinstance(self._stream, trio.SocketStream):
                 descriptor = self._stream.socket.fileno()
@@ -614,13 +419,13 @@ class Connection:
                 found = await sink.lines()
                 if sink.rest:
                     rest, sink.rest = sink.rest, b""
-                    await self._send(rest)
+                    await self.send(rest)
                 if found is None:
                     break
                 for chunk in bodies.regrouped(encoded(found)):
                     await self._send_chunk(chunk, chunked=chunked)
             if not sink.overflowed:
-                await self._send(self._http.send(h11.EndOfMessage()))
+                await self.send(self._http.send(h11.EndOfMessage()))
         except _CLOSED:
             return False
         return not sink.overflowed
@@ -628,7 +433,7 @@ class Connection:
     async def _send_chunk(self, chunk: Chunk, *, chunked: bool) -> None:
         """One piece of a stream, at once; h11 frames it if it is a chunk."""
         for part in self._joined(chunk) if chunked else [chunk]:
-            await self._send(part)
+            await self.send(part)
 
     def _joined(self, chunk: Chunk) -> list[Chunk]:
         """A piece as a chunk: short ones in one part, so that they leave in one write."""
@@ -646,7 +451,7 @@ class Connection:
                 return
             self._http.receive_data(data)
 
-    async def _linger(self) -> None:
+    async def linger(self) -> None:
         """Read what is still on its way for a moment: closing at once would reset the answer away."""
         with trio.move_on_after(self._limits.linger_s):
             try:
@@ -680,10 +485,6 @@ def _asset(asked: Asked, answer: HttpAnswer) -> HttpAnswer:
     return answer
 
 
-def _is_set(asked: Asked, name: str) -> bool:
-    return flag(next(iter(asked.query.get(name) or ()), None))
-
-
 def _lane(asked: Asked, user: User) -> str:
     """Return the limit of requests under way that holds for this one: "reads", "writes", or "" for none.
 
@@ -694,7 +495,7 @@ def _lane(asked: Asked, user: User) -> str:
     if asked.line.writes:
         return "writes"
     target = asked.line.target
-    watch = _is_set(asked, "watch")
+    watch = is_set(asked, "watch")
     if target is not None and (watch or target.watch or target.subresource in _LONG):
         return ""
     return "reads"

@@ -19,8 +19,8 @@ from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.caches import Caches
 from controlplane.apiserver.requests.options import parse_int64
 from controlplane.apiserver.schema import go_json, status
-from controlplane.apiserver.schema.codec import json_type
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden, not_supported
+from controlplane.apiserver.schema.json_values import json_type
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Items, Range, Steps, TooNew, TooOld
 from controlplane.apiserver.storage.watch_cache import Interest, WatchCache

@@ -14,7 +14,7 @@ from functools import partial
 from attrs import frozen
 
 from controlplane.api.object import Object
-from controlplane.api.times import SECOND, format_time, parse_time
+from controlplane.api.times import SECOND, format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.metadata import (
@@ -27,6 +27,7 @@ from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.admission.quota import charge
 from controlplane.apiserver.requests.authorization import escalation
 from controlplane.apiserver.requests.authorization.access import Access
+from controlplane.apiserver.requests.deleting import finalizers_for, shortened, without_grace
 from controlplane.apiserver.requests.listing import parse_version
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
@@ -54,8 +55,6 @@ Transform = Callable[[Tree], Tree]
 _MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
-_ORPHAN = "orphan"
-_FOREGROUND = "foregroundDeletion"
 _ATTEMPTS = 8
 _SUB_STEPS = {"resize": ""}
 """Subresources whose rules look at the metadata themselves."""
@@ -503,14 +502,14 @@ class Registry:
         if pending:
             return (found, False), None
         meta = found.metadata
-        finalizers = self._deletion_finalizers(meta, options)
+        finalizers = finalizers_for(self.strategy, meta, options)
         has_finalizers = bool(meta.get("finalizers"))
         changed = finalizers != meta.get("finalizers", [])
         self._admission.validate_delete(ctx, found)
         if self._admission.asks():
             yield from self._admission.ask(ctx, None, found.tree)
         if graceful or has_finalizers or changed:
-            marked = self._mark(ctx, obj, graceful, finalizers)
+            marked = without_grace(ctx, obj, graceful, finalizers)
             if not graceful and not finalizers:
                 return ((yield from self._remove(ctx, key, found, options)), True), None
             written = found
@@ -537,7 +536,7 @@ class Registry:
         meta = found.metadata
         if "deletionTimestamp" not in meta:
             marked = {**meta, "deletionTimestamp": format_time(ctx.now)}
-            finalizers = self._deletion_finalizers(meta, options)
+            finalizers = finalizers_for(self.strategy, meta, options)
             if finalizers:
                 marked["finalizers"] = finalizers
             else:
@@ -589,24 +588,6 @@ class Registry:
         self.strategy.after_delete(ctx, found.tree)
         return Object(with_version(found.tree, str(done.revision)))
 
-    def _mark(self, ctx: Context, obj: Tree, graceful: bool, finalizers: list[str]) -> Tree:
-        meta = dict(obj["metadata"])
-        if finalizers:
-            meta["finalizers"] = finalizers
-        else:
-            meta.pop("finalizers", None)
-        if not graceful and finalizers:
-            now = format_time(ctx.now)
-            before = meta.get("deletionTimestamp")
-            if before is None:
-                if meta.get("generation", 0) > 0:
-                    meta["generation"] += 1
-                meta["deletionTimestamp"] = now
-            elif parse_time(before) > parse_time(now):
-                meta["deletionTimestamp"] = now
-            meta["deletionGracePeriodSeconds"] = 0
-        return {**obj, "metadata": meta}
-
     def _before_delete(
         self, ctx: Context, found: Object, options: DeleteOptions
     ) -> tuple[Tree, bool, bool]:
@@ -630,7 +611,7 @@ class Registry:
         if not self.strategy.graceful:
             return tree, False, False
         if "deletionTimestamp" in meta:
-            return self._shorten(ctx, tree, options)
+            return shortened(self.strategy, ctx, tree, options)
         grace = self.strategy.grace_period(tree, options.grace)
         marked = dict(meta)
         marked["deletionTimestamp"] = format_time(ctx.now + grace * SECOND)
@@ -639,53 +620,6 @@ class Registry:
             marked["generation"] = meta["generation"] + 1
         options.grace = grace
         return {**tree, "metadata": marked}, True, False
-
-    def _shorten(self, ctx: Context, tree: Tree, options: DeleteOptions) -> tuple[Tree, bool, bool]:
-        """A further deletion of a deleting object can only shorten its grace period."""
-        meta = tree["metadata"]
-        stored = meta.get("deletionGracePeriodSeconds")
-        if not stored:
-            return tree, False, False
-        if options.grace is None:
-            options.grace = stored
-            return tree, False, True
-        period = self.strategy.grace_period(tree, options.grace)
-        if period >= stored:
-            return tree, False, True
-        ends = parse_time(meta["deletionTimestamp"]) - (stored - period) * SECOND
-        if ends < ctx.now:
-            ends = ctx.now
-            if period:
-                period = 1
-        marked = dict(meta)
-        marked["deletionTimestamp"] = format_time(ends)
-        marked["deletionGracePeriodSeconds"] = period
-        options.grace = period
-        return {**tree, "metadata": marked}, True, False
-
-    def _deletion_finalizers(self, meta: Tree, options: DeleteOptions) -> list[str]:
-        """The finalizers with what the garbage collector's mode asks for."""
-        had: list[str] = meta.get("finalizers", [])
-        if self.strategy.unsupported_gc:
-            return [name for name in had if name not in (_ORPHAN, _FOREGROUND)]
-        orphan, foreground = False, False
-        if options.orphan is not None:
-            orphan = options.orphan
-        elif options.policy:
-            orphan = options.policy == "Orphan"
-            foreground = options.policy == "Foreground"
-        elif _ORPHAN in had:
-            orphan = True
-        elif _FOREGROUND in had:
-            foreground = True
-        else:
-            orphan = self.strategy.orphan_by_default
-        kept = [name for name in had if name not in (_ORPHAN, _FOREGROUND)]
-        if orphan:
-            kept.append(_ORPHAN)
-        if foreground:
-            kept.append(_FOREGROUND)
-        return had if kept == had else kept
 
 
 def _written_version(text: str) -> int:

@@ -18,7 +18,8 @@ from controlplane.api.request import ADMIN, Request, User
 from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.options import check_write_options
 from controlplane.apiserver.schema import go_json, status
-from controlplane.apiserver.schema.codec import META_STRUCT, json_type, kind_error
+from controlplane.apiserver.schema.codec import META_STRUCT, kind_error
+from controlplane.apiserver.schema.json_values import json_type
 from controlplane.apiserver.schema.raw_extension import keep_texts
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 

@@ -15,7 +15,6 @@ import binascii
 import re
 from collections.abc import Callable
 from functools import cache
-from math import isfinite
 from typing import Any
 
 from controlplane.api import quantity
@@ -23,7 +22,18 @@ from controlplane.api.alike import KEPT, alike, alike_list, is_often_alike, is_s
 from controlplane.api.compact import compact
 from controlplane.api.times import format_micro_time, format_time, parse_time
 from controlplane.api.tree import Tree
-from controlplane.apiserver.schema.go_types import embedding, text_type
+from controlplane.apiserver.schema.go_types import text_type
+from controlplane.apiserver.schema.json_values import (
+    FEW,
+    NO_NUMBERS,
+    DecodeError,
+    PairsDict,
+    WrittenFloat,
+    check_numbers,
+    go_number,
+    json_type,
+    mismatch,
+)
 from controlplane.apiserver.schema.types import Field, Kind, StructType, struct_type
 from controlplane.apiserver.schema.work import spend
 from controlplane.apiserver.schema.zero_values import keeps_zero
@@ -52,125 +62,10 @@ META_STRUCT = (
     '"json:\\"kind,omitempty\\"" }'
 )
 
-
-class DecodeError(ValueError):
-    """The value is not of the type. str() is the text Go's decoder would give."""
-
-    def __init__(self, text: str = "", found: str = "", wanted: str = "") -> None:
-        super().__init__(text)
-        self._text = text
-        self._found = found
-        self._wanted = wanted
-        self._struct = ""
-        self._path: list[str] = []
-
-    def within(self, struct: str, name: str) -> None:
-        """Note that the error arose inside field `name` of `struct` (innermost first)."""
-        if not self._struct:
-            self._struct = struct
-        self._path.append(name)
-        self._path.extend(embedding(struct, name))
-
-    def __str__(self) -> str:
-        if self._text:
-            return self._text
-        if not self._path:
-            return f"json: cannot unmarshal {self._found} into Go value of type {self._wanted}"
-        path = ".".join(reversed(self._path))
-        return (
-            f"json: cannot unmarshal {self._found} into Go struct field {self._struct}.{path} "
-            f"of type {self._wanted}"
-        )
-
-
-class WrittenFloat(float):
-    """A number that stood in JSON with a fraction or an exponent: no integer, even if it is whole."""
-
-    text: str
-
-    def __new__(cls, text: str) -> WrittenFloat:
-        """From the text that stood there."""
-        made = super().__new__(cls, text)
-        made.text = text
-        return made
-
-
-class PairsDict(dict[str, Any]):
-    """A JSON object in which some key came twice; `pairs` has every pair in order."""
-
-    __slots__ = ("pairs",)
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__()
-        self.pairs = pairs
-        for key, value in pairs:
-            earlier = self.get(key)
-            if isinstance(earlier, dict) and isinstance(value, dict):
-                value = {**earlier, **value}
-            self[key] = value
-
-
-def json_type(value: object) -> str:
-    """The word Go's decoder uses for a JSON value."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
-
-
-def _mismatch(value: object, wanted: str) -> DecodeError:
-    return DecodeError(found=json_type(value), wanted=wanted)
-
-
-_FEW = 8
-"""Fields of a struct that are not counted one by one: structs count where there can be many of them."""
 _STRUCT = 4
 """Steps to read an item of a list or map, which may be a struct of few fields."""
-NO_NUMBERS = frozenset((str, bool, type(None)))
-"""The types of values without parts that are no numbers."""
-_TOO_LARGE = 1 << 1024
-"""Integers of this size and more are infinite as float64."""
 _READ: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
 """The read forms of lists that objects share: by the identity of the field and of the list, which is kept alive."""
-
-
-def check_numbers(value: Any) -> None:
-    """Raise DecodeError for a number that float64 cannot hold, anywhere in a value that is read without a type.
-
-    What YAML's aliases share is looked at once: written out it may be without end.
-    """
-    kind = type(value)
-    if kind in NO_NUMBERS:
-        return
-    if isinstance(value, (dict, list)):
-        _check_within(value, set())
-    elif isinstance(value, float) and not isfinite(value):
-        text = value.text if isinstance(value, WrittenFloat) else str(value)
-        raise DecodeError(found=f"number {text}", wanted="float64")
-    elif kind is int and not -_TOO_LARGE < value < _TOO_LARGE:
-        raise DecodeError(found=f"number {value}", wanted="float64")
-
-
-def _check_within(value: dict[Any, Any] | list[Any], seen: set[int]) -> None:
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if len(value) > _FEW:
-        spend(len(value))
-    for item in value.values() if isinstance(value, dict) else value:
-        if type(item) in NO_NUMBERS:
-            continue
-        if isinstance(item, (dict, list)):
-            _check_within(item, seen)
-        else:
-            check_numbers(item)
-
-
-def _go_number(value: float) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 class FieldCodec:
@@ -217,7 +112,7 @@ class FieldCodec:
         struct = self.struct
         if struct is not None:
             if type(value) is not dict and not isinstance(value, dict):
-                raise _mismatch(value, self.go_type)
+                raise mismatch(value, self.go_type)
             return struct.decode(value, old)
         kind = self.kind
         if kind == _LIST:
@@ -232,17 +127,17 @@ class FieldCodec:
 
     def _text(self, value: Any) -> str:
         if not isinstance(value, str):
-            raise _mismatch(value, self.text_type)
+            raise mismatch(value, self.text_type)
         return value
 
     def _boolean(self, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise _mismatch(value, "bool")
+            raise mismatch(value, "bool")
         return value
 
     def _number(self, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise _mismatch(value, "float64")
+            raise mismatch(value, "float64")
         check_numbers(value)
         return value
 
@@ -260,12 +155,12 @@ class FieldCodec:
     def _integer(self, value: Any, bits: int = 0) -> int:
         bits = bits or self.field.bits
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise _mismatch(value, f"int{bits}")
+            raise mismatch(value, f"int{bits}")
         if isinstance(value, float):
             if isinstance(value, WrittenFloat):
                 raise DecodeError(found=f"number {value.text}", wanted=f"int{bits}")
             if not value.is_integer() or abs(value) >= 2**63:
-                raise DecodeError(found=f"number {_go_number(value)}", wanted=f"int{bits}")
+                raise DecodeError(found=f"number {go_number(value)}", wanted=f"int{bits}")
             value = int(value)
         low, high = _INT_RANGES[bits]
         if not low <= value <= high:
@@ -274,7 +169,7 @@ class FieldCodec:
 
     def _decode_list(self, value: Any, old: Any) -> Any:
         if not isinstance(value, list):
-            raise _mismatch(value, self.go_type)
+            raise mismatch(value, self.go_type)
         element = self.element
         assert element is not None
         if element.struct is not None and element.struct.often_alike and is_shared(value):
@@ -316,7 +211,7 @@ class FieldCodec:
 
     def _decode_map(self, value: Any, old: Any) -> Any:
         if not isinstance(value, dict):
-            raise _mismatch(value, self.go_type)
+            raise mismatch(value, self.go_type)
         element = self.element
         assert element is not None
         if element.kind == Kind.STRING and type(value) is dict:
@@ -395,7 +290,7 @@ class StructCodec:
         fields, texts = self.fields, self.texts
         out: Tree = {}
         changed = type(value) is not dict
-        if len(value) > _FEW:
+        if len(value) > FEW:
             spend(len(value))
         for key, item in value.items():
             if type(item) is str and key in texts:
@@ -483,7 +378,7 @@ def codec(name: str) -> StructCodec:
 def decode(type_name: str, value: Any, old: Any = None) -> Tree:
     """`value` as a canonical tree of the type; DecodeError if it is not one."""
     if not isinstance(value, dict):
-        raise _mismatch(value, type_name)
+        raise mismatch(value, type_name)
     try:
         return codec(type_name).decode(value, old)
     except DecodeError as error:
@@ -541,7 +436,7 @@ def _schema_or(value: Any, other: str) -> Any:
         return None  # read as neither
     for item in value:
         if item is not None and not isinstance(item, dict):
-            raise _mismatch(item, "v1.JSONSchemaProps")
+            raise mismatch(item, "v1.JSONSchemaProps")
     return [codec(_SCHEMA).decode(item or {}, None) for item in value]
 
 
@@ -590,7 +485,7 @@ def _parse_stop(value: str, layout: str) -> tuple[str, str]:
 
 def _time(value: Any) -> str | None:
     if not isinstance(value, str):
-        raise _mismatch(value, "string")
+        raise mismatch(value, "string")
     if _TIME_FORM.fullmatch(value):
         try:
             parse_time(value)
@@ -608,7 +503,7 @@ _MICRO_FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d
 
 def _micro_time(value: Any) -> str | None:
     if not isinstance(value, str):
-        raise _mismatch(value, "string")
+        raise mismatch(value, "string")
     if not _MICRO_FORM.fullmatch(value):
         raise _time_error(value, _MICRO_LAYOUT)
     try:
@@ -623,9 +518,9 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 
 def _bytes(value: Any) -> str:
     if isinstance(value, list) and value and not isinstance(value[0], int):
-        raise _mismatch(value[0], "uint8")
+        raise mismatch(value[0], "uint8")
     if not isinstance(value, str):
-        raise _mismatch(value, "[]uint8")
+        raise mismatch(value, "[]uint8")
     try:
         raw = base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
@@ -694,7 +589,7 @@ def _struct_issues(struct: StructCodec, value: Any, path: str, issues: list[str]
     if not isinstance(value, dict):
         return
     seen: set[str] = set()
-    if len(value) > _FEW:
+    if len(value) > FEW:
         spend(len(value) * (1 + (len(path) >> 9)))
     for key, item in value.pairs if isinstance(value, PairsDict) else value.items():
         place = f"{path}.{key}" if path else key

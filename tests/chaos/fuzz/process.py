@@ -20,7 +20,8 @@ from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer, answ
 from controlplane.apiserver.http import bodies
 from controlplane.apiserver.http.authorization import acting
 from controlplane.apiserver.http.message import packed, to_request
-from controlplane.apiserver.loops.http_connection import Refused, _unquoted
+from controlplane.apiserver.loops.http_asked import Refused
+from controlplane.apiserver.loops.http_connection import _unquoted
 from controlplane.apiserver.loops.http_server import json_request
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer, failure

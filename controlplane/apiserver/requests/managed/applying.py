@@ -33,7 +33,8 @@ from controlplane.apiserver.requests.managed.tracking import (
 from controlplane.apiserver.requests.patching.restoring import UnfitError, restored
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import go_json, status
-from controlplane.apiserver.schema.codec import json_type, kind_error
+from controlplane.apiserver.schema.codec import kind_error
+from controlplane.apiserver.schema.json_values import json_type
 from controlplane.apiserver.schema.raw_extension import compact
 from controlplane.apiserver.schema.types import StructType
 from controlplane.apiserver.storage.transactions import Live, Steps

@@ -26,10 +26,10 @@ from controlplane.apiserver.schema.codec import (
     DecodeError,
     PairsDict,
     check_numbers,
-    json_type,
     kind_error,
 )
 from controlplane.apiserver.schema.field_errors import invalid
+from controlplane.apiserver.schema.json_values import json_type
 from controlplane.apiserver.schema.types import struct_type
 from controlplane.apiserver.schema.work import spend
 

@@ -1,0 +1,204 @@
+"""Connections that go on in another protocol: WebSocket or SPDY, into a container or to a port of a pod."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+from controlplane.api.request import ADMIN
+from controlplane.apiserver.http.message import StreamStart
+from controlplane.apiserver.http.shell import Shell
+from controlplane.apiserver.loops.http_asked import Asked, Refused, is_set
+from controlplane.apiserver.loops.http_sink import Sink, encoded
+
+if TYPE_CHECKING:
+    from controlplane.api.container_inside import Inside
+    from controlplane.apiserver.http.bodies import Chunk
+    from controlplane.apiserver.http.streams import Streams
+    from controlplane.apiserver.http.websocket import Socket
+    from controlplane.apiserver.loops.http_host import Host
+
+    Wire = Socket | Streams
+
+
+class Pipe(Protocol):
+    """A connection after its request."""
+
+    async def send(self, data: Chunk | None) -> None:
+        """Send bytes, within the time that a client has to take them."""
+
+    async def upgraded(self) -> bytes:
+        """Return the next bytes of the other protocol; b"" at the end."""
+
+    async def switch(self, headers: list[tuple[str, str]]) -> None:
+        """Answer that another protocol is spoken from now on."""
+
+    async def linger(self) -> None:
+        """Read what is still on its way for a moment."""
+
+
+class Upgrade:
+    """One upgraded connection."""
+
+    def __init__(self, pipe: Pipe, host: Host) -> None:
+        self._pipe = pipe
+        self._host = host
+        self._limits = host.limits
+
+    async def run(self, asked: Asked, inside: Inside) -> None:
+        """Speak WebSocket or SPDY from now on, for a program in a container or a port of a pod."""
+        if asked.path.endswith("/portforward"):
+            await self._forward(asked, inside)
+            return
+        from controlplane.apiserver.http import channels, streams, websocket
+
+        wire: Wire
+        said: list[bytes] = []
+        if self._wants_spdy(asked):
+            protocol = channels.PROTOCOLS[0]
+            await self._switch_to_spdy(asked, streams.PROTOCOL)
+            names = ("stdin", "stdout", "stderr", "tty")
+            expected = 1 + sum(is_set(asked, name) for name in names)
+            wire = streams.Streams(expected)
+            while not wire.ready:
+                messages, reply, open_still = wire.received(await self._pipe.upgraded())
+                said += messages  # with the last stream there may be data already
+                await self._pipe.send(reply)
+                if not open_still:
+                    return
+        else:
+            protocol = channels.chosen_protocol(asked.header("sec-websocket-protocol"))
+            await self._switch_to_websocket(asked, protocol)
+            wire = websocket.Socket()
+        if asked.path.endswith("/attach"):
+            await self._attach(asked, inside, protocol, wire)
+            return
+        written = self._host.written.setdefault(inside.key, {})
+        session = channels.Session(
+            Shell(inside, written), asked.query.get("command") or [], protocol,
+            stdin=is_set(asked, "stdin"), tty=is_set(asked, "tty"),
+        )  # fmt: skip
+        text = "base64" in protocol
+        first = [*session.begin(), *(each for message in said for each in session.receive(message))]
+        await self._pipe.send(wire.sent(first, text=text))
+        while not session.done:
+            messages, reply, open_still = wire.received(await self._pipe.upgraded())
+            answers: list[bytes] = []
+            for message in messages:
+                answers += session.receive(message)
+                if session.done:
+                    break
+                await trio.lowlevel.checkpoint()  # each message may take as long as a request
+            await self._pipe.send(wire.sent(answers, text=text) + reply if open_still else reply)
+            if not open_still:
+                await self._pipe.linger()
+                return
+        await self._pipe.send(wire.closed())
+        await self._pipe.linger()
+
+    def _wants_spdy(self, asked: Asked) -> bool:
+        return asked.header("upgrade").lower().startswith("spdy")
+
+    async def _switch_to_spdy(self, asked: Asked, version: str) -> None:
+        offered = [
+            each.strip()
+            for name, value in asked.headers
+            if name == "x-stream-protocol-version"
+            for each in value.split(",")
+        ]
+        if version not in offered:
+            raise Refused(403, "Forbidden: unable to upgrade: unable to negotiate protocol")
+        headers = [("Upgrade", "SPDY/3.1"), ("Connection", "Upgrade"),
+                   ("X-Stream-Protocol-Version", version)]  # fmt: skip
+        await self._pipe.switch(headers)
+
+    async def _switch_to_websocket(self, asked: Asked, protocol: str) -> None:
+        from controlplane.apiserver.http import websocket
+
+        accept = websocket.accepted(asked.header("sec-websocket-key"))
+        if not protocol or not accept:
+            raise Refused(400, "Bad Request")
+        headers = [("Upgrade", "websocket"), ("Connection", "Upgrade"),
+                   ("Sec-WebSocket-Accept", accept), ("Sec-WebSocket-Protocol", protocol)]  # fmt: skip
+        await self._pipe.switch(headers)
+
+    async def _forward(self, asked: Asked, inside: Inside) -> None:
+        """Connections to ports of a pod, until the client goes."""
+        from controlplane.apiserver.http import forwarding, spdy, websocket
+
+        if self._wants_spdy(asked):
+            await self._switch_to_spdy(asked, forwarding.VERSION)
+            session = forwarding.StreamForwarding(inside)
+            data = await self._pipe.upgraded()
+            while data and session.open:
+                try:
+                    await self._pipe.send(session.receive(data))
+                except spdy.SpdyError:
+                    return
+                data = await self._pipe.upgraded()
+            return
+        offered = [each.strip() for each in asked.header("sec-websocket-protocol").split(",")]
+        known = (forwarding.TUNNEL, *forwarding.CHANNELS)
+        protocol = next((each for each in offered if each in known), "")
+        await self._switch_to_websocket(asked, protocol)
+        socket = websocket.Socket()
+        tunnel = forwarding.StreamForwarding(inside)
+        wanted = ",".join(asked.query.get("ports") or ()).split(",")
+        ports = [int(port) for port in wanted if port.isdecimal() and len(port) <= 5]
+        plain = forwarding.ChannelForwarding(
+            inside, [port for port in ports if port < 1 << 16][:128]
+        )
+        tunnelled = protocol == forwarding.TUNNEL
+        if not tunnelled:
+            await self._pipe.send(socket.sent(plain.begin()))
+        open_still = True
+        while open_still and tunnel.open:
+            messages, reply, open_still = socket.received(await self._pipe.upgraded())
+            try:
+                for message in messages:
+                    answers = [tunnel.receive(message)] if tunnelled else plain.receive(message)
+                    reply += socket.sent(each for each in answers if each)
+            except spdy.SpdyError:
+                reply += socket.broken()
+                open_still = False
+            await self._pipe.send(reply)
+        await self._pipe.linger()
+
+    async def _attach(self, asked: Asked, inside: Inside, protocol: str, socket: Wire) -> None:
+        """Send the output of a container from now on, until it ends or the client leaves."""
+        from controlplane.apiserver.http import channels
+
+        path = asked.path.removesuffix("attach") + "log"
+        query = {
+            "follow": ["true"],
+            "tailLines": ["0"],
+            "container": [inside.key.partition("/")[2]],
+        }
+        sink = Sink(self._limits.stream_events)
+        number = self._host.ask("GET", path, query, [], b"", ADMIN, sink.push)
+        session = channels.Session(Shell(inside), (), protocol)
+        text = "base64" in protocol
+        started = isinstance(await sink.first(), StreamStart)
+        ended = not started
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._until_closed, socket, nursery.cancel_scope)
+                while started and (found := await sink.lines()) is not None:
+                    data = b"".join(bytes(chunk) for chunk in encoded(found))
+                    await self._pipe.send(socket.sent([session.written(data)], text=text))
+                ended = True
+                await self._pipe.send(socket.sent(session.end(), text=text) + socket.closed())
+                nursery.cancel_scope.cancel()
+        finally:
+            if not ended:
+                self._host.hung_up(number)
+        await self._pipe.linger()
+
+    async def _until_closed(self, socket: Wire, scope: trio.CancelScope) -> None:
+        """Read on until the client says goodbye; what it types goes nowhere."""
+        still_open = True
+        while still_open:
+            _, reply, still_open = socket.received(await self._pipe.upgraded())
+            await self._pipe.send(reply)
+        scope.cancel()
