@@ -20,7 +20,7 @@ from actors.log import INFO
 from actors.strategies.fifo import Fifo
 from bench.harness import Row, rate, resident, seconds
 from controlplane.logs import races, stats, summary
-from controlplane.logs.asking import why
+from controlplane.logs.answers import why
 from controlplane.logs.reading import RunLog
 from controlplane.logs.sql import query
 from controlplane.logs.vocabulary import LEVEL_OF

@@ -111,8 +111,8 @@ def why(about: str, place: Path, hops: int, output_format: str) -> int:
     OBJECT is KIND/NAMESPACE/NAME or KIND/NAME, such as pod/default/web-0 or node/node-1. For a STEP the
     command shows its causes; for the violation that ended a run its history, in fifteen lines at most.
     """
-    from controlplane.logs.asking import VIOLATION
-    from controlplane.logs.asking import why as ask
+    from controlplane.logs.answers import VIOLATION
+    from controlplane.logs.answers import why as ask
 
     log = _open(place)
     answer = ask(log, about, hops)
@@ -426,9 +426,9 @@ def _wait() -> bool:
 
 def _said(line: Line) -> str:
     """The text of an event, or its fields."""
-    from controlplane.logs.telling import told
+    from controlplane.logs.phrases import phrase
 
-    said = told(line)
+    said = phrase(line)
     if not said and line.event == "message":
         said = f"takes {line.data.get('message', '')} from {line.data.get('from', '')}"
     if not said and line.data:

@@ -232,7 +232,7 @@ def exploration_json(
         "exhausted": found.exhausted,
         "steps": found.steps,
         "verdicts": found.verdicts,
-        "reached": {hope.name: found.reached.get(hope.name, 0) for hope in plan.scenario.sometimes},
+        "reached": {goal.name: found.reached.get(goal.name, 0) for goal in plan.scenario.sometimes},
         "findings": [
             {
                 "schedule": each.schedule,
@@ -262,7 +262,7 @@ def print_exploration(
     if found.exhausted:
         output.echo("that is every schedule that the strategy distinguishes")
     never = [
-        hope.name for hope in campaign.plan.scenario.sometimes if not found.reached.get(hope.name)
+        goal.name for goal in campaign.plan.scenario.sometimes if not found.reached.get(goal.name)
     ]
     if never:
         output.echo(f"never reached, so nothing is said about it: {'; '.join(never)}")

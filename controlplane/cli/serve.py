@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from controlplane.apiserver.http.foreign_tokens import Key
     from controlplane.apiserver.http.kubeconfig import Address
     from controlplane.scenarios.engine.execution import Execution
-    from controlplane.serving.leaving import Leaving
     from controlplane.serving.session import Rim
+    from controlplane.serving.session_files import SessionFiles
 
 KUBECONFIG = "controlplane.kubeconfig"
 FILES_WANTED = 65_536
@@ -272,11 +272,11 @@ def command(
 
 def _leaving(
     run: Execution, out: Path, limit: int | None, *, show_secrets: bool, ui: bool
-) -> Leaving:
+) -> SessionFiles:
     """Return the writer of the session's log and recording; with a page they stay in memory too."""
-    from controlplane.serving.leaving import MIB, Leaving
+    from controlplane.serving.session_files import MIB, SessionFiles
 
-    return Leaving(
+    return SessionFiles(
         run,
         out,
         limit=(limit or 0) * MIB,

@@ -54,7 +54,7 @@ class Run:
 
     def why(self, about: str | int) -> dict[str, Any]:
         """Return the history of an object with its causes, or the causes of a step. Raises UsageError."""
-        from controlplane.logs.asking import why
+        from controlplane.logs.answers import why
 
         return why(self.log, str(about)).to_json()
 

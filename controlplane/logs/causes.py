@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from attrs import evolve, frozen
 
+from controlplane.logs.phrases import phrase
 from controlplane.logs.reading import Line
-from controlplane.logs.telling import told
 
 HOPS = 12
 """So far back a chain goes unless asked for more."""
@@ -57,7 +57,7 @@ class Hop:
 def chain(log: Steps, step: int, hops: int = HOPS, about: str = "") -> list[Hop]:
     """Return the causal chain of a step, the step itself first; consecutive steps of one task are one hop.
 
-    `about` is the object that the first one is told of, if it did more.
+    `about` is the object that the first one is phrase of, if it did more.
     """
     found: list[Hop] = []
     while step > 0:
@@ -103,7 +103,7 @@ def _hop(lines: list[Line], about: str) -> tuple[Hop, int]:
             cause = line.cause[0]
             by = f"{line.data.get('message', 'a message')} from {line.data.get('from', '?')}"
         elif line.level and line.event != "message" and (not about or about in (line.obj, "")):
-            said = told(line)
+            said = phrase(line)
             kept = heard if line.level == "trace" else did
             if said and said not in kept:
                 kept.append(said)

@@ -9,8 +9,8 @@ from typing import Any
 
 from attrs import define
 
+from controlplane.logs.phrases import phrase
 from controlplane.logs.reading import Line, RunLog
-from controlplane.logs.telling import told
 
 BEFORE = 5
 AFTER = 5
@@ -80,7 +80,7 @@ def as_json(line: Line) -> dict[str, Any]:
         "uid": line.uid,
         "rv": line.rv,
         "data": line.data,
-        "what": told(line) or line.event,
+        "what": phrase(line) or line.event,
     }
 
 
@@ -170,4 +170,4 @@ def _verdict(log: RunLog) -> str:
     last = log.last()
     if last is None or last.event != "verdict":
         return ""
-    return told(last)
+    return phrase(last)

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import Factory, define
 
-from controlplane.logs.lives import Lives
+from controlplane.logs.pod_lifetimes import PodLifetimes
 from controlplane.logs.reading import Line
 
 PERCENTILES = (50, 90, 99)
@@ -51,7 +51,7 @@ def percentile(values: Sequence[float], p: int) -> float:
 
 def measure(lines: Iterable[Line]) -> Stats:
     """Measure a log, once."""
-    lives = Lives()
+    lives = PodLifetimes()
     stats = Stats()
     requests: dict[str, list[float]] = defaultdict(list)
     tried: Counter[str] = Counter()

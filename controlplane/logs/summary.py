@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import Factory, define
 
-from controlplane.logs.lives import Life, Lives
+from controlplane.logs.pod_lifetimes import PodLifetime, PodLifetimes
 from controlplane.logs.reading import Line
 
 SLOWEST = 5
@@ -45,7 +45,7 @@ class Summary:
     attempts: int = 0
     failed_attempts: int = 0
     pods: dict[str, int] = Factory(dict)
-    slowest: list[Life] = Factory(list)
+    slowest: list[PodLifetime] = Factory(list)
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
@@ -85,7 +85,7 @@ def summarise(lines: Iterable[Line]) -> Summary:
     """Count a log through, once."""
     told = Summary()
     actors: dict[str, Actor] = told.actors
-    lives = Lives()
+    lives = PodLifetimes()
     step = 0
     line = None
     for line in lines:

@@ -6,9 +6,9 @@ from typing import Any
 
 from attrs import Factory, define
 
+from controlplane.logs.phrases import phrase, written
 from controlplane.logs.reading import Line, RunLog
 from controlplane.logs.subjects import Subject, subject, unknown
-from controlplane.logs.telling import told, written
 
 SHOWN = 8
 
@@ -35,7 +35,7 @@ class Timeline:
     def what(self, line: Line) -> str:
         """Return the text of an event about the object of the timeline."""
         if line.event != "apiserver.write":
-            return told(line) or line.event
+            return phrase(line) or line.event
         fields = self.changes.get(line.rv or 0)
         said = written(line) + (", and it is gone" if line.rv in self.removed else "")
         return f"{said}: {_listed(fields)}" if fields else said

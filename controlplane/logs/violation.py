@@ -2,7 +2,7 @@
 
 Every event has a weight (`weights`): what was written, decided, refused and struck weighs more than what was
 heard, a stale read that was used weighs most. What is about the objects that the violation names counts in
-full (`scene`), what is about others less. The heaviest are told, in the order in which they happened.
+full (`scene`), what is about others less. The heaviest are phrase, in the order in which they happened.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from controlplane.logs.causes import chain
+from controlplane.logs.event_weights import FAULT, READS, Heaviest, Weighed, chosen, weight_of
+from controlplane.logs.phrases import phrase
 from controlplane.logs.races import Races, StaleRead, find
 from controlplane.logs.reading import Line
-from controlplane.logs.scene import AT_A_PLACE, NEAR, OTHER, RELATED, Scene
-from controlplane.logs.telling import told
-from controlplane.logs.turns import Walk
-from controlplane.logs.weights import FAULT, READS, Heaviest, Weighed, chosen, weight_of
+from controlplane.logs.syncs import Walk
+from controlplane.logs.violation_objects import AT_A_PLACE, NEAR, OTHER, RELATED, ViolationObjects
 from controlplane.logs.why import Entry
 
 __all__ = ["LINES", "Log", "tell"]
@@ -68,9 +68,9 @@ class Log(Protocol):
 
 def tell(log: Log, reason: str, last: Line, room: int = LINES) -> list[Entry]:
     """The events that led to a violation, `room` at most; `last` is its verdict."""
-    walk, reads = _walked(log, Scene(reason))
+    walk, reads = _walked(log, ViolationObjects(reason))
     if not walk.scene.about:
-        walk, reads = _walked(log, Scene(reason, by_kind=True))
+        walk, reads = _walked(log, ViolationObjects(reason, by_kind=True))
     # Where all had come to rest, the last step led to nothing.
     causes = frozenset(() if walk.settled else (hop.step for hop in chain(log, last.step)))
     stale = {(each.step, each.obj): each for each in reads.stale}
@@ -85,7 +85,7 @@ def tell(log: Log, reason: str, last: Line, room: int = LINES) -> list[Entry]:
     return [_entry(each, whole=not scales.found.overflowed) for each in told_of]
 
 
-def _walked(log: Log, scene: Scene) -> tuple[Walk, Races]:
+def _walked(log: Log, scene: ViolationObjects) -> tuple[Walk, Races]:
     """Return the pass over a log for a scene, and its stale reads: read once for both."""
     walk = Walk(scene)
 
@@ -245,12 +245,12 @@ class _Scales:
             return f"was asked by {line.data.get('from', '?')}: {asked}"
         if line.event == "apiserver.audited":
             return _answered(line)
-        said = told(line)
+        said = phrase(line)
         return said.replace(f", version {line.rv}", "") if line.rv is not None else said
 
     def _text(self, line: Line, said: str) -> str:
-        """All that is told of an event: version, incarnation, fields, and what its reader did not know."""
-        text = told(line) or said
+        """All that is phrase of an event: version, incarnation, fields, and what its reader did not know."""
+        text = phrase(line) or said
         if line.uid:
             text += f", uid {line.uid[:8]}"
         if line.event == "scheduler.failed":
@@ -291,7 +291,7 @@ def _answered(line: Line) -> str:
 
 
 def _short(fields: list[str]) -> list[str]:
-    """Fields by which a write is told: of a condition the condition, and no times."""
+    """Fields by which a write is phrase: of a condition the condition, and no times."""
     found: dict[str, None] = {}
     for each in fields:
         if not each.endswith("Time"):

@@ -7,9 +7,9 @@ from typing import Any
 
 from attrs import Factory, define
 
+from controlplane.logs.phrases import attempts, nodes, state, written
 from controlplane.logs.reading import Line
 from controlplane.logs.subjects import Subject
-from controlplane.logs.telling import attempts, nodes, state, written
 
 SHOWN_NODES = 6
 

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from controlplane.logs.difference import compare
-from controlplane.logs.telling import told
+from controlplane.logs.phrases import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def difference(one: Recorded, other: Recorded) -> dict[str, Any]:
 def _as_side(line: Line | None) -> dict[str, Any]:
     if line is None:
         return {}
-    return {"step": line.step, "what": f"{line.actor}/{line.task}: {told(line) or line.event}"}
+    return {"step": line.step, "what": f"{line.actor}/{line.task}: {phrase(line) or line.event}"}
 
 
 def _first_choice(one: Model, other: Model) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.errors import UsageError
-from controlplane.logs.asking import VIOLATION, why
+from controlplane.logs.answers import VIOLATION, why
 from controlplane.logs.races import find
 
 if TYPE_CHECKING:

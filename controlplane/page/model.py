@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from controlplane.api.redaction import cleaner, redacted
-from controlplane.logs.telling import told
+from controlplane.logs.phrases import phrase
 from controlplane.page.columns import Columns, steps_apart
-from controlplane.page.differences import changes
+from controlplane.page.tree_changes import changes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -257,7 +257,7 @@ class Model:
 
 def _said(line: Line) -> str:
     """The text of an event; for a step only its point."""
-    said = told(line)
+    said = phrase(line)
     if not said and line.event == "message":
         return f"takes {line.data.get('message', '')} from {line.data.get('from', '')}"
     if not said and line.event == "choice":

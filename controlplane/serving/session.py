@@ -15,7 +15,7 @@ from actors.inlet import Outlet
 from actors.jsonl import seconds
 from controlplane.api.container_output import Output, output_of
 from controlplane.api.tree import Tree
-from controlplane.apiserver.http.access import Access
+from controlplane.apiserver.http.authentication import Access
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.apiserver.http.verifying import Verifier
 from controlplane.apiserver.kinds.custom.converters import webhook_of
@@ -28,7 +28,7 @@ from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDAT
 from controlplane.cluster import APISERVER, Cluster
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.unattended_kinds import Attention
-from controlplane.serving import door, metrics_page, webhook_services
+from controlplane.serving import access_check, metrics_page, webhook_services
 from controlplane.serving.webhook_calls import WebhookCalls
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.engine.execution import Execution
     from controlplane.serving.forks import Forks
-    from controlplane.serving.leaving import Leaving
+    from controlplane.serving.session_files import SessionFiles
 
 
 OTHER_FILES = 64
@@ -80,7 +80,7 @@ class ServedCluster(Cluster):
         self.world.actor(OUTSIDE, pass_on, self.webhooks_outside)
         server = self.bootstrapping_server(self.server_options())
         server.install_roles(config.epoch_ns)
-        server.install_standing(config.epoch_ns, self.apiservers)
+        server.install_server_objects(config.epoch_ns, self.apiservers)
 
     def server_options(self) -> ServerOptions:
         """Users are held to their roles, fields have owners, and history is forgotten in time."""
@@ -151,7 +151,7 @@ def serve(
     ready: Callable[[Address], None],
     *,
     keep: bool = True,
-    leaving: Leaving | None = None,
+    leaving: SessionFiles | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
@@ -169,7 +169,7 @@ async def serve_async(
     ready: Callable[[Address], None],
     stop: trio.Event | None = None,
     keep: bool = True,
-    leaving: Leaving | None = None,
+    leaving: SessionFiles | None = None,
 ) -> None:
     """`serve` from inside Trio; `stop` ends it as a signal does.
 
@@ -218,7 +218,7 @@ async def serve_async(
         limits=_affordable(rim.limits),
         write=write,
         site=Site(pages, assets),
-        door=door.of(cluster),
+        access_check=access_check.of(cluster),
     )
     try:
         port = await listener.open(rim.host, rim.port)
@@ -272,9 +272,11 @@ def _affordable(limits: Limits) -> Limits:
     if soft == resource.RLIM_INFINITY:
         return limits
     left = max(soft - OTHER_FILES, 8)
-    strangers = min(limits.strangers, max(left // 4, 2))
+    unauthenticated = min(limits.unauthenticated, max(left // 4, 2))
     return evolve(
-        limits, strangers=strangers, connections=min(limits.connections, left - strangers)
+        limits,
+        unauthenticated=unauthenticated,
+        connections=min(limits.connections, left - unauthenticated),
     )
 
 

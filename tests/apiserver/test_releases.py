@@ -155,7 +155,7 @@ def test_a_tree_without_younger_fields_is_the_same_tree() -> None:
 def test_what_stands_while_servers_run_stands_in_every_release(release: str) -> None:
     api = server(release)
     api.install_roles(0)
-    api.install_standing(0, ["apiserver"])
+    api.install_server_objects(0, ["apiserver"])
     assert ask(api, "GET", "/api/v1/namespaces/kube-system/configmaps/"
                "extension-apiserver-authentication").code == 200  # fmt: skip
     flows = served(api, "flowcontrol.apiserver.k8s.io")

@@ -1,4 +1,4 @@
-"""Whatever strikes a cluster, once it is over all is as if nothing had: a campaign.
+"""Whatever faults a cluster, once it is over all is as if nothing had: a campaign.
 
     python -m tests.chaos.healing --runs 10000 --seed 0 [--replicas 3]
 
@@ -26,7 +26,7 @@ from controlplane.scenarios.engine.convergence import Path as Where
 from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.engine.plan import Plan, plan_of
 from controlplane.scenarios.engine.user import User
-from tests.chaos import strikes
+from tests.chaos import faults
 from tests.chaos.settled import settled
 from tests.chaos.workloads import WORKLOADS, PatientUser, Workload
 
@@ -63,7 +63,7 @@ class Verdict:
 
 
 def scenario(workload: Workload, replicas: int, *, calm: bool) -> Scenario:
-    """The workload, and unless it is to be calm what strikes it; then rest."""
+    """The workload, and unless it is to be calm what faults it; then rest."""
     end_s = workload.window_s + max(workload.lasts_s) + REST_S
 
     async def main(user: User) -> None:
@@ -76,7 +76,7 @@ def scenario(workload: Workload, replicas: int, *, calm: bool) -> Scenario:
         f"healing-{workload.name}",
         workload=main,
         build=workload.build(replicas),
-        faults=() if calm else (strikes.some(workload.window_s, workload.lasts_s),),
+        faults=() if calm else (faults.some(workload.window_s, workload.lasts_s),),
         defaults={"nodes": NODES, "fix": PROPOSED},
         step_limit=MOST_STEPS,
     )
@@ -186,7 +186,7 @@ def main(arguments: list[str] | None = None) -> int:
             tell(f"{done} runs, {failed} not healed")
     tell("\n".join(_table(counted)))
     tell("strikes: " + ", ".join(f"{name} {count}" for name, count in sorted(kinds.items())))
-    tell(f"{options.runs} runs, {sum(kinds.values())} strikes, {failed} not healed")
+    tell(f"{options.runs} runs, {sum(kinds.values())} faults, {failed} not healed")
     return 1 if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""Whatever strikes, the end is the same; and a component that does not try again is found."""
+"""Whatever faults, the end is the same; and a component that does not try again is found."""
 
 from __future__ import annotations
 

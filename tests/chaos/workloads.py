@@ -23,7 +23,7 @@ from controlplane.scenarios.churns import storage_world as storage
 from controlplane.scenarios.engine.run import Run
 from controlplane.scenarios.engine.setting import Setting
 from controlplane.scenarios.engine.user import User
-from tests.chaos.strikes import LASTS_S, OUTLASTS_S
+from tests.chaos.faults import LASTS_S, OUTLASTS_S
 
 CLIENT_RATE = (20, 30)
 """Requests a second of each controller's client, and how many at once, as upstream: without them two
@@ -205,7 +205,7 @@ async def probes(user: User) -> None:
 def _staying(name: str, **container: Any) -> Tree:
     """A pod that stays on a node that is not heard of.
 
-    Upstream evicts by name (kubernetes 29522): the timer of a pod that has gone would strike its namesake.
+    Upstream evicts by name (kubernetes 29522): the timer of a pod that has gone would fault its namesake.
     """
     tree = _template(name, **container)
     tree["metadata"]["name"] = name

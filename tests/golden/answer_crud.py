@@ -18,7 +18,7 @@ from controlplane.api.request import User
 from controlplane.api.times import format_micro_time, format_time
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
 from controlplane.apiserver.front.answering import answer as serve
-from controlplane.apiserver.http.authorization import acting
+from controlplane.apiserver.http.impersonation import acting
 from controlplane.apiserver.options import BUILD, ServerOptions
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.server import ApiServer

@@ -8,7 +8,7 @@ from typing import Any
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.front.answering import answer as serve
-from controlplane.apiserver.http.bodies import encoded
+from controlplane.apiserver.http.answer_bodies import encoded
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.server import ApiServer
 from tests.golden.answer_crud import START, Replay

@@ -26,7 +26,7 @@ from actors.pace import Pacer
 from controlplane.api.request import User
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.front.answering import answer as serve
-from controlplane.apiserver.http.access import Access
+from controlplane.apiserver.http.authentication import Access
 from controlplane.apiserver.http.message import StreamStart
 from controlplane.apiserver.loops import server as apiserver
 from controlplane.apiserver.loops.activity import Activity

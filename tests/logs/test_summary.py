@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from controlplane.logs.lives import Lives
+from controlplane.logs.pod_lifetimes import PodLifetimes
 from controlplane.logs.summary import summarise
 from tests.logs.made import event, step
 
@@ -16,8 +16,8 @@ def write(number, verb, *, uid="u1", t=None, code=200, rv=None, **data):
     return event(number, "apiserver.write", POD, uid=uid, rv=rv, t=at, verb=verb, code=code, **data)
 
 
-def lives(*lines) -> Lives:
-    found = Lives()
+def lives(*lines) -> PodLifetimes:
+    found = PodLifetimes()
     for line in lines:
         found.add(line)
     return found

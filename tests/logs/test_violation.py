@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from controlplane.logs import weights
+from controlplane.logs import event_weights
 from controlplane.logs.reading import Kept
-from controlplane.logs.scene import Scene
-from controlplane.logs.turns import Walk
+from controlplane.logs.syncs import Walk
 from controlplane.logs.violation import LINES, tell
+from controlplane.logs.violation_objects import ViolationObjects
 from tests.logs.made import event, step
 
 WEB = "Pod/default/web"
@@ -77,7 +77,7 @@ def test_what_repeats_is_told_twice_and_counted():
 
 
 def test_what_repeats_in_a_log_too_long_to_count_is_told_without_a_number(monkeypatch):
-    monkeypatch.setattr(weights, "KEPT", 5)
+    monkeypatch.setattr(event_weights, "KEPT", 5)
     failures = [
         event(n, "scheduler.failed", WEB, uid="u", attempt=n, reason="Unschedulable", message="m")
         for n in range(2, 12)
@@ -123,7 +123,7 @@ def test_a_stale_read_that_was_used_is_told_with_what_came_of_it():
 
 
 def test_what_was_written_in_the_turn_of_a_named_object_has_to_do_with_it():
-    def turn(number, key, other):
+    def sync(number, key, other):
         return (
             step(number, "controller", "worker"),
             event(number, "controller.popped", actor="controller", task="worker", level="trace",
@@ -134,12 +134,12 @@ def test_what_was_written_in_the_turn_of_a_named_object_has_to_do_with_it():
             write(number + 1, "patch configmaps", other, by="controller", rv=number),
         )  # fmt: skip
 
-    walk = Walk(Scene("law: default/web waits"))
+    walk = Walk(ViolationObjects("law: default/web waits"))
     for line in (
         event(1, "informer.synced", actor="controller", level="debug", resource="pods"),
         write(1, "create pods", rv=1, uid="u"),
-        *turn(2, "default/web", "ConfigMap/default/its"),
-        *turn(4, "default/other", "ConfigMap/default/anothers"),
+        *sync(2, "default/web", "ConfigMap/default/its"),
+        *sync(4, "default/other", "ConfigMap/default/anothers"),
     ):
         walk.meet(line)
     assert walk.scene.related == {"ConfigMap/default/its"}

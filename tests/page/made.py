@@ -6,8 +6,8 @@ import json
 from itertools import accumulate
 from typing import Any
 
-from controlplane.page.differences import applied
 from controlplane.page.model import CHANGED, WHOLE, encode
+from controlplane.page.tree_changes import applied
 
 
 class ReadBack:

@@ -7,7 +7,7 @@ import trio
 
 from controlplane.metrics.exposition import CONTENT_TYPE
 from tests.apiserver.http.session import CONFIGMAPS, config, served
-from tests.apiserver.http.test_authorization import binding, made, role, user
+from tests.apiserver.http.test_impersonation import binding, made, role, user
 
 
 async def test_all_components_are_on_one_page():

@@ -20,7 +20,7 @@ from controlplane.scenarios.search import loading, replaying
 from controlplane.serving import scenario, ui
 from controlplane.serving.session import Rim, serve_async
 from tests.apiserver.http.session import CONFIGMAPS, Session, config
-from tests.apiserver.http.test_authorization import binding, made, role, user
+from tests.apiserver.http.test_impersonation import binding, made, role, user
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TOKEN = {"Authorization": "Bearer t"}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from controlplane.api.request import Bound, User
-from controlplane.apiserver.http.authorization import EXTRA
+from controlplane.apiserver.http.impersonation import EXTRA
 from controlplane.apiserver.requests.routing import HttpRequest
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import trio
 from attrs import frozen
 
 from controlplane.apiserver.front.answering import HttpAnswer
-from controlplane.apiserver.http import bodies, origin
-from controlplane.apiserver.http.access import ANONYMOUS
+from controlplane.apiserver.http import answer_bodies, origin
+from controlplane.apiserver.http.authentication import ANONYMOUS
 from controlplane.apiserver.http.message import StreamStart, packed, to_request
 from controlplane.apiserver.loops import time_control as control
 from controlplane.apiserver.loops.http_asked import Asked, Refused, is_set
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from controlplane.api.request import User
-    from controlplane.apiserver.http.bodies import Chunk
+    from controlplane.apiserver.http.answer_bodies import Chunk
     from controlplane.apiserver.http.streams import Streams
     from controlplane.apiserver.http.websocket import Socket
     from controlplane.apiserver.loops.http_guest import Guest
@@ -95,7 +95,7 @@ class Connection:
         head = self._at_hand()
         if head is h11.NEED_DATA:
             with trio.move_on_at(until if self._guest.known else self._guest.deadline) as scope:
-                limit = NO_LIMIT if self._guest.known else self._limits.stranger_header_bytes
+                limit = NO_LIMIT if self._guest.known else self._limits.unauthenticated_header_bytes
                 while head is h11.NEED_DATA:
                     await self._more(limit)
                     head = self._at_hand()
@@ -242,13 +242,13 @@ class Connection:
             if user is not ANONYMOUS:
                 self._guest.introduce()
             if self._is_page(asked):
-                host.door(_request(asked, b"", user))
+                host.access_check(_request(asked, b"", user))
                 return Entry(user)
         except ApiError as error:
             return Entry(ANONYMOUS, _failure(error), reads=False)
         if asked.has_body and MASTERS not in user.groups:
             try:
-                host.door(_request(asked, b"", user))
+                host.access_check(_request(asked, b"", user))
             except ApiError:
                 return Entry(user, reads=False)
         return Entry(user)
@@ -334,20 +334,20 @@ class Connection:
             headers.append(("Content-Length", "0"))
             await self._send_answer(answered.code, headers, ())
             return
-        pretty = bodies.pretty_wanted(asked.query, asked.header("user-agent"))
+        pretty = answer_bodies.pretty_wanted(asked.query, asked.header("user-agent"))
         if answered.unpacked:
             for _ in answered.pack():
                 await trio.lowlevel.checkpoint()
             headers = [each for each in headers if each[0] != "Content-Type"]
             headers.append(("Content-Type", str(answered.headers["Content-Type"])))
-        pieces = bodies.encoded(answered, pretty=pretty)
+        pieces = answer_bodies.encoded(answered, pretty=pretty)
         if answered.whole:
             pieces = iter((await _joined(pieces),))
         first, chunks = _peeked(pieces)
-        if first >= bodies.GZIP_FROM and "gzip" in asked.header("accept-encoding"):
+        if first >= answer_bodies.GZIP_FROM and "gzip" in asked.header("accept-encoding"):
             if asked.method == "GET":
                 headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
-                chunks = bodies.compressed(chunks)
+                chunks = answer_bodies.compressed(chunks)
         if isinstance(chunks, tuple):
             headers.append(("Content-Length", str(first)))
         await self._send_answer(answered.code, headers, chunks)
@@ -381,10 +381,10 @@ class Connection:
         """Send bytes, within the time that a client has to take them."""
         if not data:
             return
-        if len(data) > bodies.PIECE:
+        if len(data) > answer_bodies.PIECE:
             view = memoryview(data)
-            for at in range(0, len(view), bodies.PIECE):
-                await self.send(view[at : at + bodies.PIECE])
+            for at in range(0, len(view), answer_bodies.PIECE):
+                await self.send(view[at : at + answer_bodies.PIECE])
             return
         with trio.move_on_after(self._limits.write_s) as scope:
             await self._stream.send_all(data)
@@ -422,7 +422,7 @@ class Connection:
                     await self.send(rest)
                 if found is None:
                     break
-                for chunk in bodies.regrouped(encoded(found)):
+                for chunk in answer_bodies.regrouped(encoded(found)):
                     await self._send_chunk(chunk, chunked=chunked)
             if not sink.overflowed:
                 await self.send(self._http.send(h11.EndOfMessage()))

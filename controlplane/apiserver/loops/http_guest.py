@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 if TYPE_CHECKING:
-    from controlplane.apiserver.http.strangers import Strangers
+    from controlplane.apiserver.http.unauthenticated import UnauthenticatedConnections
     from controlplane.apiserver.loops.http_host import Limits
 
-__all__ = ["Guest", "House"]
+__all__ = ["Guest", "GuestServer"]
 
 
-class House(Protocol):
+class GuestServer(Protocol):
     """The listener, as connections see it."""
 
     @property
-    def strangers(self) -> Strangers[int]:
+    def unauthenticated(self) -> UnauthenticatedConnections[int]:
         """The unauthenticated connections."""
 
     @property
@@ -34,8 +34,8 @@ class House(Protocol):
 class Guest:
     """One connection: unauthenticated until its client has authenticated."""
 
-    def __init__(self, house: House, address: str) -> None:
-        self._house = house
+    def __init__(self, server: GuestServer, address: str) -> None:
+        self._server = server
         self._address = address
         self.known = False
         self.scope = trio.CancelScope()
@@ -43,21 +43,21 @@ class Guest:
         self.deadline = 0.0
         """Until when a stranger must have said what it wants."""
         self.wait_anew()
-        house.strangers.arrive(address, id(self), self.scope.cancel)
+        server.unauthenticated.arrive(address, id(self), self.scope.cancel)
 
     def wait_anew(self) -> None:
         """The next request may take as long again."""
-        self.deadline = trio.current_time() + self._house.limits.stranger_s
+        self.deadline = trio.current_time() + self._server.limits.unauthenticated_s
 
     def introduce(self) -> None:
         """Mark the client as authenticated: it may stay, if there is room for another."""
-        if not self.known and self._house.trust():
+        if not self.known and self._server.trust():
             self.known = True
-            self._house.strangers.depart(self._address, id(self))
+            self._server.unauthenticated.depart(self._address, id(self))
 
     def depart(self) -> None:
         """The connection has ended."""
         if self.known:
-            self._house.forget()
+            self._server.forget()
         else:
-            self._house.strangers.depart(self._address, id(self))
+            self._server.unauthenticated.depart(self._address, id(self))

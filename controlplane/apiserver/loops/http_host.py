@@ -10,18 +10,18 @@ from attrs import frozen
 from actors.pace import Pacer
 from controlplane.api.request import User
 from controlplane.apiserver.front.answering import HttpAnswer
-from controlplane.apiserver.http.access import Access
+from controlplane.apiserver.http.authentication import Access
 from controlplane.apiserver.requests.routing import BODY_LIMIT, HttpRequest
 
-__all__ = ["Host", "Door", "Limits", "Page", "open_door"]
+__all__ = ["Host", "AccessCheck", "Limits", "Page", "admit_all"]
 
 Page = Callable[[HttpRequest], HttpAnswer | Awaitable[HttpAnswer]]
 """Answers a request, or raises ApiError; no part of the world, so that nothing of it is recorded."""
-Door = Callable[[HttpRequest], None]
+AccessCheck = Callable[[HttpRequest], None]
 """Authorizes a request and its impersonation, or raises ApiError: called before its body is read."""
 
 
-def open_door(_http: HttpRequest) -> None:
+def admit_all(_http: HttpRequest) -> None:
     """Admit every request."""
 
 
@@ -31,13 +31,13 @@ class Limits:
 
     connections: int = 4096
     """The number of authenticated connections."""
-    strangers: int = 256
+    unauthenticated: int = 256
     """Connections besides, of clients that have not: the oldest gives way to the newest."""
-    strangers_of_one: int = 192
+    unauthenticated_of_one: int = 192
     """The number of unauthenticated connections from one address."""
-    stranger_s: float = 5.0
+    unauthenticated_s: float = 5.0
     """They have so long for their handshake and to the end of their headers, and again for a body."""
-    stranger_header_bytes: int = 1 << 16
+    unauthenticated_header_bytes: int = 1 << 16
     header_bytes: int = 1 << 20
     body_bytes: int = BODY_LIMIT
     reads: int = 400
@@ -72,7 +72,7 @@ class Host(Protocol):
         """The configured address or name to listen on."""
 
     @property
-    def door(self) -> Door:
+    def access_check(self) -> AccessCheck:
         """Authorization of a request, called before its body is read."""
 
     @property

@@ -10,11 +10,11 @@ from attrs import field, frozen
 
 from controlplane.api import identity
 from controlplane.apiserver.http.message import defect, gone, packed
-from controlplane.apiserver.http.strangers import Strangers
+from controlplane.apiserver.http.unauthenticated import UnauthenticatedConnections
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.http_connection import Connection
 from controlplane.apiserver.loops.http_guest import Guest
-from controlplane.apiserver.loops.http_host import Limits, open_door
+from controlplane.apiserver.loops.http_host import Limits, admit_all
 
 if TYPE_CHECKING:
     import ssl
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from actors.pace import Pacer
     from controlplane.api.request import User
     from controlplane.apiserver.front.answering import HttpAnswer
-    from controlplane.apiserver.http.access import Access
-    from controlplane.apiserver.loops.http_host import Door, Page
+    from controlplane.apiserver.http.authentication import Access
+    from controlplane.apiserver.loops.http_host import AccessCheck, Page
 
 __all__ = ["Listener"]
 
@@ -59,7 +59,7 @@ class Listener:
         limits: of connections, requests and bodies.
         write: the system's way of writing to an open socket without waiting, where it has one.
         site: what is answered without the world.
-        door: asked before a body is read.
+        access_check: asked before a body is read.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Listener:
         limits: Limits | None = None,
         write: Callable[[int, bytes], int] | None = None,
         site: Site | None = None,
-        door: Door = open_door,
+        access_check: AccessCheck = admit_all,
     ) -> None:
         self.access = access
         self.write = write
@@ -81,12 +81,12 @@ class Listener:
         site = site or Site()
         self.pages, self.assets = site.pages, site.assets
         self.limits = limits or Limits()
-        self.door = door
+        self.access_check = access_check
         self.listening = ""
         self.connections = 0
         self._known = 0
-        self._strangers: Strangers[int] = Strangers(
-            self.limits.strangers, self.limits.strangers_of_one
+        self._unauthenticated: UnauthenticatedConnections[int] = UnauthenticatedConnections(
+            self.limits.unauthenticated, self.limits.unauthenticated_of_one
         )
         self._under_way = {"reads": 0, "writes": 0}
         self._inlet = inlet
@@ -180,9 +180,9 @@ class Listener:
         self._known -= 1
 
     @property
-    def strangers(self) -> Strangers[int]:
+    def unauthenticated(self) -> UnauthenticatedConnections[int]:
         """The connections of clients that have not."""
-        return self._strangers
+        return self._unauthenticated
 
     # ------------------------------------------------------------------ for connections
 

@@ -19,16 +19,16 @@ from attrs import evolve
 from actors.log import ERROR, INFO
 from controlplane.api.times import SECOND
 from controlplane.apiserver.front.answering import HttpAnswer, answering, failed
-from controlplane.apiserver.http.authorization import acting
-from controlplane.apiserver.http.bodies import Late, watch_line
+from controlplane.apiserver.http.answer_bodies import Late, watch_line
+from controlplane.apiserver.http.impersonation import acting
 from controlplane.apiserver.http.message import END, StreamStart, to_request
 from controlplane.apiserver.loops.defects import panic
-from controlplane.apiserver.requests import telling
+from controlplane.apiserver.requests import request_events
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.metrics import key_of_http
+from controlplane.apiserver.requests.request_events import About
 from controlplane.apiserver.requests.routing import HttpRequest, Target
 from controlplane.apiserver.requests.server import failure
-from controlplane.apiserver.requests.telling import About
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.protobuf import reading as protobuf
 from controlplane.apiserver.schema.protobuf.writing import AT_ONCE, Unwritable
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from actors.inlet import ExternalMessage
     from controlplane.apiserver.front.answering import LogAnswer, WatchAnswer
     from controlplane.apiserver.loops.audit import Audit
-    from controlplane.apiserver.loops.changes import Changes
+    from controlplane.apiserver.loops.write_effects import WriteEffects
     from controlplane.apiserver.requests.metrics import RequestMetrics
     from controlplane.apiserver.requests.server import ApiServer
     from controlplane.apiserver.storage.transactions import Steps
@@ -68,14 +68,14 @@ class HttpFront:
         core: ApiServer,
         epoch_ns: int,
         metrics: RequestMetrics,
-        changes: Changes,
+        changes: WriteEffects,
         audit: Audit,
     ) -> None:
         self._ctx = ctx
         self._core = core
         self._epoch = epoch_ns
         self._metrics = metrics
-        self._changes = changes
+        self._effects = changes
         self._audit = audit
         self._open: dict[int, HttpWatch] = {}
         self._logs: dict[int, tuple[Task, ExternalMessage]] = {}
@@ -154,9 +154,11 @@ class HttpFront:
         tree = answered.tree if isinstance(answered.tree, dict) else {}
         reason = str(tree.get("reason") or "") if answered.code >= 300 else ""
         about = _about(http, target)
-        place, uid, data = telling.written(about, self._core.resource, tree, answered.code, reason)
+        place, uid, data = request_events.written(
+            about, self._core.resource, tree, answered.code, reason
+        )
         self._ctx.log("apiserver.write", level=INFO, obj=place, uid=uid, rv=revision, data=data)
-        self._changes.note(about, place, revision)
+        self._effects.note(about, place, revision)
 
     def _note_audit(
         self,
@@ -170,8 +172,8 @@ class HttpFront:
         about = evolve(_about(http, target), body=_sent(http))
         query = urlencode(http.query, doseq=True)
         uri = f"{http.path}?{query}" if query else http.path
-        data = telling.audited(about, http.user, uri, code, arrived, {})
-        self._audit.note(telling.place_of(about, self._core.resource, None), data, watcher)
+        data = request_events.audited(about, http.user, uri, code, arrived, {})
+        self._audit.note(request_events.place_of(about, self._core.resource, None), data, watcher)
 
     def _follow(
         self, number: int, answered: HttpAnswer, log: LogAnswer, message: ExternalMessage

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import trio
 
-from controlplane.apiserver.http import bodies
-from controlplane.apiserver.http.bodies import Chunk, Late
+from controlplane.apiserver.http import answer_bodies
+from controlplane.apiserver.http.answer_bodies import Chunk, Late
 from controlplane.apiserver.http.message import END
 from controlplane.apiserver.storage.watch_cache import WatchEvent
 
@@ -97,7 +97,7 @@ def at_once(
         for line in lines:
             if isinstance(line, Late):
                 return None
-            data += line if isinstance(line, bytes) else bodies.short_line(line)
+            data += line if isinstance(line, bytes) else answer_bodies.short_line(line)
             if not COPIED > len(data) > 0:
                 return None
         if not data:
@@ -121,4 +121,4 @@ def encoded(lines: list[Line]) -> Iterator[Chunk]:
         elif isinstance(line, Late):
             yield line.made()
         else:
-            yield from bodies.event_parts(line)
+            yield from answer_bodies.event_parts(line)

@@ -14,7 +14,7 @@ from controlplane.apiserver.loops.http_sink import Sink, encoded
 
 if TYPE_CHECKING:
     from controlplane.api.container_inside import Inside
-    from controlplane.apiserver.http.bodies import Chunk
+    from controlplane.apiserver.http.answer_bodies import Chunk
     from controlplane.apiserver.http.streams import Streams
     from controlplane.apiserver.http.websocket import Socket
     from controlplane.apiserver.loops.http_host import Host

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from actors.log import INFO
 from controlplane.apiserver.loops.audit import Audit
-from controlplane.apiserver.loops.changes import Changes
-from controlplane.apiserver.requests import telling
-from controlplane.apiserver.requests.telling import About
+from controlplane.apiserver.loops.write_effects import WriteEffects
+from controlplane.apiserver.requests import request_events
+from controlplane.apiserver.requests.request_events import About
 
 if TYPE_CHECKING:
     from actors import Context
@@ -23,14 +23,14 @@ class Records:
     def __init__(self, ctx: Context, core: ApiServer) -> None:
         self._ctx = ctx
         self._core = core
-        self.changes = Changes(ctx, core)
+        self.changes = WriteEffects(ctx, core)
         self.audit = Audit(ctx)
 
     def note_write(self, request: Request, response: Response, revision: int | None) -> None:
         """Log a write of a component, with what it changed."""
         tree = response.tree if response.object is None else response.object.tree
         about = About.of(request)
-        place, uid, data = telling.written(
+        place, uid, data = request_events.written(
             about, self._core.resource, tree, response.code, response.reason
         )
         if response.audit:
@@ -48,6 +48,6 @@ class Records:
     ) -> None:
         """Note what an audit log keeps of a request."""
         about = About.of(request)
-        uri = request.path or telling.uri_of(about, request.query)
-        data = telling.audited(about, request.user, uri, code, arrived, notes)
-        self.audit.note(telling.place_of(about, self._core.resource, None), data, watcher)
+        uri = request.path or request_events.uri_of(about, request.query)
+        data = request_events.audited(about, request.user, uri, code, arrived, notes)
+        self.audit.note(request_events.place_of(about, self._core.resource, None), data, watcher)

@@ -17,7 +17,7 @@ from attrs import evolve
 from controlplane.api.request import Request, Response
 from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.options import ServerOptions
-from controlplane.apiserver.requests import bootstrap, subresources, usage
+from controlplane.apiserver.requests import bootstrap, server_objects, subresources, usage
 from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.admission.policies.mutating import (
     MutatingPolicies,
@@ -211,14 +211,12 @@ class ApiServer:
 
         Upstream: kube-apiserver pkg/controlplane/controller/crdregistration.
         """
-        from controlplane.apiserver.requests import standing
-
         wanted = {(info.group, info.version) for info in self.table if info.custom is not None}
         if wanted == self._registered:
             return
-        for request in standing.registrations(wanted - self._registered, now):
+        for request in server_objects.registrations(wanted - self._registered, now):
             yield from self.allowed_steps(request, now)
-        for request in standing.withdrawals(self._registered - wanted):
+        for request in server_objects.withdrawals(self._registered - wanted):
             yield from self.allowed_steps(request, now)
         self._registered = wanted
 
@@ -235,15 +233,13 @@ class ApiServer:
         for request in policy.missing(self.lookup):
             self._make(request, now)
 
-    def install_standing(self, now: int, servers: Iterable[str]) -> None:
+    def install_server_objects(self, now: int, servers: Iterable[str]) -> None:
         """Create what servers of these names keep while they run, as far as it is missing."""
-        from controlplane.apiserver.requests import standing
-
         served = dict.fromkeys((info.group, info.version) for info in self.table)
         versions = {
             (info.group, info.resource): info.version for info in reversed(list(self.table))
         }
-        for request in standing.missing(self.lookup, served, servers, now):
+        for request in server_objects.missing(self.lookup, served, servers, now):
             version = versions.get((request.group, request.resource))
             if version is not None:  # else an earlier release, without the resource
                 self._make(evolve(request, version=version), now)

@@ -1,6 +1,6 @@
 """Audit events in the form audit.k8s.io/v1, at level Metadata and stage ResponseComplete.
 
-Upstream: k8s.io/apiserver/pkg/apis/audit/v1/types.go. A watch is told twice, under one audit id: when it
+Upstream: k8s.io/apiserver/pkg/apis/audit/v1/types.go. A watch is phrase twice, under one audit id: when it
 began (ResponseStarted) and when it ended.
 """
 

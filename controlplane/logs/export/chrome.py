@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from controlplane.logs.export.encoding import compact
+from controlplane.logs.phrases import phrase
 from controlplane.logs.reading import Events, Line
-from controlplane.logs.telling import told
 
 _SLICE = 0.9
 
@@ -44,7 +44,7 @@ def _events(log: Events) -> Iterator[dict[str, Any]]:
                 "ph": "X", "name": line.event, "cat": "step", "pid": pid, "tid": tid,
                 "ts": line.step, "dur": _SLICE, "args": {"t": line.t},
             }  # fmt: skip
-        said = told(line)
+        said = phrase(line)
         if said:  # where the log has no steps it stands alone
             yield {
                 "ph": "i", "s": "t", "name": said, "cat": line.event, "pid": pid, "tid": tid,

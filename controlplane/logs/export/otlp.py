@@ -13,8 +13,8 @@ from typing import Any
 
 from controlplane.logs.export.encoding import compact
 from controlplane.logs.export.epoch import at, epoch_of
+from controlplane.logs.phrases import phrase
 from controlplane.logs.reading import Events, Line
-from controlplane.logs.telling import told
 
 BATCH = 512
 SEVERITY = {
@@ -73,7 +73,7 @@ def _record(line: Line, epoch: int) -> dict[str, Any]:
         "severityNumber": number,
         "severityText": text,
         "eventName": line.event,
-        "body": {"stringValue": told(line) or line.event},
+        "body": {"stringValue": phrase(line) or line.event},
         "attributes": _attributes(known),
         "traceId": hashlib.blake2b(line.run.encode(), digest_size=16).hexdigest(),
     }

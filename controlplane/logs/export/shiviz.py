@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from controlplane.logs.phrases import phrase
 from controlplane.logs.reading import Events, Line
-from controlplane.logs.telling import told
 
 PATTERN = r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})"
 
@@ -33,7 +33,7 @@ def lines(log: Events) -> Iterator[str]:
                             clock[name] = value
         clock[host] = clock.get(host, 0) + 1
         clocks[host] = at[first.step] = clock
-        said = [text for line in step if (text := told(line))]
+        said = [text for line in step if (text := phrase(line))]
         text = "; ".join([f"{first.task}: {first.event}", *said])
         yield f"step {first.step} {' '.join(text.split())}\n{host} {json.dumps(clock)}\n"
 

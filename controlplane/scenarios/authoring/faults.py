@@ -115,12 +115,12 @@ def restarts_amid(actor: str, times: int = 1, *, moments: int = 16, steps: int =
     async def chaos(user: User) -> None:
         ctx = user.ctx
 
-        def strike() -> None:
+        def fault() -> None:
             user.crash(actor)
             user.restart(actor)
 
         for _ in range(times):
             await user.sleep((1 + ctx.choose("fault", moments, "when")) * 0.5)
-            ctx.faults.at_step(ctx.step + 1 + ctx.choose("fault", steps, "how soon"), strike)
+            ctx.faults.at_step(ctx.step + 1 + ctx.choose("fault", steps, "how soon"), fault)
 
     return Fault(CHAOS, chaos)

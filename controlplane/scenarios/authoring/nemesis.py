@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from controlplane.scenarios.engine.user import User
 
-    Strikes = Callable[[User], Sequence["Strike"]]
+    InjectedFaults = Callable[[User], Sequence["InjectedFault"]]
 
 NEMESIS = "nemesis"
 HORIZON = 600
@@ -31,7 +31,7 @@ LASTS_S = (1, 5, 40, 200)
 
 
 @frozen
-class Strike:
+class InjectedFault:
     """One thing that may go wrong, and what sets it right again, if anything has to."""
 
     does: Operation
@@ -67,7 +67,7 @@ def compacted() -> Operation:
     return Operation("compact", does)
 
 
-def of_components(user: User) -> list[Strike]:
+def of_components(user: User) -> list[InjectedFault]:
     """The faults for the processes of this cluster: crash, partition, slow, refused and lost answers."""
     from controlplane.scenarios.authoring.faults import (
         break_link,
@@ -80,27 +80,27 @@ def of_components(user: User) -> list[Strike]:
     )
 
     cluster = user.cluster
-    found: list[Strike] = []
+    found: list[InjectedFault] = []
     servers = cluster.apiservers
     for name in cluster.components():
-        found.append(Strike(crash(name), restart(name)))
+        found.append(InjectedFault(crash(name), restart(name)))
         for server in servers:
             if name == server:
                 continue
             found += [
-                Strike(cut(name, server), heal(name, server)),
-                Strike(delay(name, server, 0.3), heal(name, server)),
-                Strike(break_link(name, server)),
-                Strike(lose(server, name)),
-                Strike(lose(name, server)),
-                *(Strike(refused(name, server, code)) for code in (409, 429, 500)),
+                InjectedFault(cut(name, server), heal(name, server)),
+                InjectedFault(delay(name, server, 0.3), heal(name, server)),
+                InjectedFault(break_link(name, server)),
+                InjectedFault(lose(server, name)),
+                InjectedFault(lose(name, server)),
+                *(InjectedFault(refused(name, server, code)) for code in (409, 429, 500)),
             ]
     return found
 
 
 def nemesis(
     budget: int,
-    strikes: Strikes = of_components,
+    faults: InjectedFaults = of_components,
     *,
     horizon: int = HORIZON,
     lasts_s: Sequence[float] = LASTS_S,
@@ -110,27 +110,27 @@ def nemesis(
 
     async def main(user: User) -> None:
         ctx = user.ctx
-        possible = list(strikes(user))
+        possible = list(faults(user))
         if swarm:
             possible = [each for each in possible if not ctx.choose("fault", 2, "is left out")]
         for _ in range(budget):
             which = ctx.choose("fault", len(possible) + 1, "which")
             if not which:
                 continue
-            strike = possible[which - 1]
+            fault = possible[which - 1]
             step = 1 + ctx.choose("fault", horizon, "before which step")
-            lasts = lasts_s[ctx.choose("fault", len(lasts_s), "how long")] if strike.undoes else 0
-            ctx.faults.at_step(ctx.step + step, partial(_strike, user, strike, lasts))
+            lasts = lasts_s[ctx.choose("fault", len(lasts_s), "how long")] if fault.undoes else 0
+            ctx.faults.at_step(ctx.step + step, partial(_inject, user, fault, lasts))
 
     return Fault(NEMESIS, main)
 
 
-def _strike(user: User, strike: Strike, for_s: float) -> None:
+def _inject(user: User, fault: InjectedFault, for_s: float) -> None:
     """Do it, unless it is done already, and note when it ends."""
-    if not _can(user, strike.does):
+    if not _can(user, fault.does):
         return
-    strike.does.does(user)
-    undoes = strike.undoes
+    fault.does.does(user)
+    undoes = fault.undoes
     if undoes is not None:
         at = user.ctx.now + round(for_s * SECOND)
         user.ctx.faults.at_time(at, lambda: undoes.does(user) if _can(user, undoes) else None)

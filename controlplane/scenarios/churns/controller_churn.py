@@ -23,7 +23,7 @@ from controlplane.scenarios.authoring.worlds import lagging_servers
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Fault, Invariant, Scenario
 from controlplane.scenarios.invariants.convergence import converges
-from controlplane.scenarios.invariants.sights import PODS
+from controlplane.scenarios.invariants.views import PODS
 from controlplane.scenarios.invariants.workloads import (
     no_orphans,
     one_active_pod_an_index,

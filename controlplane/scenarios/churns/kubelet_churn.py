@@ -162,11 +162,11 @@ async def _delete(user: User, name: str) -> None:
 async def _restart(user: User, _name: str) -> None:
     ctx = user.ctx
 
-    def strike() -> None:
+    def fault() -> None:
         user.crash(NODE)
         user.restart(NODE)
 
-    ctx.faults.at_step(ctx.step + SOON[ctx.choose("fault", len(SOON), "how soon")], strike)
+    ctx.faults.at_step(ctx.step + SOON[ctx.choose("fault", len(SOON), "how soon")], fault)
 
 
 async def _cut(user: User, _name: str) -> None:

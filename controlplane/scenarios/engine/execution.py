@@ -96,8 +96,8 @@ class Execution(Run):
             looks_at = None if look is None else sights.setdefault(look, partial(look, self))
             for actor in invariant.after or (None,):
                 world.invariant(invariant.name, check, after=actor, looks_at=looks_at)
-        for hope in plan.scenario.sometimes:
-            world.sometimes(hope.name, partial(hope.reached, self))
+        for goal in plan.scenario.sometimes:
+            world.sometimes(goal.name, partial(goal.reached, self))
         self._result: RunResult | None = None
         self._samples: Samples | None = None
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.sights import PODS, stored_pods
+from controlplane.scenarios.invariants.views import PODS, stored_pods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,7 @@
 """The scheduler's state soon agrees with the events that its own informers delivered.
 
 Between an informer's store and the cache, the queue and the nominator stand handlers and cycles, so
-for a moment each may differ from what the store says. Each law here says of what it sees how long
+for a moment each may differ from what the store says. Each rule here says of what it sees how long
 that may last, in virtual time, and that nothing of it may last once the run has settled. It compares
 with the informer and not with the API server, so it holds whatever the network does.
 
@@ -18,7 +18,7 @@ from attrs import frozen
 from controlplane.api.times import SECOND
 from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.scheduling import SCHEDULER
-from controlplane.scenarios.invariants.sights import the_instant
+from controlplane.scenarios.invariants.views import the_instant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ class Picture:
 
 
 @frozen
-class Law:
+class PictureRule:
     """`wrong` gives what is wrong now, by what identifies it; none of it may be wrong for longer than `lasts`."""
 
     name: str
@@ -166,40 +166,42 @@ def _open_gates_hold(seen: Picture) -> Iterator[tuple[str, str]]:
 
 
 LAWS = (
-    Law("a pod that is gone takes no room", _what_is_gone_is_counted, settles=False),
-    Law("what is bound is counted as it is", _what_is_bound_is_not_counted),
-    Law("the cache has the nodes as they are", _nodes_differ),
-    Law("room is kept for pods that wait", _nominated_pods_do_not_wait),
-    Law("what is queued is as it was last heard of", _queued_objects_are_old),
-    Law("no pod that is gone is in flight", _gone_pods_are_in_flight, ANSWER),
-    Law("a pod that waits is in a queue or on its way", _pods_are_lost),
-    Law("a pod that is bound is tried no longer", _bound_pods_are_tried, BACKOFF),
-    Law("no pod waits before an open gate", _open_gates_hold),
-    Law("no pod waits before an open gate for ever", _open_gates_hold, FLUSH, settles=False),
+    PictureRule("a pod that is gone takes no room", _what_is_gone_is_counted, settles=False),
+    PictureRule("what is bound is counted as it is", _what_is_bound_is_not_counted),
+    PictureRule("the cache has the nodes as they are", _nodes_differ),
+    PictureRule("room is kept for pods that wait", _nominated_pods_do_not_wait),
+    PictureRule("what is queued is as it was last heard of", _queued_objects_are_old),
+    PictureRule("no pod that is gone is in flight", _gone_pods_are_in_flight, ANSWER),
+    PictureRule("a pod that waits is in a queue or on its way", _pods_are_lost),
+    PictureRule("a pod that is bound is tried no longer", _bound_pods_are_tried, BACKOFF),
+    PictureRule("no pod waits before an open gate", _open_gates_hold),
+    PictureRule(
+        "no pod waits before an open gate for ever", _open_gates_hold, FLUSH, settles=False
+    ),
 )
 """Laws of the scheduler's picture. What of the cache must hold in the end says `CACHE_HOLDS_WHAT_IS_BOUND`."""
 
 
-def picture_holds(law: Law) -> tuple[Invariant, ...]:
-    """The law as invariants: while the scheduler runs, and once the run has settled."""
-    found = [Invariant(law.name, _Watch(law).check, (SCHEDULER,), looks_at=the_instant)]
-    if law.settles:
-        found.append(Invariant(f"{law.name}, in the end", _Watch(law).check_in_the_end))
+def picture_holds(rule: PictureRule) -> tuple[Invariant, ...]:
+    """The rule as invariants: while the scheduler runs, and once the run has settled."""
+    found = [Invariant(rule.name, _Watch(rule).check, (SCHEDULER,), looks_at=the_instant)]
+    if rule.settles:
+        found.append(Invariant(f"{rule.name}, in the end", _Watch(rule).check_in_the_end))
     return tuple(found)
 
 
 @frozen
 class _Watch:
-    """Asks a law, once in each instant, and remembers since when what is wrong has been wrong."""
+    """Asks a rule, once in each instant, and remembers since when what is wrong has been wrong."""
 
-    law: Law
+    rule: PictureRule
 
     def check(self, run: Run) -> str | None:
         now = run.world.now
         notes = run.notes.get(_NOTE)
         if notes is None:
             notes = run.notes[_NOTE] = {}
-        at, core, since = notes.get(self.law.name, (-1, None, {}))
+        at, core, since = notes.get(self.rule.name, (-1, None, {}))
         if at == now:
             return None
         if core is not run.cluster.scheduler.core:
@@ -207,17 +209,17 @@ class _Watch:
         seen = _look(run)
         if seen is None:
             return None
-        found = dict(self.law.wrong(seen))
+        found = dict(self.rule.wrong(seen))
         first = {key: since.get(key, now) for key in found}
-        notes[self.law.name] = (now, seen.core, first)
+        notes[self.rule.name] = (now, seen.core, first)
         for key, what in found.items():
-            if now - first[key] > self.law.lasts:
+            if now - first[key] > self.rule.lasts:
                 return f"{what}, for {(now - first[key]) / SECOND:g} s"
         return None
 
     def check_in_the_end(self, run: Run) -> str | None:
         seen = _look(run)
-        return None if seen is None else next((what for _, what in self.law.wrong(seen)), None)
+        return None if seen is None else next((what for _, what in self.rule.wrong(seen)), None)
 
 
 def _look(run: Run) -> Picture | None:

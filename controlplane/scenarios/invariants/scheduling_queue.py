@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.sights import the_queue
+from controlplane.scenarios.invariants.views import the_queue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from controlplane.api.times import SECOND
 from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.scheduling import SCHEDULER, pods
-from controlplane.scenarios.invariants.sights import the_queue
+from controlplane.scenarios.invariants.views import the_queue
 
 if TYPE_CHECKING:
     from controlplane.scenarios.engine.run import Run

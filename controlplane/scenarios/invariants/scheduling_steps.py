@@ -1,6 +1,6 @@
 """Invariants of the scheduler after each of its steps, without a grace period.
 
-Each law is asked only when what it looks at has moved, as far as that is one thing whose changes are reported at once.
+Each rule is asked only when what it looks at has moved, as far as that is one thing whose changes are reported at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from attrs import define, field
 from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.scheduling import CHOSEN_BY_USERS, SCHEDULER, cpu_of, pods
 from controlplane.scenarios.invariants.scheduling_picture import entries
-from controlplane.scenarios.invariants.sights import the_cache, the_queue, the_room
+from controlplane.scenarios.invariants.views import the_cache, the_queue, the_room
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.gates import minor_of
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.sights import the_store
+from controlplane.scenarios.invariants.views import the_store
 
 if TYPE_CHECKING:
     from collections.abc import Collection

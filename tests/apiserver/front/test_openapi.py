@@ -7,7 +7,7 @@ import pytest
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front import openapi, openapi_v2
 from controlplane.apiserver.front.answering import answer, served_by
-from controlplane.apiserver.http.bodies import encoded
+from controlplane.apiserver.http.answer_bodies import encoded
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema.types import load_data
 from tests.apiserver.world import World

@@ -130,12 +130,12 @@ async def test_long_headers_431_long_bodies_413():
 
 
 async def test_slow_requests_and_idle_connections_end():
-    limits = evolve(QUICK, idle_s=0.1, read_s=0.1, stranger_s=0.1)
+    limits = evolve(QUICK, idle_s=0.1, read_s=0.1, unauthenticated_s=0.1)
     async with served(limits=limits) as session:
         assert Answer(await session.raw(b"GET / HTTP/1.1\r\nHo")).code == 408
         with trio.fail_after(2):
             assert await session.raw(b"") == b""
-    async with served(limits=evolve(limits, stranger_s=60.0)) as session:
+    async with served(limits=evolve(limits, unauthenticated_s=60.0)) as session:
         for rest, code in (b"GET / HTTP/1.1\r\nHo", b" 408 "), (b"", b""):
             stream = await session.connect()
             async with stream:

@@ -9,7 +9,7 @@ import trio
 from actors.pace import MAX, Pacer
 from controlplane.apiserver.front import rendering
 from controlplane.apiserver.front.answering import answer
-from controlplane.apiserver.http import bodies
+from controlplane.apiserver.http import answer_bodies
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema.protobuf import writing
 from tests.apiserver.http.session import CONFIGMAPS, config, served
@@ -37,7 +37,7 @@ def listed(world, accept, **query):
 
 
 def body(world, accept, *, pretty=False, **query):
-    return b"".join(bodies.encoded(listed(world, accept, **query), pretty=pretty))
+    return b"".join(answer_bodies.encoded(listed(world, accept, **query), pretty=pretty))
 
 
 @pytest.mark.parametrize("pretty", [False, True])
@@ -65,8 +65,8 @@ def test_a_long_list_is_made_while_it_is_sent(world, monkeypatch):
         return plain(info, request, response, *rest)
 
     monkeypatch.setattr(rendering, "rendered", counted)
-    monkeypatch.setattr(bodies, "PIECE", 4096)
-    pieces = bodies.encoded(listed(world, TABLE, includeObject="Object"), pretty=False)
+    monkeypatch.setattr(answer_bodies, "PIECE", 4096)
+    pieces = answer_bodies.encoded(listed(world, TABLE, includeObject="Object"), pretty=False)
     list(islice(pieces, 2))
     assert made == [500]
     list(pieces)
@@ -76,8 +76,8 @@ def test_a_long_list_is_made_while_it_is_sent(world, monkeypatch):
 @pytest.mark.parametrize("accept", ["application/json", TABLE, PROTOBUF])
 async def test_others_run_while_a_long_list_leaves(monkeypatch, accept):
     monkeypatch.setattr(writing, "AT_ONCE", 4)
-    monkeypatch.setattr(bodies, "PIECE", 512)
-    monkeypatch.setattr(bodies, "GZIP_FROM", 256)
+    monkeypatch.setattr(answer_bodies, "PIECE", 512)
+    monkeypatch.setattr(answer_bodies, "GZIP_FROM", 256)
     turns = 0
     async with served(Pacer(MAX)) as session:
         for n in range(40):

@@ -6,7 +6,7 @@ import yaml
 
 from controlplane.api.object import Object
 from controlplane.apiserver.front.answering import HttpAnswer, Listing
-from controlplane.apiserver.http import bodies
+from controlplane.apiserver.http import answer_bodies
 from controlplane.apiserver.schema.codec import WrittenFloat
 from controlplane.apiserver.schema.raw_extension import RawExtension
 
@@ -22,16 +22,16 @@ def test_a_list_in_yaml_is_the_same_item_by_item() -> None:
     items = [Object({"apiVersion": "v1", "kind": "ConfigMap",
                      "metadata": {"name": name, "labels": labels}}) for name in "ab"]  # fmt: skip
     listing = answered(items)
-    text = b"".join(bodies.encoded(listing, pretty=False))
+    text = b"".join(answer_bodies.encoded(listing, pretty=False))
     assert yaml.safe_load(text) == listing.tree
-    assert text == bodies._yaml(listing.tree)
+    assert text == answer_bodies._yaml(listing.tree)
     assert b"&id" not in text
 
 
 def test_a_long_list_in_yaml_leaves_in_pieces() -> None:
     items = [Object({"metadata": {"name": str(number), "annotations": {"x": "y" * 50_000}}})
              for number in range(8)]  # fmt: skip
-    pieces = list(bodies.encoded(answered(items), pretty=False))
+    pieces = list(answer_bodies.encoded(answered(items), pretty=False))
     assert len(pieces) > 1
     assert [item["metadata"]["name"] for item in yaml.safe_load(b"".join(pieces))["items"]] == [
         str(number) for number in range(8)
@@ -39,7 +39,9 @@ def test_a_long_list_in_yaml_leaves_in_pieces() -> None:
 
 
 def test_an_empty_list_in_yaml() -> None:
-    assert yaml.safe_load(b"".join(bodies.encoded(answered([]), pretty=False)))["items"] == []
+    assert (
+        yaml.safe_load(b"".join(answer_bodies.encoded(answered([]), pretty=False)))["items"] == []
+    )
 
 
 def test_numbers_and_objects_that_know_their_text_in_yaml() -> None:
@@ -49,5 +51,5 @@ def test_numbers_and_objects_that_know_their_text_in_yaml() -> None:
         "c": RawExtension({"d": 1}, '{ "d": 1}'),
     }
     found = HttpAnswer(200, {"Content-Type": "application/yaml"}, tree)
-    text = b"".join(bodies.encoded(found, pretty=False))
+    text = b"".join(answer_bodies.encoded(found, pretty=False))
     assert text == b"a: 1\nb: 1.5\nc:\n  d: 1\n"

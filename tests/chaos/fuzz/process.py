@@ -17,8 +17,8 @@ from attrs import define
 from controlplane.api.container_output import Output, output_of
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer, answering, failed
-from controlplane.apiserver.http import bodies
-from controlplane.apiserver.http.authorization import acting
+from controlplane.apiserver.http import answer_bodies
+from controlplane.apiserver.http.impersonation import acting
 from controlplane.apiserver.http.message import packed, to_request
 from controlplane.apiserver.loops.http_asked import Refused
 from controlplane.apiserver.loops.http_connection import _unquoted
@@ -170,8 +170,8 @@ class Process:
                    for key, each in found.headers.items()}  # fmt: skip
         if message.method == "HEAD" or found.code in _NO_BODY:
             return Answered(found.code, headers, b"", found.tree)
-        pretty = bodies.pretty_wanted(query, http.headers.get("user-agent", ""))
-        body = b"".join(bodies.encoded(found, pretty=pretty))
+        pretty = answer_bodies.pretty_wanted(query, http.headers.get("user-agent", ""))
+        body = b"".join(answer_bodies.encoded(found, pretty=pretty))
         return Answered(found.code, headers, body, found.tree)
 
     # -- watches ---------------------------------------------------------------------------------
@@ -217,10 +217,10 @@ class Process:
         for event in answered.watcher.drain():
             try:
                 if answered.format.plain:
-                    b"".join(bytes(part) for part in bodies.event_parts(event))
+                    b"".join(bytes(part) for part in answer_bodies.event_parts(event))
                 else:
                     tree = answered.render(self.server, event, self.now)
-                    bodies.watch_line(tree, answered.format.media_type)
+                    answer_bodies.watch_line(tree, answered.format.media_type)
             except Unwritable:
                 answered.watcher.stop()
                 return []

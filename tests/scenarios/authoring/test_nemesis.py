@@ -6,7 +6,7 @@ import pytest
 
 from actors import EventLog, Fifo, RandomWalk
 from controlplane.scenarios import Scenario
-from controlplane.scenarios.authoring.nemesis import Strike, nemesis, refused
+from controlplane.scenarios.authoring.nemesis import InjectedFault, nemesis, refused
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.engine.plan import plan_of
@@ -53,11 +53,11 @@ def test_strikes_are_spread_over_the_run_and_what_struck_is_set_right() -> None:
 
 @pytest.mark.parametrize("code", [409, 429, 500])
 def test_a_refused_request_is_answered_with_an_error_of_the_api(code: int) -> None:
-    def strikes(_user):
-        return [Strike(refused("user", "apiserver", code))]
+    def faults(_user):
+        return [InjectedFault(refused("user", "apiserver", code))]
 
     for seed in range(10):
-        run = execute(RandomWalk(seed), nemesis(1, strikes, horizon=10))
+        run = execute(RandomWalk(seed), nemesis(1, faults, horizon=10))
         answers = [event.data["answer"] for event in run.world.log if event.event == "fault"]
         if answers:
             assert answers == [str(code)]

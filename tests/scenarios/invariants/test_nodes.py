@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from controlplane.scenarios.invariants import nodes
-from controlplane.scenarios.invariants.sights import stored_pods
+from controlplane.scenarios.invariants.views import stored_pods
 from controlplane.scenarios.search.exploring import Campaign
 from tests.scenarios.churns.test_kubelet_churn import campaign
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.apiserver.requests.differences import MOST, changed_fields
+from controlplane.apiserver.requests.changed_fields import MOST, changed_fields
 
 TREES = st.recursive(
     st.none() | st.integers(0, 3) | st.text("ab", max_size=2),

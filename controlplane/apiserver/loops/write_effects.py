@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.apiserver.requests.differences import changed_fields
+from controlplane.apiserver.requests.changed_fields import changed_fields
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.store import CompactedError
 from controlplane.apiserver.storage.transactions import Done, Put, Transaction
@@ -12,17 +12,17 @@ from controlplane.apiserver.storage.transactions import Done, Put, Transaction
 if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.object import Object
+    from controlplane.apiserver.requests.request_events import About
     from controlplane.apiserver.requests.server import ApiServer
-    from controlplane.apiserver.requests.telling import About
     from controlplane.apiserver.storage.transactions import Operation, Outcome
 
-__all__ = ["Changes"]
+__all__ = ["WriteEffects"]
 
 KEPT = 256
 """The number of writes that are remembered until their requests are answered."""
 
 
-class Changes:
+class WriteEffects:
     """The changes made by the writes of one server. Nothing is kept or noted unless the log is kept whole."""
 
     def __init__(self, ctx: Context, core: ApiServer) -> None:

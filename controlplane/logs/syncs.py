@@ -1,6 +1,6 @@
-"""Objects related to those that a violation names: the writes of one turn belong together.
+"""Objects related to those that a violation names: the writes of one sync belong together.
 
-A turn is what a task does between two keys of its queue, or two messages.
+A sync is what a task does between two keys of its queue, or two messages.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from attrs import define, field
 
 from controlplane.logs.reading import Line
-from controlplane.logs.scene import OTHER, Scene
+from controlplane.logs.violation_objects import OTHER, ViolationObjects
 
 __all__ = ["Walk"]
 
@@ -24,7 +24,7 @@ _READS: Final = frozenset(("informer.read", "client.read", "scheduler.read", "sc
 
 
 @define
-class Turn:
+class Sync:
     """The reads and writes of a task since it took its current item."""
 
     read: set[str] = field(factory=set)
@@ -34,7 +34,7 @@ class Turn:
 class Walk:
     """The first pass over a log: the relevant objects, the users, and whether the cluster had settled."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: ViolationObjects) -> None:
         self.scene = scene
         self.actors: set[str] = set()
         """The processes that decided about what is named, or that are named themselves."""
@@ -48,7 +48,7 @@ class Walk:
         self._known: set[str] = set()
         self._writers: dict[str, None] = {}
         self._listeners: set[str] = set()
-        self._turns: dict[tuple[str, str], Turn] = defaultdict(Turn)
+        self._turns: dict[tuple[str, str], Sync] = defaultdict(Sync)
         self._tasks: dict[int, tuple[str, str]] = {}
         self._older: dict[int, tuple[str, str]] = {}
         self._asked = 0
@@ -113,23 +113,23 @@ class Walk:
         if line.event == "scheduler.read":
             self.read_anew.add(line.step)
         obj = line.obj or self.scene.missed(line.data.get("resource", ""), line.data.get("key", ""))
-        turn = self._turns[line.actor, line.task]
-        turn.read.add(obj)
+        sync = self._turns[line.actor, line.task]
+        sync.read.add(obj)
         if obj in self.scene.about:
-            self._relate(obj, turn.written)
+            self._relate(obj, sync.written)
 
     def _written(self, line: Line) -> None:
         self._writers[line.data.get("by", "")] = None
         sender = self._tasks.get(self._asked) or self._older.get(self._asked)
         if sender is None or sender[0] not in self._listeners or line.obj.startswith("Node/"):
             return  # what a user writes next has nothing to do with what it wrote before
-        turn = self._turns[sender]
-        turn.written.add(line.obj)
-        for named in self.scene.about & (turn.read | turn.written):
-            self._relate(named, turn.written)
+        sync = self._turns[sender]
+        sync.written.add(line.obj)
+        for named in self.scene.about & (sync.read | sync.written):
+            self._relate(named, sync.written)
 
     def _relate(self, named: str, written: set[str]) -> None:
-        """Relate the writes of a named object's turn to it, except other objects of its kind."""
+        """Relate the writes of a named object's sync to it, except other objects of its kind."""
         kind = named.partition("/")[0]
         for each in written:
             if each.partition("/")[0] != kind:

@@ -9,7 +9,7 @@ FLOW = "flowcontrol.apiserver.k8s.io"
 
 def served():
     world = World(authorize=True, track_fields=True)
-    world.server.install_standing(world.now, ["apiserver"])
+    world.server.install_server_objects(world.now, ["apiserver"])
     return world
 
 
@@ -49,7 +49,7 @@ def test_a_second_server_makes_nothing_again_and_leaves_what_was_changed():
     changed = {"spec": {"limited": {"nominalConcurrencyShares": 7}}}
     world.patch("prioritylevelconfigurations", "system", changed, group=FLOW, namespace="")
     revision = world.server.store.revision
-    world.server.install_standing(world.now, ["apiserver"])
+    world.server.install_server_objects(world.now, ["apiserver"])
     assert world.server.store.revision == revision
 
 

@@ -11,13 +11,13 @@ from typing import Generic, TypeVar
 
 from attrs import define, field
 
-__all__ = ["Strangers"]
+__all__ = ["UnauthenticatedConnections"]
 
 Key = TypeVar("Key")
 
 
 @define
-class Strangers(Generic[Key]):
+class UnauthenticatedConnections(Generic[Key]):
     """At most `limit` of them, and at most `per_address` of one address."""
 
     limit: int

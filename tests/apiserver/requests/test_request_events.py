@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.api.request import ADMIN, Request
-from controlplane.apiserver.requests.telling import About, audited, place_of, uri_of, written
+from controlplane.apiserver.requests.request_events import About, audited, place_of, uri_of, written
 from controlplane.apiserver.schema.resources import builtin_resources
 from controlplane.apiserver.schema.status import ApiError
 

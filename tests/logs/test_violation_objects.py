@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from controlplane.logs.scene import Scene
+from controlplane.logs.violation_objects import ViolationObjects
 
 UID = "afc5650d-a896-4f6d-b558-69fa4b88752e"
 
 
-def scene(reason: str, *objects: str, **options) -> Scene:
-    made = Scene(reason, **options)
+def scene(reason: str, *objects: str, **options) -> ViolationObjects:
+    made = ViolationObjects(reason, **options)
     for obj in objects:
         made.meet(obj, "")
     return made
@@ -17,7 +17,7 @@ def scene(reason: str, *objects: str, **options) -> Scene:
 def test_objects_are_named_by_name_key_and_uid():
     assert scene("law: web waits", "Pod/default/web").about == {"Pod/default/web"}
     assert scene("law: shop/web waits", "Pod/shop/web", "Pod/shop/other").about == {"Pod/shop/web"}
-    by_uid = Scene(f"law: pod {UID} is gone")
+    by_uid = ViolationObjects(f"law: pod {UID} is gone")
     by_uid.meet("Pod/default/web", UID)
     assert by_uid.about == {"Pod/default/web"}
 
@@ -33,7 +33,7 @@ def test_leases_and_events_are_meant_only_in_full():
 
 
 def test_what_bears_the_uid_of_a_named_object_is_related():
-    found = Scene("law: default/daily stays")
+    found = ViolationObjects("law: default/daily stays")
     found.meet("VolumeSnapshot/default/daily", UID)
     found.meet(f"VolumeSnapshotContent/snapcontent-{UID}", "")
     assert found.related == {f"VolumeSnapshotContent/snapcontent-{UID}"}

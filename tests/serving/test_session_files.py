@@ -23,9 +23,9 @@ from controlplane.logs.reading import RunLog
 from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search import replaying
-from controlplane.serving.leaving import Leaving
 from controlplane.serving.scenario import SCENARIO
 from controlplane.serving.session import Rim, serve_async
+from controlplane.serving.session_files import SessionFiles
 from tests.cli.test_run import controlplane
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -37,7 +37,7 @@ def prepared(**options) -> Execution:
 
 
 async def session(
-    run: Execution, leaving: Leaving, *, writes: int, until=lambda: True, query=""
+    run: Execution, leaving: SessionFiles, *, writes: int, until=lambda: True, query=""
 ) -> None:
     """Serve, write config maps, and stop."""
     stop = trio.Event()
@@ -75,7 +75,7 @@ async def test_the_log_grows_with_the_session_and_memory_does_not(tmp_path, monk
     monkeypatch.setattr("actors.log.NAMES_KEPT", 80)
     run = prepared()
     out = tmp_path / "out"
-    leaving = Leaving(run, out)
+    leaving = SessionFiles(run, out)
     log = out / "log.jsonl"
     await session(run, leaving, writes=130, until=lambda: log.read_text().count('"c129"') > 0)
     assert sum(map(len, run.world.log.chunks())) < log.stat().st_size / 20
@@ -106,7 +106,7 @@ async def test_the_log_grows_with_the_session_and_memory_does_not(tmp_path, monk
 async def test_with_a_limit_old_parts_of_the_log_go_and_the_log_says_so(tmp_path):
     run = prepared()
     said = []
-    leaving = Leaving(run, tmp_path, limit=200_000, tell=said.append)
+    leaving = SessionFiles(run, tmp_path, limit=200_000, tell=said.append)
     await session(run, leaving, writes=150)
     left = leaving.finish()
     assert set(left) == {"log.jsonl", "log.1.jsonl", "objects.yaml"}
@@ -125,7 +125,7 @@ async def test_with_a_limit_old_parts_of_the_log_go_and_the_log_says_so(tmp_path
 
 async def test_a_log_that_a_page_reads_is_written_and_kept(tmp_path):
     run = prepared()
-    leaving = Leaving(run, tmp_path / "out", forget=False)
+    leaving = SessionFiles(run, tmp_path / "out", forget=False)
     await session(run, leaving, writes=3)
     left = leaving.finish()
     assert set(left) == {"log.jsonl", "run.rec", "objects.yaml"}
@@ -138,7 +138,7 @@ async def test_a_log_that_a_page_reads_is_written_and_kept(tmp_path):
 async def test_tokens_are_left_out_of_a_log_that_is_written_as_it_goes(tmp_path, show_secrets):
     token = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.c2ln"
     run = prepared()
-    leaving = Leaving(run, tmp_path / "out", show_secrets=show_secrets)
+    leaving = SessionFiles(run, tmp_path / "out", show_secrets=show_secrets)
     await session(run, leaving, writes=1, query=f"?fieldManager={token}")
     leaving.finish()
     assert (token in (tmp_path / "out" / "log.jsonl").read_text()) is show_secrets
@@ -147,7 +147,7 @@ async def test_tokens_are_left_out_of_a_log_that_is_written_as_it_goes(tmp_path,
 async def test_a_full_disk_is_told_once_and_the_session_goes_on(tmp_path):
     run = prepared()
     said = []
-    leaving = Leaving(run, tmp_path / "out", tell=said.append)
+    leaving = SessionFiles(run, tmp_path / "out", tell=said.append)
 
     class Full:
         def write(self, _text):

@@ -1,4 +1,4 @@
-"""What strikes in a campaign, by kind: processes die, are cut off, slow, refused, and told what is not so."""
+"""What faults in a campaign, by kind: processes die, are cut off, slow, refused, and told what is not so."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from controlplane.apiserver.schema import status
 from controlplane.cluster import Cluster
 from controlplane.scenarios.authoring import faults
 from controlplane.scenarios.authoring.faults import Operation
-from controlplane.scenarios.authoring.nemesis import Strike, compacted
+from controlplane.scenarios.authoring.nemesis import InjectedFault, compacted
 from controlplane.scenarios.engine.scenario import Fault
 from controlplane.scenarios.engine.user import User
 
 MOST = (1, 2, 4, 12)
-"""How many strikes there are at most in a run."""
+"""How many faults there are at most in a run."""
 LASTS_S = (1, 5, 40, 200)
 OUTLASTS_S = (*LASTS_S, 400)
 """One more than pods stay on a node that is not heard of."""
 COUNTS = (1, 3, 10)
 """How many requests in a row are answered with an error."""
 RELENTS_S = LASTS_S[-1]
-"""What strikes the next requests strikes no others than those of so long: whoever asks once in five minutes, or
+"""What faults the next requests faults no others than those of so long: whoever asks once in five minutes, or
 backs off that far, would be struck until long after all had to be well."""
 STEPS = 24
 SUPERVISED_S = 10
@@ -44,16 +44,16 @@ DONE = {
 """What is also answered when it has been done."""
 
 
-def _relenting(one: str, other: str, strikes: Operation) -> Operation:
-    """What strikes coming requests, for a while."""
+def _relenting(one: str, other: str, faults: Operation) -> Operation:
+    """What faults coming requests, for a while."""
 
     def does(user: User) -> None:
-        strikes.does(user)
+        faults.does(user)
         user.ctx.faults.at_time(
             user.ctx.now + RELENTS_S * SECOND, partial(user.ctx.faults.relent, one, other)
         )
 
-    return Operation(strikes.name, does)
+    return Operation(faults.name, does)
 
 
 def _refused(one: str, other: str, code: str, count: int) -> Operation:
@@ -97,8 +97,8 @@ def _mortal(cluster: Cluster) -> list[str]:
     return [*cluster.components(), *cluster.storage_processes, *cluster.csi_drivers, *shared]
 
 
-def of(cluster: Cluster) -> dict[str, list[Strike]]:
-    """What may strike the processes of a cluster, by kind."""
+def of(cluster: Cluster) -> dict[str, list[InjectedFault]]:
+    """What may fault the processes of a cluster, by kind."""
     servers = cluster.apiservers
     clients = [
         name
@@ -118,33 +118,33 @@ def of(cluster: Cluster) -> dict[str, list[Strike]]:
     ]
     every = [*ways, *inner]
     found = {
-        "crash": [Strike(faults.crash(name), faults.restart(name)) for name in mortal],
-        "blackout": [Strike(_all(faults.crash, mortal), _all(faults.restart, mortal))],
+        "crash": [InjectedFault(faults.crash(name), faults.restart(name)) for name in mortal],
+        "blackout": [InjectedFault(_all(faults.crash, mortal), _all(faults.restart, mortal))],
         # What a user said before it gave up would arrive when the cut ends, after what it said later.
-        "cut": [Strike(faults.cut(*way), faults.heal(*way)) for way in every if way[0] != "user"],
+        "cut": [InjectedFault(faults.cut(*way), faults.heal(*way)) for way in every if way[0] != "user"],
         "slow": [
-            Strike(faults.delay(*way, seconds), faults.heal(*way))
+            InjectedFault(faults.delay(*way, seconds), faults.heal(*way))
             for way in every
             for seconds in (0.3, 3)
         ],
-        "break": [Strike(faults.break_link(*way)) for way in every],
-        "lose request": [Strike(_lost(one, other)) for one, other in every],
-        "lose answer": [Strike(_lost(other, one)) for one, other in every],
+        "break": [InjectedFault(faults.break_link(*way)) for way in every],
+        "lose request": [InjectedFault(_lost(one, other)) for one, other in every],
+        "lose answer": [InjectedFault(_lost(other, one)) for one, other in every],
         **{
-            f"refuse {code}": [Strike(_refused(*way, code, count)) for way in ways for count in COUNTS]
+            f"refuse {code}": [InjectedFault(_refused(*way, code, count)) for way in ways for count in COUNTS]
             for code in ERRORS
         },
         **{
-            f"deny {code}": [Strike(_denied(*way, code, count)) for way in ways for count in COUNTS]
+            f"deny {code}": [InjectedFault(_denied(*way, code, count)) for way in ways for count in COUNTS]
             for code in DONE
         },
-        "compact": [Strike(compacted())],
+        "compact": [InjectedFault(compacted())],
     }  # fmt: skip
     return found
 
 
 def some(window_s: int, lasts_s: Sequence[float] = LASTS_S) -> Fault:
-    """Some strikes, each at a moment and of a kind that are choices; 0 is none.
+    """Some faults, each at a moment and of a kind that are choices; 0 is none.
 
     What struck, by kind, stands in the notes of the run as "struck", and who is dead of it as "struck down".
     Who ended itself is started again.
@@ -152,7 +152,7 @@ def some(window_s: int, lasts_s: Sequence[float] = LASTS_S) -> Fault:
 
     async def chaos(user: User) -> None:
         ctx = user.ctx
-        kinds: Mapping[str, Sequence[Strike]] = of(user.cluster)
+        kinds: Mapping[str, Sequence[InjectedFault]] = of(user.cluster)
         mortal = _mortal(user.cluster)
         names = list(kinds)
         struck = user.notes["struck"] = []
@@ -162,11 +162,11 @@ def some(window_s: int, lasts_s: Sequence[float] = LASTS_S) -> Fault:
             if not which:
                 continue
             name = names[which - 1]
-            strike = kinds[name][ctx.choose("fault", len(kinds[name]), "whom")]
+            fault = kinds[name][ctx.choose("fault", len(kinds[name]), "whom")]
             at = ctx.now + ctx.choose("fault", 4 * window_s, "when") * SECOND // 4
             soon = ctx.choose("fault", STEPS, "before which step")
-            lasts = lasts_s[ctx.choose("fault", len(lasts_s), "how long")] if strike.undoes else 0
-            ctx.faults.at_time(at, partial(_planned, user, name, strike, soon, lasts, struck))
+            lasts = lasts_s[ctx.choose("fault", len(lasts_s), "how long")] if fault.undoes else 0
+            ctx.faults.at_time(at, partial(_planned, user, name, fault, soon, lasts, struck))
         await _supervise(user, mortal)
 
     return Fault("chaos", chaos)
@@ -182,21 +182,21 @@ async def _supervise(user: User, processes: Sequence[str]) -> None:
 
 
 def _planned(
-    user: User, name: str, strike: Strike, soon: int, for_s: float, struck: list[str]
+    user: User, name: str, fault: InjectedFault, soon: int, for_s: float, struck: list[str]
 ) -> None:
     ctx = user.ctx
-    ctx.faults.at_step(ctx.step + 1 + soon, partial(_strike, user, name, strike, for_s, struck))
+    ctx.faults.at_step(ctx.step + 1 + soon, partial(_strike, user, name, fault, for_s, struck))
 
 
-def _strike(user: User, name: str, strike: Strike, for_s: float, struck: list[str]) -> None:
+def _strike(user: User, name: str, fault: InjectedFault, for_s: float, struck: list[str]) -> None:
     alive = user.run.world.alive
-    if strike.does.actor and not alive(strike.does.actor):
+    if fault.does.actor and not alive(fault.does.actor):
         return
     if name == "blackout" and user.notes["struck down"]:
         return
     struck.append(name)
-    strike.does.does(user)
-    undoes = strike.undoes
+    fault.does.does(user)
+    undoes = fault.undoes
     down = user.notes["struck down"]
     if undoes is not None:
         named = (

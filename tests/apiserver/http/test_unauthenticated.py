@@ -11,30 +11,30 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.apiserver.http.strangers import Strangers
+from controlplane.apiserver.http.unauthenticated import UnauthenticatedConnections
 from controlplane.apiserver.loops.http_host import Limits
 from tests.apiserver.http.session import CONFIGMAPS, PODS, Answer, config, request, served
 
-QUICK = Limits(linger_s=0.05, strangers=8, strangers_of_one=6)
+QUICK = Limits(linger_s=0.05, unauthenticated=8, unauthenticated_of_one=6)
 ADMIN = {"Authorization": "Bearer secret"}
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=60))
 def test_there_are_never_more_than_allowed_and_the_oldest_of_the_most_gives_way(steps):
-    strangers: Strangers[int] = Strangers(5, 3)
+    unauthenticated: UnauthenticatedConnections[int] = UnauthenticatedConnections(5, 3)
     here: dict[int, str] = {}
     left: list[int] = []
     for key, (address, leaves) in enumerate(steps):
         mine = [each for each, where in here.items() if where == address]
         if leaves and mine:
-            strangers.depart(address, mine[0])
-            strangers.depart(address, mine[0])
+            unauthenticated.depart(address, mine[0])
+            unauthenticated.depart(address, mine[0])
             del here[mine[0]]
             continue
         counts = {each: [*here.values(), address].count(each) for each in {*here.values(), address}}
         here[key] = address
-        strangers.arrive(address, key, lambda key=key: left.append(key))
-        known = {each for where in strangers._waiting.values() for each in where}
+        unauthenticated.arrive(address, key, lambda key=key: left.append(key))
+        known = {each for where in unauthenticated._waiting.values() for each in where}
         told = set(here) - known
         assert len(told) == (len(here) > 5 or counts[address] > 3)
         assert told == {*left[-1:]} or not told
@@ -42,10 +42,10 @@ def test_there_are_never_more_than_allowed_and_the_oldest_of_the_most_gives_way(
             assert here[each] == address or counts[here[each]] == max(counts.values())
             assert each == min(other for other, where in here.items() if where == here[each])
             del here[each]
-        assert len(strangers) == len(here) <= 5
+        assert len(unauthenticated) == len(here) <= 5
 
 
-async def test_idle_strangers_do_not_lock_out_who_knows_the_token():
+async def test_idle_unauthenticated_connections_do_not_lock_out_a_client_with_a_token():
     async with served(token="secret", limits=QUICK) as session:
         keeper = await session.connect()
         async with keeper:
@@ -70,7 +70,7 @@ async def gone(stream) -> bool:
 
 
 async def test_a_client_that_never_finishes_its_headers_is_dropped_soon():
-    limits = evolve(QUICK, stranger_s=0.2)
+    limits = evolve(QUICK, unauthenticated_s=0.2)
     async with served(token="secret", limits=limits) as session:
         stream = await session.connect()
         async with stream:
@@ -96,7 +96,7 @@ async def drip(stream) -> None:
         pass
 
 
-async def test_long_headers_of_strangers_are_refused_early_and_of_others_are_not():
+async def test_long_headers_are_refused_early_before_authentication_only():
     async with served(token="secret", limits=QUICK) as session:
         stream = await session.connect()
         async with stream:
@@ -113,7 +113,7 @@ async def test_long_headers_of_strangers_are_refused_early_and_of_others_are_not
 @pytest.mark.parametrize(
     ("headers", "code"), [({}, 403), ({"Authorization": "Bearer guess"}, 401)]
 )  # fmt: skip
-async def test_the_body_of_who_may_not_is_not_read(headers, code):
+async def test_the_body_of_a_request_that_is_not_allowed_is_not_read(headers, code):
     """It is answered although not a byte of its body came, and a long body is not kept."""
     async with served(token="secret", limits=QUICK) as session:
         head = request("POST", CONFIGMAPS, Content_Length="3000000", **headers)
@@ -156,8 +156,8 @@ async def test_the_roles_are_asked_before_the_body_is_read():
         assert (await session.ask("POST", CONFIGMAPS, config("a"), **mine)).code == 201
 
 
-async def test_unfinished_bodies_of_strangers_cost_nothing():
-    limits = evolve(QUICK, strangers=64, strangers_of_one=64, stranger_s=30)
+async def test_unfinished_bodies_of_unauthenticated_requests_cost_nothing():
+    limits = evolve(QUICK, unauthenticated=64, unauthenticated_of_one=64, unauthenticated_s=30)
     async with served(token="secret", limits=limits) as session:
         head = request("POST", CONFIGMAPS, Content_Length="3000000")
         tracemalloc.start()

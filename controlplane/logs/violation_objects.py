@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["Scene"]
+__all__ = ["ViolationObjects"]
 
 NEAR: Final = 1.0
 RELATED: Final = 0.8
@@ -20,7 +20,7 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9./_-]*")
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 
 
-class Scene:
+class ViolationObjects:
     """Met with the objects of a run in their order, it knows how much what is about each of them counts.
 
     An object is named by its uid, by its key or by its name, in what a violation says beside the name of

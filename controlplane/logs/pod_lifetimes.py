@@ -11,7 +11,7 @@ from controlplane.logs.reading import Line
 
 
 @define
-class Life:
+class PodLifetime:
     """One incarnation of a pod. Times are virtual seconds, None for what did not happen."""
 
     obj: str
@@ -54,13 +54,13 @@ class Life:
         }
 
 
-class Lives:
+class PodLifetimes:
     """Told of a run's events, it knows the lives of its pods."""
 
     def __init__(self) -> None:
-        self._now: dict[str, Life] = {}
-        self._by_uid: dict[str, Life] = {}
-        self.all: list[Life] = []
+        self._now: dict[str, PodLifetime] = {}
+        self._by_uid: dict[str, PodLifetime] = {}
+        self.all: list[PodLifetime] = []
 
     def add(self, line: Line) -> None:
         """One more event; those that are not about pods are of no interest."""
@@ -83,14 +83,14 @@ class Lives:
         elif event == "informer.told" and line.data.get("kind") == "delete":
             _ended(life, line.t)
 
-    def _written(self, line: Line, life: Life | None) -> None:
+    def _written(self, line: Line, life: PodLifetime | None) -> None:
         data, t = line.data, line.t
         verb = data.get("verb", "")
         if verb == "create pods":
             before = self._now.get(line.obj)
             if before is not None:
                 _ended(before, t)
-            life = self._now[line.obj] = self._by_uid[line.uid] = Life(line.obj, line.uid, t)
+            life = self._now[line.obj] = self._by_uid[line.uid] = PodLifetime(line.obj, line.uid, t)
             self.all.append(life)
             return
         if life is None:
@@ -115,14 +115,14 @@ class Lives:
         """Return the number of pods by their last phase."""
         return dict(sorted(Counter(life.phase for life in self.all).items()))
 
-    def slowest(self, count: int, end: float) -> list[Life]:
+    def slowest(self, count: int, end: float) -> list[PodLifetime]:
         """Those that were waited for longest, by the time at which the log ends."""
         for life in self.all:
             life.end = end
         return sorted(self.all, key=lambda life: (-life.took, life.obj))[:count]
 
 
-def _ended(life: Life, t: float) -> None:
+def _ended(life: PodLifetime, t: float) -> None:
     """It is gone at the latest now: in logs that do not tell of it, with the first news that it is."""
     if life.gone is None:
         life.gone, life.phase = t, "gone"

@@ -7,7 +7,7 @@ from typing import Any
 
 from controlplane.logs.reading import Line
 
-__all__ = ["attempts", "nodes", "told"]
+__all__ = ["attempts", "nodes", "phrase"]
 
 _QUIET = frozenset(
     (
@@ -24,7 +24,7 @@ _QUIET = frozenset(
 _PAST = {"create": "created", "delete": "deleted", "update": "updated", "patch": "patched"}
 
 
-def told(line: Line) -> str:
+def phrase(line: Line) -> str:
     """Return an event's text; "" for events of the runtime only."""
     if line.event in _QUIET or line.is_step:
         return ""

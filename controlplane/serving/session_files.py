@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from actors.log import Event
     from controlplane.scenarios.engine.execution import Execution
 
-__all__ = ["MIB", "Leaving"]
+__all__ = ["MIB", "SessionFiles"]
 
 MIB: Final = 1 << 20
 EVERY_S: Final = 0.25
@@ -42,7 +42,7 @@ PARTS: Final = 4
 """A fourth of the limit for each part of the log; half of it for the recording."""
 
 
-class Leaving:
+class SessionFiles:
     """Takes what a session records out of memory and into its folder, from before its first step."""
 
     def __init__(
