@@ -83,9 +83,21 @@ _ATOMS: Final = (
     type(functools.lru_cache(len)),  # a cache of the process is no actor's
 )
 _RUNTIME: Final = (
-    Actor, Channel, ChoiceList, Condition, Context, Disk, Event, EventLog, ExternalMessage, Link, Mailbox,
-    Outlet, Request, Task,
-)  # fmt: skip
+    Actor,
+    Channel,
+    ChoiceList,
+    Condition,
+    Context,
+    Disk,
+    Event,
+    EventLog,
+    ExternalMessage,
+    Link,
+    Mailbox,
+    Outlet,
+    Request,
+    Task,
+)
 _TRANSPARENT: Final = (
     tuple,
     frozenset,

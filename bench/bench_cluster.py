@@ -160,10 +160,15 @@ class Course:
         await self._until(ctx, lambda: len(self._ready_nodes()) == self.nodes)
 
     def _ready_nodes(self) -> list[str]:
-        return [obj.name for obj in self.cluster.objects("/registry/minions/")
-                if any(each["type"] == "Ready" and each["status"] == "True"
-                       for each in (obj.tree.get("status") or {}).get("conditions", ()))
-                and not obj.tree["spec"].get("taints")]  # fmt: skip
+        return [
+            obj.name
+            for obj in self.cluster.objects("/registry/minions/")
+            if any(
+                each["type"] == "Ready" and each["status"] == "True"
+                for each in (obj.tree.get("status") or {}).get("conditions", ())
+            )
+            and not obj.tree["spec"].get("taints")
+        ]
 
     async def _applied(self, ctx: Any, client: Any) -> None:
         from controlplane.client.resources import DEPLOYMENTS

@@ -129,8 +129,10 @@ def rows(repeat: int) -> Iterator[Row]:
             yield Row(f"memory: {title}, at rest over data", "times", (rest / data,))
             for count in INFORMERS:
                 if "whole" in title and count * data * 1.3 > available():
-                    print(f"  {title}, {count} informers: left out, too little memory",
-                          file=sys.stderr)  # fmt: skip
+                    print(
+                        f"  {title}, {count} informers: left out, too little memory",
+                        file=sys.stderr,
+                    )
                     continue
                 peak, taken = round_of(pid, host, port, path, count)
                 yield Row(f"memory: {title}, {count} informers", "MB more", ((peak - rest) / 1e6,))

@@ -74,9 +74,15 @@ def with_violation(path: Path, log: RunLog, pod: str) -> RunLog:
     last = log.last()
     assert last is not None
     verdict = {
-        "actor": "world", "data": {"verdict": "violated", "reason": f"law: {pod} waits for ever"},
-        "event": "verdict", "level": "info", "run": "run", "step": last.step, "t": last.t, "task": "world",
-    }  # fmt: skip
+        "actor": "world",
+        "data": {"verdict": "violated", "reason": f"law: {pod} waits for ever"},
+        "event": "verdict",
+        "level": "info",
+        "run": "run",
+        "step": last.step,
+        "t": last.t,
+        "task": "world",
+    }
     ended = path.with_name("ended.jsonl")
     ended.write_bytes(path.read_bytes() + json.dumps(verdict).encode() + b"\n")
     return RunLog(ended)

@@ -87,11 +87,20 @@ def serving(*arguments: str) -> Iterator[Served]:
         command = "from controlplane.cli.main import main; main()"
         started = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, "-c", command, "serve", "--kubeconfig", str(kubeconfig),
-             "--token", "", *arguments],
+            [
+                sys.executable,
+                "-c",
+                command,
+                "serve",
+                "--kubeconfig",
+                str(kubeconfig),
+                "--token",
+                "",
+                *arguments,
+            ],
             stdout=subprocess.PIPE,
             text=True,
-        )  # fmt: skip
+        )
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
@@ -162,10 +171,12 @@ def creates_over_tls(repeat: int, clients: int, resource: str) -> Iterator[Row]:
             processes = [
                 subprocess.Popen(
                     [*command, str(number), str(CREATES // clients), resource],
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
                 )
                 for number in range(clients)
-            ]  # fmt: skip
+            ]
             for process in processes:
                 assert process.stdout is not None
                 process.stdout.readline()  # it is connected

@@ -58,16 +58,24 @@ def _into_a_file(grouped: bool, every: int) -> Callable[[], int]:
 def _life(server: ApiServer, number: int) -> None:
     """A pod of a ReplicaSet from its creation to Running, as its controller, scheduler and kubelet write it."""
     owner = {
-        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d9e7b6c4", "controller": True,
-        "blockOwnerDeletion": True, "uid": "11111111-2222-4333-8444-555555555555",
-    }  # fmt: skip
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": "web-5d9e7b6c4",
+        "controller": True,
+        "blockOwnerDeletion": True,
+        "uid": "11111111-2222-4333-8444-555555555555",
+    }
     container = {
-        "name": "main", "image": "registry.example.com/app:1.2.3",
+        "name": "main",
+        "image": "registry.example.com/app:1.2.3",
         "ports": [{"containerPort": 8080, "name": "http"}],
         "env": [{"name": "A", "value": "b"}, {"name": "C", "value": "d"}],
-        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "128Mi"},
+            "limits": {"memory": "256Mi"},
+        },
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": 8080}},
-    }  # fmt: skip
+    }
     made = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -81,31 +89,61 @@ def _life(server: ApiServer, number: int) -> None:
     asked = Request("create", resource="pods", namespace="default", body=made, user_agent="rs")
     name = server.handle(asked, EPOCH_NS).tree["metadata"]["name"]
     binding = {
-        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name},
         "target": {"kind": "Node", "name": f"node-{number % 100}"},
-    }  # fmt: skip
+    }
     assert server.handle(
-        Request("create", resource="pods", namespace="default", name=name, subresource="binding",
-                body=binding, user_agent="scheduler"), EPOCH_NS,
-    ).ok  # fmt: skip
+        Request(
+            "create",
+            resource="pods",
+            namespace="default",
+            name=name,
+            subresource="binding",
+            body=binding,
+            user_agent="scheduler",
+        ),
+        EPOCH_NS,
+    ).ok
     then = f"2025-01-01T00:00:0{number % 10}Z"
     address = f"10.1.{number // 250}.{number % 250}"
     types = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
     state = {
-        "phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "startTime": then,
+        "phase": "Running",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "startTime": then,
         "hostIP": f"10.0.{number % 100}.1",
-        "conditions": [{"type": each, "status": "True", "lastTransitionTime": then} for each in types],
-        "containerStatuses": [
-            {"name": "main", "state": {"running": {"startedAt": then}}, "ready": True, "restartCount": 0,
-             "image": "registry.example.com/app:1.2.3", "imageID": "registry.example.com/app@sha256:0",
-             "containerID": f"containerd://{number:064x}", "started": True}
+        "conditions": [
+            {"type": each, "status": "True", "lastTransitionTime": then} for each in types
         ],
-    }  # fmt: skip
+        "containerStatuses": [
+            {
+                "name": "main",
+                "state": {"running": {"startedAt": then}},
+                "ready": True,
+                "restartCount": 0,
+                "image": "registry.example.com/app:1.2.3",
+                "imageID": "registry.example.com/app@sha256:0",
+                "containerID": f"containerd://{number:064x}",
+                "started": True,
+            }
+        ],
+    }
     assert server.handle(
-        Request("patch", resource="pods", namespace="default", name=name, subresource="status",
-                raw=json.dumps({"status": state}).encode(), content_type=STRATEGIC_MERGE_PATCH,
-                user_agent="kubelet"), EPOCH_NS,
-    ).ok  # fmt: skip
+        Request(
+            "patch",
+            resource="pods",
+            namespace="default",
+            name=name,
+            subresource="status",
+            raw=json.dumps({"status": state}).encode(),
+            content_type=STRATEGIC_MERGE_PATCH,
+            user_agent="kubelet",
+        ),
+        EPOCH_NS,
+    ).ok
 
 
 def at_rest(served: bool) -> Iterator[Row]:
@@ -146,8 +184,9 @@ def at_rest(served: bool) -> Iterator[Row]:
 
 
 def rows(repeat: int) -> Iterator[Row]:
-    yield rate("pod create, store in memory", "creates/s", repeat,
-               lambda: _create(Store(), COUNT, 1))  # fmt: skip
+    yield rate(
+        "pod create, store in memory", "creates/s", repeat, lambda: _create(Store(), COUNT, 1)
+    )
     yield rate("pod create, store in a file", "creates/s", repeat, _into_a_file(False, 1))
     yield rate("pod create, file, 8 to a commit", "creates/s", repeat, _into_a_file(True, 8))
     with tempfile.TemporaryDirectory() as folder:

@@ -30,16 +30,21 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 LABELS = {"app": "web"}
 DEPLOYMENT = {
-    "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web"},
     "spec": {
-        "replicas": 10, "selector": {"matchLabels": LABELS},
+        "replicas": 10,
+        "selector": {"matchLabels": LABELS},
         "template": {
             "metadata": {"labels": LABELS},
-            "spec": {"containers": [{"name": "main", "image": "web:0"}],
-                     "terminationGracePeriodSeconds": 1},
+            "spec": {
+                "containers": [{"name": "main", "image": "web:0"}],
+                "terminationGracePeriodSeconds": 1,
+            },
         },
     },
-}  # fmt: skip
+}
 
 
 class Load:

@@ -198,9 +198,18 @@ DISABLED_ADMISSION = ("ServiceAccount",)
 ACCOUNT_CONTROLLERS = (ServiceAccountController.name, RootCAPublisher.name)
 """Without these a pod would not get the account and the certificate that it waits for."""
 VALUES = (
-    Object, View, Quantity, WatchEvent, Strategy, ResourceInfo, SchedulerConfig, FixGates, CPUSet, Requirement,
+    Object,
+    View,
+    Quantity,
+    WatchEvent,
+    Strategy,
+    ResourceInfo,
+    SchedulerConfig,
+    FixGates,
+    CPUSet,
+    Requirement,
     Selector,
-)  # fmt: skip
+)
 """Classes that do not change once they are made, though some keep what they computed: actors may share them."""
 SERIAL_BITS = 40
 """The number of serials that one life of a store may use, as a power of two."""

@@ -147,15 +147,17 @@ def expressions() -> list[Expression]:
         space = vars(importlib.import_module(module))
         here = _uses(tree)
         names = {
-            id(node.value): target.id for node in ast.walk(tree)
+            id(node.value): target.id
+            for node in ast.walk(tree)
             if isinstance(node, ast.Assign | ast.AnnAssign)
             for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
             if isinstance(target, ast.Name)
-        }  # fmt: skip
+        }
         direct = {
-            id(node.value): node.attr for node in ast.walk(tree)
+            id(node.value): node.attr
+            for node in ast.walk(tree)
             if isinstance(node, ast.Attribute) and node.attr in METHODS
-        }  # fmt: skip
+        }
         for call, function in calls:
             written = ast.unparse(call.args[0])
             name = names.get(id(call), "")

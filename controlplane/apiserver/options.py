@@ -18,12 +18,20 @@ from controlplane.apiserver.schema.resources import ResourceInfo
 __all__ = ["BUILD", "EMULATED_KEY", "ContainerLog", "ForeignReview", "ServerOptions", "build_of"]
 
 BUILD: Tree = {
-    "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
-    "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.2", "gitCommit": "", "gitTreeState": "archive",
-    "buildDate": "1970-01-01T00:00:00Z", "goVersion": "go1.26.0", "compiler": "gc",
+    "major": "1",
+    "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
+    "gitVersion": "v1.36.2",
+    "gitCommit": "",
+    "gitTreeState": "archive",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "go1.26.0",
+    "compiler": "gc",
     "platform": "linux/amd64",
-}  # fmt: skip
+}
 """The answer of /version for the latest release."""
 
 

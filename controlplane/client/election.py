@@ -115,8 +115,13 @@ class Candidate:
         if not (self.leads and self.lease_is_valid(now)) or self._lease is None:
             return None
         assert self.observed is not None
-        return self._as_lease(evolve(self._fresh(now), acquired=self.observed.acquired,
-                                     transitions=self.observed.transitions))  # fmt: skip
+        return self._as_lease(
+            evolve(
+                self._fresh(now),
+                acquired=self.observed.acquired,
+                transitions=self.observed.transitions,
+            )
+        )
 
     def new_lease(self, now: int) -> Tree:
         """The Lease to create when there is none."""

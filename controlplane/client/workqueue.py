@@ -35,8 +35,17 @@ class WorkQueue:
     it has.
     """
 
-    __slots__ = ("_busy_delays", "_delayed", "_dirty", "_metrics", "_processing", "_queue", "_seq",
-                 "_waiting", "shutting_down")  # fmt: skip
+    __slots__ = (
+        "_busy_delays",
+        "_delayed",
+        "_dirty",
+        "_metrics",
+        "_processing",
+        "_queue",
+        "_seq",
+        "_waiting",
+        "shutting_down",
+    )
 
     def __init__(self, metrics: QueueMetrics | None = None) -> None:
         self._metrics = metrics

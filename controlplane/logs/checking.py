@@ -31,10 +31,12 @@ def _type_of(schema: dict[str, Any]) -> Any:
     if kind == "object":
         if "properties" in schema:
             required = frozenset(schema["required"])
-            return _fields({
-                name if name in required else f"{name}?": each
-                for name, each in schema["properties"].items()
-            })  # fmt: skip
+            return _fields(
+                {
+                    name if name in required else f"{name}?": each
+                    for name, each in schema["properties"].items()
+                }
+            )
         more = schema.get("additionalProperties")
         return dict[str, _type_of(more) if more else Any]  # type: ignore[misc]
     if kind == "integer":

@@ -108,8 +108,14 @@ def connect(logs: Sequence[RunLog]) -> duckdb.DuckDBPyConnection:
 
 def _metrics(logs: Sequence[RunLog]) -> str:
     """The view of what was counted over time: of the runs that kept it, else an empty one."""
-    columns = {"run": "VARCHAR", "t": "DOUBLE", "name": "VARCHAR", "type": "VARCHAR", "labels": "JSON",
-               "value": "DOUBLE"}  # fmt: skip
+    columns = {
+        "run": "VARCHAR",
+        "t": "DOUBLE",
+        "name": "VARCHAR",
+        "type": "VARCHAR",
+        "labels": "JSON",
+        "value": "DOUBLE",
+    }
     files = [str(path) for log in logs if (path := log.path.parent / METRICS).is_file()]
     if not files:
         empty = ", ".join(f"NULL::{kind} AS {name}" for name, kind in columns.items())

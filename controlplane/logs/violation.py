@@ -303,5 +303,9 @@ def _short(fields: list[str]) -> list[str]:
 def _repeats(one: Line, other: Line) -> bool:
     """Return whether one only says again what the other said, to another listener or reader."""
     return other.event in HEARD and (one.event, one.actor, one.obj, one.uid, one.rv) == (
-        other.event, other.actor, other.obj, other.uid, other.rv
-    )  # fmt: skip
+        other.event,
+        other.actor,
+        other.obj,
+        other.uid,
+        other.rv,
+    )

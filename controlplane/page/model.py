@@ -227,9 +227,13 @@ class Model:
         events = self.events.after(step, last)
         events["t"] = steps_apart(events["t"])
         named = {
-            "versions": self.versions, "queues": self.queues, "caches": self.caches,
-            "choices": self.choices, "cpus": self.cpus, "attempts": self.attempts,
-        }  # fmt: skip
+            "versions": self.versions,
+            "queues": self.queues,
+            "caches": self.caches,
+            "choices": self.choices,
+            "cpus": self.cpus,
+            "attempts": self.attempts,
+        }
         needed = None
         if last is not None:
             needed = max(each.texts(last) for each in (self.events, *named.values()))

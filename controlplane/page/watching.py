@@ -181,9 +181,15 @@ class Watching:
                 place, uid = where
                 obj, attempts, until, plugins = told
                 self._model.add_queued(
-                    step, place, obj, uid, there=True, attempts=attempts, until_ns=until,
+                    step,
+                    place,
+                    obj,
+                    uid,
+                    there=True,
+                    attempts=attempts,
+                    until_ns=until,
                     plugins=plugins,
-                )  # fmt: skip
+                )
 
     def _places(self, queue: PriorityQueue) -> Iterator[tuple[tuple[str, str], _Waiting]]:
         epoch = self._run.cluster.config.epoch_ns

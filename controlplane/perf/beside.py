@@ -93,8 +93,10 @@ class Compared:
         if self.pairs:
             ratios = [pair.ratio for pair in self.pairs]
             tree["times"] = {
-                "median": statistics.median(ratios), "least": min(ratios), "most": max(ratios),
-            }  # fmt: skip
+                "median": statistics.median(ratios),
+                "least": min(ratios),
+                "most": max(ratios),
+            }
         if self.failed:
             tree["failed"] = self.failed
         return tree
@@ -178,9 +180,13 @@ def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a program to its end; UsageError when it cannot be started."""
     try:
         return subprocess.run(  # the user's own command, which no shell sees
-            words, stdin=subprocess.DEVNULL, capture_output=True, check=False,
-            encoding="utf-8", errors="replace",
-        )  # fmt: skip
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+        )
     except OSError as error:
         raise UsageError(f"--beside: {words[0]}: {error.strerror}") from None
 
@@ -206,9 +212,19 @@ def _theirs(words: tuple[str, ...], workload: Workload, file: Path) -> float:
 def _ours(workload: Workload, file: Path, driver: str) -> float:
     only = f"^{re.escape(workload.full_name)}$"
     words = (
-        sys.executable, "-m", "controlplane", "bench", "scheduler-perf", str(file),
-        "--filter", only, "--driver", driver, "--format", "json",
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "controlplane",
+        "bench",
+        "scheduler-perf",
+        str(file),
+        "--filter",
+        only,
+        "--driver",
+        driver,
+        "--format",
+        "json",
+    )
     done = _run(words)
     if done.returncode:
         try:

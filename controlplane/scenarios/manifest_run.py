@@ -100,9 +100,12 @@ def prepare(setting: Setting) -> Given:
     nodes = (*given.nodes, *made)
     off = setting.parsed.get("admission", ())
     resources, submissions = preflight(
-        given.submissions, nodes, options.get("epoch") or EPOCH_NS, (*DISABLED_ADMISSION, *off),
+        given.submissions,
+        nodes,
+        options.get("epoch") or EPOCH_NS,
+        (*DISABLED_ADMISSION, *off),
         setting.release,
-    )  # fmt: skip
+    )
     asked = check_asked_pods(submissions, options.get("max_pods", MAX_PODS.default))
     heartbeats, events = (
         options[key] if options[key] is not None else not given.is_trace

@@ -55,9 +55,13 @@ class Fork:
     def to_json(self) -> dict[str, Any]:
         """For the page."""
         return {
-            "id": self.number, "step": self.step, "seed": self.seed, "strategy": self.strategy,
-            "state": self.state, "message": self.message,
-        }  # fmt: skip
+            "id": self.number,
+            "step": self.step,
+            "seed": self.seed,
+            "strategy": self.strategy,
+            "state": self.state,
+            "message": self.message,
+        }
 
 
 class Forks:
@@ -95,9 +99,11 @@ class Forks:
             raise UsageError(f"{AT_ONCE} forks are under way already")
         self._number += 1
         fork = Fork(
-            self._number, asked.get("step", 0), asked.get("seed", 1),
+            self._number,
+            asked.get("step", 0),
+            asked.get("seed", 1),
             asked.get("strategy", "random-walk"),
-        )  # fmt: skip
+        )
         recording = await self._live.recording()
         if not 0 <= fork.step <= recording.steps:
             raise UsageError(f"step {fork.step}: the session has steps 1 to {recording.steps}")
@@ -117,13 +123,32 @@ class Forks:
         out, model = place / "out", place / "model.json"
         added = ["--add", str(place / "added.yaml")] if (place / "added.yaml").exists() else []
         forking = [
-            "fork", str(place / "session.rec"), "--at", str(fork.step), "--seed", str(fork.seed),
-            "--strategy", fork.strategy, "--until", str(until), "--out", str(out),
-            "--format", "json", *added,
-        ]  # fmt: skip
+            "fork",
+            str(place / "session.rec"),
+            "--at",
+            str(fork.step),
+            "--seed",
+            str(fork.seed),
+            "--strategy",
+            fork.strategy,
+            "--until",
+            str(until),
+            "--out",
+            str(out),
+            "--format",
+            "json",
+            *added,
+        ]
         telling = [
-            "logs", "report", str(place / "session.rec"), str(out), "--format", "json", "-o", str(model),
-        ]  # fmt: skip
+            "logs",
+            "report",
+            str(place / "session.rec"),
+            str(out),
+            "--format",
+            "json",
+            "-o",
+            str(model),
+        ]
         with trio.move_on_after(SECONDS) as scope:
             done = await _done(forking)
             if not (out / "run.rec").exists():
@@ -144,8 +169,11 @@ async def _done(arguments: list[str]) -> subprocess.CompletedProcess[bytes]:
     """Run one command to its end."""
     return await trio.run_process(
         [sys.executable, "-m", "controlplane", *arguments],
-        capture_stdout=True, capture_stderr=True, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        capture_stdout=True,
+        capture_stderr=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def _said(done: subprocess.CompletedProcess[bytes]) -> str:

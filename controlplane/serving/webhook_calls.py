@@ -120,9 +120,12 @@ async def _exchange(
     """One request and the answer to it: its status and body."""
     connection = h11.Connection(h11.CLIENT)
     head = [
-        ("Host", host), ("Content-Type", "application/json"), ("Accept", "application/json"),
-        ("Content-Length", str(len(payload))), ("User-Agent", "kube-apiserver-admission"),
-    ]  # fmt: skip
+        ("Host", host),
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json"),
+        ("Content-Length", str(len(payload))),
+        ("User-Agent", "kube-apiserver-admission"),
+    ]
     asked = connection.send(h11.Request(method="POST", target=target, headers=head)) or b""
     asked += connection.send(h11.Data(data=payload)) or b""
     asked += connection.send(h11.EndOfMessage()) or b""

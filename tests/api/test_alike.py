@@ -14,9 +14,12 @@ from controlplane.api.pod_status import PodCondition, PodStatus
 from controlplane.apiserver.schema import codec
 
 CONDITIONS = st.fixed_dictionaries(
-    {"type": st.sampled_from(("Ready", "PodScheduled")), "status": st.sampled_from(("True", "False"))},
+    {
+        "type": st.sampled_from(("Ready", "PodScheduled")),
+        "status": st.sampled_from(("True", "False")),
+    },
     optional={"reason": st.text(max_size=3), "observedGeneration": st.integers(0, 3)},
-)  # fmt: skip
+)
 
 
 def condition(**more: Any) -> dict[str, Any]:

@@ -89,7 +89,16 @@ def test_lines_are_made_when_they_are_asked_for():
     found = output_of(pod(RUNNING, log="a {n}\nb", log_seconds="1"), "c", START + 4 * SECOND)
     every = list(found.lines)
     assert [line.text for line in every] == [
-        "container c started", "a 1", "b", "a 2", "b", "a 3", "b", "a 4", "b"]  # fmt: skip
+        "container c started",
+        "a 1",
+        "b",
+        "a 2",
+        "b",
+        "a 3",
+        "b",
+        "a 4",
+        "b",
+    ]
     assert [found.lines[at - len(every)] for at in range(len(every))] == every
     assert found.lines[2:5] == every[2:5]
     with pytest.raises(IndexError):

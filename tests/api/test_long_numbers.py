@@ -53,18 +53,45 @@ def test_yaml_leaves_a_number_that_none_is_a_text():
 
 BODIES = {
     "version of a new object": (
-        "configmaps", {"metadata": {"name": "a", "resourceVersion": LONG}}, "", 201),
+        "configmaps",
+        {"metadata": {"name": "a", "resourceVersion": LONG}},
+        "",
+        201,
+    ),
     "version of other digits": (
-        "configmaps", {"metadata": {"name": "b", "resourceVersion": "²"}}, "", 201),
+        "configmaps",
+        {"metadata": {"name": "b", "resourceVersion": "²"}},
+        "",
+        201,
+    ),
     "disruptions": (
-        "poddisruptionbudgets", {"metadata": {"name": "c"}, "spec": {
-            "maxUnavailable": f"{LONG}%", "selector": {}}}, "policy", 422),
+        "poddisruptionbudgets",
+        {"metadata": {"name": "c"}, "spec": {"maxUnavailable": f"{LONG}%", "selector": {}}},
+        "policy",
+        422,
+    ),
     "schedule": (
-        "cronjobs", {"metadata": {"name": "d"}, "spec": {
-            "schedule": f"@every {LONG}h", "jobTemplate": {"spec": {"template": {"spec": {
-                "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}}},
-        "batch", 422),
-}  # fmt: skip
+        "cronjobs",
+        {
+            "metadata": {"name": "d"},
+            "spec": {
+                "schedule": f"@every {LONG}h",
+                "jobTemplate": {
+                    "spec": {
+                        "template": {
+                            "spec": {
+                                "restartPolicy": "Never",
+                                "containers": [{"name": "c", "image": "i"}],
+                            }
+                        }
+                    }
+                },
+            },
+        },
+        "batch",
+        422,
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -77,10 +104,15 @@ def test_a_body_with_a_long_number_is_answered(name):
 def test_a_note_of_a_template_that_is_no_number_is_none(text):
     labels = {"app": "a"}
     body = {
-        "metadata": {"name": "d", "annotations": {"deprecated.daemonset.template.generation": text}},
-        "spec": {"selector": {"matchLabels": labels}, "template": {
-            "metadata": {"labels": labels}, "spec": pod("x")["spec"]}},
-    }  # fmt: skip
+        "metadata": {
+            "name": "d",
+            "annotations": {"deprecated.daemonset.template.generation": text},
+        },
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod("x")["spec"]},
+        },
+    }
     world = World()
     assert world.create("daemonsets", body, group="apps").code == 201
     surge = {"spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": f"{LONG}%"}}}}

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 from controlplane.api.redaction import LAST_APPLIED, REDACTED, cleaner, redacted
 
 SECRET = {
-    "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "Opaque",
-    "data": {"password": "aHVudGVyMg=="}, "stringData": {"more": "hunter3"},
-}  # fmt: skip
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "s"},
+    "type": "Opaque",
+    "data": {"password": "aHVudGVyMg=="},
+    "stringData": {"more": "hunter3"},
+}
 JWT = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJ4In0.c2lnbmF0dXJl"
 
 

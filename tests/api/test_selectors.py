@@ -153,12 +153,29 @@ def test_the_first_uncovered_blocking_taint_is_found():
 
 
 TERMS = st.lists(
-    st.sampled_from([
-        "app=a", "app!=a", "app in (a,b)", "app in (b,1)", "app notin (b)", "app", "!app", "n>1",
-        "n>5", "n<50", "n<5", "n!=42", "tier", "!tier", "tier!=x-y", "app notin (1,42)",
-    ]),
-    min_size=1, max_size=4,
-)  # fmt: skip
+    st.sampled_from(
+        [
+            "app=a",
+            "app!=a",
+            "app in (a,b)",
+            "app in (b,1)",
+            "app notin (b)",
+            "app",
+            "!app",
+            "n>1",
+            "n>5",
+            "n<50",
+            "n<5",
+            "n!=42",
+            "tier",
+            "!tier",
+            "tier!=x-y",
+            "app notin (1,42)",
+        ]
+    ),
+    min_size=1,
+    max_size=4,
+)
 
 
 @given(TERMS, label_sets)
@@ -176,9 +193,10 @@ def test_what_many_requirements_cost_goes_by_the_labels_of_an_object(monkeypatch
     selector = labels.parse(",".join(terms))
     matches = labels.Requirement.matches
     monkeypatch.setattr(
-        labels.Requirement, "matches",
+        labels.Requirement,
+        "matches",
         lambda item, found: asked.append(item) or matches(item, found),
-    )  # fmt: skip
+    )
     assert selector.matches({"app": "a", "n": "500"})
     assert not selector.matches({"app": "a", "n": "499"})
     assert not selector.matches({"app": "x7", "n": "500"})

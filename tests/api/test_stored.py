@@ -12,11 +12,13 @@ TREES = st.dictionaries(
     st.text(max_size=4),
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        ),
         max_leaves=8,
     ),
     max_size=5,
-)  # fmt: skip
+)
 
 
 @given(st.lists(TREES, max_size=10), st.randoms())
@@ -54,11 +56,22 @@ def test_an_object_at_rest_is_viewed_like_any_other():
 
 def test_an_event_at_rest_is_packed_to_a_fraction():
     event = {
-        "kind": "Event", "apiVersion": "v1", "metadata": {"name": "web-x2.17f0", "namespace": "shop"},
-        "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "web-x2", "apiVersion": "v1"},
-        "reason": "Scheduled", "message": "Successfully assigned shop/web-x2 to node-7", "type": "Normal",
-        "source": {"component": "default-scheduler"}, "firstTimestamp": None, "lastTimestamp": None,
-    }  # fmt: skip
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"name": "web-x2.17f0", "namespace": "shop"},
+        "involvedObject": {
+            "kind": "Pod",
+            "namespace": "shop",
+            "name": "web-x2",
+            "apiVersion": "v1",
+        },
+        "reason": "Scheduled",
+        "message": "Successfully assigned shop/web-x2 to node-7",
+        "type": "Normal",
+        "source": {"component": "default-scheduler"},
+        "firstTimestamp": None,
+        "lastTimestamp": None,
+    }
     obj = Object(event)
     size = len(obj.json)
     rest([obj])

@@ -20,12 +20,20 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
 )
 
 
-@pytest.mark.parametrize("text", [
-    "a: " + "[" * 100_000, "{a: " * 100_000, "? " * 100_000, "- " * 100_000, "- ? " * 50_000,
-    "\n".join(" " * n + "a:" for n in range(2000)), "\r".join(" " * n + "a:" for n in range(2000)),
-    "a: &a0 [1]\n" + "".join(f"a{n}: &a{n + 1} [*a{n}]\n" for n in range(DEPTH + 1)),
-    "".join("\n" + " " * n + "a:\n" + " " * n + "- b:" for n in range(0, 2 * DEPTH, 2)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: " + "[" * 100_000,
+        "{a: " * 100_000,
+        "? " * 100_000,
+        "- " * 100_000,
+        "- ? " * 50_000,
+        "\n".join(" " * n + "a:" for n in range(2000)),
+        "\r".join(" " * n + "a:" for n in range(2000)),
+        "a: &a0 [1]\n" + "".join(f"a{n}: &a{n + 1} [*a{n}]\n" for n in range(DEPTH + 1)),
+        "".join("\n" + " " * n + "a:\n" + " " * n + "- b:" for n in range(0, 2 * DEPTH, 2)),
+    ],
+)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_deep_texts_are_refused(text, encoding):
     with pytest.raises(TooDeepText):
@@ -43,10 +51,16 @@ def test_as_many_aliases_as_people_write_are_read():
     assert load(text)["all"] == [{"a": 1, "b": 2, "c": {"a": 1, "b": 2}}] * 50
 
 
-@pytest.mark.parametrize(("text", "problem"), [
-    ("a: &a [*a]", "contains itself"), ("%TAG !a! x\n" * 100 + "--- a", "directives"),
-    ("a: 2001-99-99", "cannot be read"), ("a: !!int x", "cannot be read"), ("{[1]: 2}", "key"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: &a [*a]", "contains itself"),
+        ("%TAG !a! x\n" * 100 + "--- a", "directives"),
+        ("a: 2001-99-99", "cannot be read"),
+        ("a: !!int x", "cannot be read"),
+        ("{[1]: 2}", "key"),
+    ],
+)
 def test_whatever_is_wrong_is_a_yaml_error(text, problem):
     with pytest.raises(yaml.YAMLError, match=problem):
         load(text)
@@ -63,9 +77,16 @@ def test_brackets_and_columns_inside_texts_do_not_nest():
     assert load(text)["c"] == "{" * 2000
 
 
-@given(st.recursive(st.sampled_from(["a", 1, None]), lambda inner: st.lists(inner, max_size=3)
-                    | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=3)),
-       st.booleans())  # fmt: skip
+@given(
+    st.recursive(
+        st.sampled_from(["a", 1, None]),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=3)
+        ),
+    ),
+    st.booleans(),
+)
 def test_what_yaml_writes_is_read_as_before(value, flow):
     assert load(yaml.safe_dump(value, default_flow_style=flow)) == value
 

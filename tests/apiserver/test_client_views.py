@@ -18,8 +18,13 @@ LAST = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def ask(world, method, path, body=None, *, media="application/json", agent="t/1", **query):
-    raw = body.encode() if isinstance(body, str) else b"" if body is None else (
-        json.dumps(body).encode())  # fmt: skip
+    raw = (
+        body.encode()
+        if isinstance(body, str)
+        else b""
+        if body is None
+        else (json.dumps(body).encode())
+    )
     headers = {"accept": "application/json", "content-type": media, "user-agent": agent}
     values = {key: [value] for key, value in query.items()}
     found = answer(world.server, HttpRequest(method, path, values, headers, raw, ADMIN), world.now)

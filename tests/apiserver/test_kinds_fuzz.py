@@ -16,8 +16,30 @@ from tests.apiserver.world import APPLY, JSON_PATCH, MERGE, STRATEGIC, World
 
 RESOURCES = [info for info in builtin_resources() if "create" in info.verbs]
 DEPTH = 5
-WORDS = ("a", "b", "app", "Always", "ClusterIP", "TCP", "Equal", "Exists", "In", "", "*", "-1", "10%",
-         "1.2.3.4", "10.0.0.0/24", "a.b.io/c", "{}", "/x", "*/5 * * * *", "\u00e9", "A_b", "x" * 300)  # fmt: skip
+WORDS = (
+    "a",
+    "b",
+    "app",
+    "Always",
+    "ClusterIP",
+    "TCP",
+    "Equal",
+    "Exists",
+    "In",
+    "",
+    "*",
+    "-1",
+    "10%",
+    "1.2.3.4",
+    "10.0.0.0/24",
+    "a.b.io/c",
+    "{}",
+    "/x",
+    "*/5 * * * *",
+    "\u00e9",
+    "A_b",
+    "x" * 300,
+)
 VALUES = {
     Kind.STRING: st.sampled_from(WORDS),
     Kind.BOOL: st.booleans(),
@@ -29,7 +51,7 @@ VALUES = {
     Kind.QUANTITY: st.sampled_from(("1", "100m", "1Gi", "-1", "x", 3)),
     Kind.INT_OR_STRING: st.sampled_from((1, "25%", "http", -1)),
     Kind.OPAQUE: JSON,
-}  # fmt: skip
+}
 
 
 def draw_value(draw, field, depth):
@@ -51,8 +73,9 @@ def draw_struct(draw, struct, depth):
     if depth <= 0:
         return {}
     optional = [name for name, field in struct.fields.items() if not field.required]
-    names = [name for name, field in struct.fields.items()
-             if field.required and draw(st.integers(0, 9))]  # fmt: skip
+    names = [
+        name for name, field in struct.fields.items() if field.required and draw(st.integers(0, 9))
+    ]
     if optional:
         names += draw(st.lists(st.sampled_from(optional), max_size=3, unique=True))
     return {name: draw_value(draw, struct.fields[name], depth) for name in names}
@@ -62,9 +85,24 @@ def draw_object(draw, info):
     tree = draw_struct(draw, info.type, DEPTH)
     tree |= {"apiVersion": info.api_version, "kind": info.kind}
     if draw(st.integers(0, 9)):
-        more = {name: draw_value(draw, info.type.fields["metadata"].struct.fields[name], 3)
-                for name in draw(st.lists(st.sampled_from(("labels", "annotations", "finalizers",
-                    "ownerReferences", "generateName", "managedFields")), max_size=1))}  # fmt: skip
+        more = {
+            name: draw_value(draw, info.type.fields["metadata"].struct.fields[name], 3)
+            for name in draw(
+                st.lists(
+                    st.sampled_from(
+                        (
+                            "labels",
+                            "annotations",
+                            "finalizers",
+                            "ownerReferences",
+                            "generateName",
+                            "managedFields",
+                        )
+                    ),
+                    max_size=1,
+                )
+            )
+        }
         tree["metadata"] = {"name": draw(st.sampled_from(("a", "a", "default", "A b"))), **more}
     return tree
 

@@ -46,9 +46,13 @@ def world(**settings):
 
 @pytest.mark.parametrize(
     ("key", "value", "found"),
-    [("apiVersion", 1, "number"), ("kind", ["Pod"], "array"), ("kind", {}, "object"),
-     ("apiVersion", True, "bool")],
-)  # fmt: skip
+    [
+        ("apiVersion", 1, "number"),
+        ("kind", ["Pod"], "array"),
+        ("kind", {}, "object"),
+        ("apiVersion", True, "bool"),
+    ],
+)
 def test_version_and_kind_must_be_texts(key, value, found):
     body = {key: value, "metadata": {"name": "b"}}
     code, text, tree = send(World(), "POST", PODS, body)
@@ -92,11 +96,16 @@ def test_a_patch_that_spoils_managed_fields_is_invalid():
 
 @pytest.mark.parametrize(
     ("body", "where"),
-    [({"metadata": [], "target": {"name": "n"}}, "Binding.metadata of type v1.ObjectMeta"),
-     ({"target": "n"}, "Binding.target of type v1.ObjectReference"),
-     ({"target": {"name": 5}}, "ObjectReference.target.name of type string"),
-     ({"metadata": {"annotations": 1}}, "ObjectMeta.metadata.annotations of type map[string]string")],
-)  # fmt: skip
+    [
+        ({"metadata": [], "target": {"name": "n"}}, "Binding.metadata of type v1.ObjectMeta"),
+        ({"target": "n"}, "Binding.target of type v1.ObjectReference"),
+        ({"target": {"name": 5}}, "ObjectReference.target.name of type string"),
+        (
+            {"metadata": {"annotations": 1}},
+            "ObjectMeta.metadata.annotations of type map[string]string",
+        ),
+    ],
+)
 def test_bindings_are_decoded(body, where):
     code, text, _ = send(world(), "POST", f"{PODS}/a/binding", body)
     assert code == 400
@@ -106,12 +115,18 @@ def test_bindings_are_decoded(body, where):
 
 @pytest.mark.parametrize(
     ("body", "where"),
-    [({"metadata": "a"}, "Eviction.metadata of type v1.ObjectMeta"),
-     ({"metadata": {"name": "a"}, "deleteOptions": []},
-      "Eviction.deleteOptions of type v1.DeleteOptions"),
-     ({"metadata": {"name": "a"}, "deleteOptions": {"gracePeriodSeconds": "1"}},
-      "DeleteOptions.deleteOptions.gracePeriodSeconds of type int64")],
-)  # fmt: skip
+    [
+        ({"metadata": "a"}, "Eviction.metadata of type v1.ObjectMeta"),
+        (
+            {"metadata": {"name": "a"}, "deleteOptions": []},
+            "Eviction.deleteOptions of type v1.DeleteOptions",
+        ),
+        (
+            {"metadata": {"name": "a"}, "deleteOptions": {"gracePeriodSeconds": "1"}},
+            "DeleteOptions.deleteOptions.gracePeriodSeconds of type int64",
+        ),
+    ],
+)
 def test_evictions_are_decoded(body, where):
     code, text, _ = send(world(), "POST", f"{PODS}/a/eviction", body)
     assert code == 400
@@ -140,8 +155,11 @@ def test_a_scale_as_a_table_has_columns_of_its_own():
     code, _, table = send(world(), "GET", f"{DEPLOYMENTS}/d/scale", accept=accept)
     assert code == 200
     assert [column["name"] for column in table["columnDefinitions"]] == [
-        "Name", "Desired", "Available", "Age"
-    ]  # fmt: skip
+        "Name",
+        "Desired",
+        "Available",
+        "Age",
+    ]
     assert table["rows"][0]["cells"][:3] == ["d", 1, 0]
 
 
@@ -179,20 +197,32 @@ def test_unreadable_managed_fields_of_a_client_count_as_none():
     made = world(track_fields=True)
     body = deployment("d", 2)
     body["metadata"]["managedFields"] = [
-        {"manager": "m", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
-         "fieldsV1": {"f:spec": {"f:replicas": "x"}}}]  # fmt: skip
+        {
+            "manager": "m",
+            "operation": "Update",
+            "apiVersion": "apps/v1",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:spec": {"f:replicas": "x"}},
+        }
+    ]
     code, _, tree = send(made, "PUT", f"{DEPLOYMENTS}/d", body)
     assert code == 200 and tree["metadata"]["managedFields"][0]["manager"] == "t"
 
 
 @pytest.mark.parametrize(
     ("token", "problem"),
-    [({"v": "meta.k8s.io/v1", "rv": 1, "start": 5}, "number into Go struct field "
-      "continueToken.start of type string"),
-     ({"v": "meta.k8s.io/v1", "rv": "x", "start": "a"}, "string into Go struct field "
-      "continueToken.rv of type int64"),
-     ([1], "array into Go value of type storage.continueToken")],
-)  # fmt: skip
+    [
+        (
+            {"v": "meta.k8s.io/v1", "rv": 1, "start": 5},
+            "number into Go struct field continueToken.start of type string",
+        ),
+        (
+            {"v": "meta.k8s.io/v1", "rv": "x", "start": "a"},
+            "string into Go struct field continueToken.rv of type int64",
+        ),
+        ([1], "array into Go value of type storage.continueToken"),
+    ],
+)
 def test_continue_tokens_are_decoded(token, problem):
     text = base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=")
     code, message, _ = send(World(), "GET", PODS, **{"continue": text})
@@ -205,13 +235,27 @@ def test_continue_tokens_are_decoded(token, problem):
 def test_metadata_of_custom_resources_is_decoded():
     made = World()
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    code, _, _ = send(made, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
-        "metadata": {"name": "things.x.io"},
-        "spec": {"group": "x.io", "scope": "Namespaced",
-                 "names": {"plural": "things", "kind": "Thing"},
-                 "versions": [{"name": "v1", "served": True, "storage": True,
-                               "schema": {"openAPIV3Schema": schema}}]},
-    })  # fmt: skip
+    code, _, _ = send(
+        made,
+        "POST",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        {
+            "metadata": {"name": "things.x.io"},
+            "spec": {
+                "group": "x.io",
+                "scope": "Namespaced",
+                "names": {"plural": "things", "kind": "Thing"},
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "schema": {"openAPIV3Schema": schema},
+                    }
+                ],
+            },
+        },
+    )
     assert code == 201
     path = "/apis/x.io/v1/namespaces/default/things"
     body = {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": [1]}}
@@ -224,8 +268,9 @@ def test_metadata_of_custom_resources_is_decoded():
 
 
 @pytest.mark.parametrize("body", [b"a: " + b"[" * 10**5, b"- " * 10**5, b"[" * 10**6])
-@pytest.mark.parametrize("media", ["application/json", "application/yaml", MERGE, STRATEGIC,
-                                   JSON_PATCH, APPLY])  # fmt: skip
+@pytest.mark.parametrize(
+    "media", ["application/json", "application/yaml", MERGE, STRATEGIC, JSON_PATCH, APPLY]
+)
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_a_body_that_nests_for_ever_is_a_bad_request(shared, method, media, body):
     if (method == "PATCH") != ("patch" in media):

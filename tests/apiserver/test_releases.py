@@ -23,18 +23,21 @@ def server(release: str) -> ApiServer:
         uid=lambda: f"uid-{next(serials)}",
         suffix=lambda: "abcde",
         options=ServerOptions(
-            release=release, build=build_of(release), auto_namespaces=True,
+            release=release,
+            build=build_of(release),
+            auto_namespaces=True,
             disabled=("ServiceAccount",),
         ),
-    )  # fmt: skip
+    )
     made.bootstrap(0)
     return made
 
 
 def ask(api: ApiServer, method: str, path: str, body: bytes = b"", **query: str) -> HttpAnswer:
     headers = {"content-type": "application/json"}
-    found = answer(api, HttpRequest(method, path, {k: [v] for k, v in query.items()}, headers,
-                                    body, ADMIN), 0)  # fmt: skip
+    found = answer(
+        api, HttpRequest(method, path, {k: [v] for k, v in query.items()}, headers, body, ADMIN), 0
+    )
     assert isinstance(found, HttpAnswer)
     return found
 
@@ -156,8 +159,14 @@ def test_what_stands_while_servers_run_stands_in_every_release(release: str) -> 
     api = server(release)
     api.install_roles(0)
     api.install_server_objects(0, ["apiserver"])
-    assert ask(api, "GET", "/api/v1/namespaces/kube-system/configmaps/"
-               "extension-apiserver-authentication").code == 200  # fmt: skip
+    assert (
+        ask(
+            api,
+            "GET",
+            "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication",
+        ).code
+        == 200
+    )
     flows = served(api, "flowcontrol.apiserver.k8s.io")
     assert bool(flows) is (release != "1.25")
     for version in flows:

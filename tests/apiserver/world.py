@@ -26,12 +26,32 @@ class World:
         )
         self.server.bootstrap(self.now)
 
-    def do(self, verb, resource, name="", body=None, *, group="", version="v1",
-           namespace="default", sub="", media="application/json", **query):  # fmt: skip
+    def do(
+        self,
+        verb,
+        resource,
+        name="",
+        body=None,
+        *,
+        group="",
+        version="v1",
+        namespace="default",
+        sub="",
+        media="application/json",
+        **query,
+    ):
         request = Request(
-            verb, group, version, resource, namespace=namespace, name=name, subresource=sub,
-            query=query, body=body, content_type=media,
-        )  # fmt: skip
+            verb,
+            group,
+            version,
+            resource,
+            namespace=namespace,
+            name=name,
+            subresource=sub,
+            query=query,
+            body=body,
+            content_type=media,
+        )
         response = self.server.handle(request, self.now)
         self.server.advance()
         return response
@@ -67,13 +87,18 @@ def config_map(name, **data):
 
 def deployment(name, replicas=1):
     return {
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
         "spec": {
-            "replicas": replicas, "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": {"app": name}},
-                         "spec": {"containers": [{"name": "c", "image": "nginx"}]}},
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "c", "image": "nginx"}]},
+            },
         },
-    }  # fmt: skip
+    }
 
 
 def events(watcher):

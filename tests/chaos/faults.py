@@ -121,7 +121,9 @@ def of(cluster: Cluster) -> dict[str, list[InjectedFault]]:
         "crash": [InjectedFault(faults.crash(name), faults.restart(name)) for name in mortal],
         "blackout": [InjectedFault(_all(faults.crash, mortal), _all(faults.restart, mortal))],
         # What a user said before it gave up would arrive when the cut ends, after what it said later.
-        "cut": [InjectedFault(faults.cut(*way), faults.heal(*way)) for way in every if way[0] != "user"],
+        "cut": [
+            InjectedFault(faults.cut(*way), faults.heal(*way)) for way in every if way[0] != "user"
+        ],
         "slow": [
             InjectedFault(faults.delay(*way, seconds), faults.heal(*way))
             for way in every
@@ -131,15 +133,19 @@ def of(cluster: Cluster) -> dict[str, list[InjectedFault]]:
         "lose request": [InjectedFault(_lost(one, other)) for one, other in every],
         "lose answer": [InjectedFault(_lost(other, one)) for one, other in every],
         **{
-            f"refuse {code}": [InjectedFault(_refused(*way, code, count)) for way in ways for count in COUNTS]
+            f"refuse {code}": [
+                InjectedFault(_refused(*way, code, count)) for way in ways for count in COUNTS
+            ]
             for code in ERRORS
         },
         **{
-            f"deny {code}": [InjectedFault(_denied(*way, code, count)) for way in ways for count in COUNTS]
+            f"deny {code}": [
+                InjectedFault(_denied(*way, code, count)) for way in ways for count in COUNTS
+            ]
             for code in DONE
         },
         "compact": [InjectedFault(compacted())],
-    }  # fmt: skip
+    }
     return found
 
 

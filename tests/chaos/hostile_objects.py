@@ -11,12 +11,23 @@ def schema_of(spec) -> dict:
 
 def definition(spec) -> dict:
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": "things.x.io"},
-        "spec": {"group": "x.io", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
-                 "versions": [{"name": "v1", "served": True, "storage": True,
-                               "schema": {"openAPIV3Schema": schema_of(spec)}}]},
-    }  # fmt: skip
+        "spec": {
+            "group": "x.io",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema_of(spec)},
+                }
+            ],
+        },
+    }
 
 
 def thing(name, spec) -> dict:
@@ -30,9 +41,14 @@ def pod(meta=None, **spec) -> dict:
 
 def template(spec, **more) -> dict:
     labels = {"app": "a"}
-    return {"metadata": {"name": "d"}, "spec": {
-        "selector": {"matchLabels": labels}, **more,
-        "template": {"metadata": {"labels": labels}, "spec": spec}}}  # fmt: skip
+    return {
+        "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            **more,
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
 
 
 def nested(levels: int, end: object = 1, key: str | None = "a") -> object:

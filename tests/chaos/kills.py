@@ -36,8 +36,9 @@ def watched(store, since):
     query = {"resourceVersion": str(since)}
     watcher = server.watch(Request("watch", resource="configmaps", query=query), NOW)
     assert not watcher.closed
-    return [(event.type, event.object.name, event.object.resource_version)
-            for event in watcher.drain()]  # fmt: skip
+    return [
+        (event.type, event.object.name, event.object.resource_version) for event in watcher.drain()
+    ]
 
 
 class Killed:
@@ -51,9 +52,11 @@ class Killed:
         self.unfinished = 0
         self.writer = subprocess.Popen(
             [sys.executable, "-m", "tests.apiserver.storage.durable_writer"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             cwd=Path(__file__).parents[2],
-        )  # fmt: skip
+        )
 
     def close(self):
         self.writer.stdin.close()

@@ -113,8 +113,14 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="of all counts (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="%(default)s")
     names = [each.name for each in CAMPAIGNS]
-    parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME",
-                        help=f"of {', '.join(names)}")  # fmt: skip
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=names,
+        default=names,
+        metavar="NAME",
+        help=f"of {', '.join(names)}",
+    )
     options = parser.parse_args()
     if not options.scale > 0:
         parser.error("--scale: expected a positive number")

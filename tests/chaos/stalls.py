@@ -223,8 +223,11 @@ def main() -> int:
             continue
         outcome = measured(case)
         bad += not outcome.fine
-        print(f"{outcome.waited:8.3f} s waited {outcome.turn:8.3f} s turn {'  ' if outcome.fine else '!!'} "
-              f"{case.name} {outcome.codes} {outcome.failed}", flush=True)  # fmt: skip
+        print(
+            f"{outcome.waited:8.3f} s waited {outcome.turn:8.3f} s turn {'  ' if outcome.fine else '!!'} "
+            f"{case.name} {outcome.codes} {outcome.failed}",
+            flush=True,
+        )
         if asked.verbose and outcome.turn > LIMIT_S / 4:
             for place, count in outcome.where.most_common(4):
                 print(f"      {count * SAMPLE_S:6.2f} s {place}", flush=True)

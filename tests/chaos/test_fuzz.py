@@ -75,7 +75,9 @@ def test_an_exception_is_found_and_made_small(monkeypatch):
     assert (found.kind, found.text[:14]) == ("exception", "AssertionError")
     small = Shrinking(found, durable=False).shrunk(TWO)
     assert [(each.method, each.target) for each in small] == [
-        ("POST", MAPS), ("GET", f"{MAPS}/m?pretty=1")]  # fmt: skip
+        ("POST", MAPS),
+        ("GET", f"{MAPS}/m?pretty=1"),
+    ]
     assert "assert replay([" in as_test(small, found)
 
 
@@ -122,11 +124,11 @@ def test_news_that_a_watch_does_not_tell_is_found(monkeypatch):
 
 def test_texts_within_objects_in_protobuf_are_as_compact_as_they_came():
     body = (
-        b"k8s\x00\n#\n\x12resource.k8s.io/v1\x12\rResourceClaim\x12\x8d\x01\n\x11\n\x01x\x12\x00\x1a\x00\"\x00*\x002"
+        b'k8s\x00\n#\n\x12resource.k8s.io/v1\x12\rResourceClaim\x12\x8d\x01\n\x11\n\x01x\x12\x00\x1a\x00"\x00*\x002'
         b"\x008\x00B\x00\x12x\nv\n=\n\x01r\x128\n\x02dc\x12$\n\"\n device.attributes['d.io'].x == 1\x1a\nExactCount"
-        b' \x02\n\x0c\n\x01s\x1a\x07\n\x01a\x12\x02dc\x12\x0b\n\x01r\x12\x06d.io/x\x1a\x1a\n\x01r\x12\x15\n\x13\n\x04'
+        b" \x02\n\x0c\n\x01s\x1a\x07\n\x01a\x12\x02dc\x12\x0b\n\x01r\x12\x06d.io/x\x1a\x1a\n\x01r\x12\x15\n\x13\n\x04"
         b'd.io\x12\x0b\n\t{"k":"v"}'
-    )  # fmt: skip
+    )
     claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
     media = "application/vnd.kubernetes.protobuf"
     process = Process()
@@ -151,12 +153,35 @@ def test_numbers_that_no_float_holds_are_refused(number):
     told = f"json: cannot unmarshal number {number} into Go value of type float64"
     kind = b'"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "h"}'
     for method, target, media, body, code in (
-        ("POST", THING, "application/json", b"{%s, %s}" % (kind, b'"spec": {"any": {"a": [N]}}'), 400),
-        ("PATCH", f"{THING}/o", "application/merge-patch+json", b'{"spec": {"any": {"a": N}}}', 422),
-        ("PATCH", f"{THING}/o", "application/json-patch+json",
-         b'[{"op": "add", "path": "/spec/any", "value": {"a": N}}]', 422),
-        ("PATCH", f"{CORE}/pods/a", "application/strategic-merge-patch+json", b'{"spec": {"x": N}}', 400),
-    ):  # fmt: skip
+        (
+            "POST",
+            THING,
+            "application/json",
+            b"{%s, %s}" % (kind, b'"spec": {"any": {"a": [N]}}'),
+            400,
+        ),
+        (
+            "PATCH",
+            f"{THING}/o",
+            "application/merge-patch+json",
+            b'{"spec": {"any": {"a": N}}}',
+            422,
+        ),
+        (
+            "PATCH",
+            f"{THING}/o",
+            "application/json-patch+json",
+            b'[{"op": "add", "path": "/spec/any", "value": {"a": N}}]',
+            422,
+        ),
+        (
+            "PATCH",
+            f"{CORE}/pods/a",
+            "application/strategic-merge-patch+json",
+            b'{"spec": {"x": N}}',
+            400,
+        ),
+    ):
         raw = body.replace(b"N", number.encode())
         found = process.send(Message(method, target, (("content-type", media),), raw))
         assert found is not None, process.findings
@@ -260,10 +285,15 @@ def test_what_is_rarely_reached_is_answered_with_success():
             reached.add(resource_of(path.partition("?")[0]))
         assert process.findings == []
     assert reached >= {
-        "/pods/exec", "/pods/attach", "/pods/portforward", "/pods/log", "/pods/ephemeralcontainers",
+        "/pods/exec",
+        "/pods/attach",
+        "/pods/portforward",
+        "/pods/log",
+        "/pods/ephemeralcontainers",
         "apiextensions.k8s.io/customresourcedefinitions/status",
-        "apiregistration.k8s.io/apiservices/status", "apps/replicasets/scale",
+        "apiregistration.k8s.io/apiservices/status",
+        "apps/replicasets/scale",
         "admissionregistration.k8s.io/validatingadmissionpolicies/status",
         "certificates.k8s.io/certificatesigningrequests/approval",
         "certificates.k8s.io/certificatesigningrequests/status",
-    }  # fmt: skip
+    }

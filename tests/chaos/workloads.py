@@ -71,9 +71,7 @@ def _names_a_version(request: Request) -> bool:
 
 def _get(request: Request) -> Request:
     name = request.body["metadata"]["name"]
-    return Request(
-        "get", request.group, request.version, request.resource, request.namespace, name
-    )  # fmt: skip
+    return Request("get", request.group, request.version, request.resource, request.namespace, name)
 
 
 class PatientUser(User):

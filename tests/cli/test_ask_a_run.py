@@ -32,8 +32,17 @@ def ask(runs, *arguments, status=0):
 
 
 def pods(runs, phase):
-    told = json.loads(ask(runs, "sql", "SELECT obj FROM writes WHERE verb = 'create pods'",
-                          "--log", "out", "--format", "json"))  # fmt: skip
+    told = json.loads(
+        ask(
+            runs,
+            "sql",
+            "SELECT obj FROM writes WHERE verb = 'create pods'",
+            "--log",
+            "out",
+            "--format",
+            "json",
+        )
+    )
     for each in told:
         name = each["obj"].replace("Pod/", "pod/")
         ending = json.loads(ask(runs, "why", name, "--log", "out", "--format", "json"))["ending"]
@@ -70,8 +79,9 @@ def test_why_was_it_deleted(runs):
 
 
 def test_who_changed_this_field(runs):
-    told = ask(runs, "timeline", "deploy/shop/catalogue", "--field", "status.readyReplicas",
-               "--log", "out")  # fmt: skip
+    told = ask(
+        runs, "timeline", "deploy/shop/catalogue", "--field", "status.readyReplicas", "--log", "out"
+    )
     assert re.search(
         r"updated \(status\) by controller-manager, version \d+: .*readyReplicas", told
     )

@@ -10,9 +10,21 @@ import pytest
 from tests.cli.test_logs_commands import out as out
 
 VALUES = (
-    b"null", b"true", b"-1", b"1.5", b"1" + b"0" * 30, b"1e300", b'"x"', b'""', b"[]", b"[1]",
-    b"{}", b'{"a":1}', b'"\xff"', b'"\\ud800"',
-)  # fmt: skip
+    b"null",
+    b"true",
+    b"-1",
+    b"1.5",
+    b"1" + b"0" * 30,
+    b"1e300",
+    b'"x"',
+    b'""',
+    b"[]",
+    b"[1]",
+    b"{}",
+    b'{"a":1}',
+    b'"\xff"',
+    b'"\\ud800"',
+)
 """Values of each type of JSON, and text that is not JSON."""
 QUESTIONS = (
     ("summary", "LOG"),

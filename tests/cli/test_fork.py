@@ -37,8 +37,20 @@ def out(tmp_path):
 def test_a_fork_is_a_run_of_its_own(out, tmp_path):
     (tmp_path / "more.yaml").write_text(POD.replace("NAME", "more"))
     other = tmp_path / "other"
-    told = invoke(fork, out, "--at", 100, "--seed", 3, "--strategy", "random-walk",
-                  "--add", tmp_path / "more.yaml", "--out", other)  # fmt: skip
+    told = invoke(
+        fork,
+        out,
+        "--at",
+        100,
+        "--seed",
+        3,
+        "--strategy",
+        "random-walk",
+        "--add",
+        tmp_path / "more.yaml",
+        "--out",
+        other,
+    )
     assert told.return_value == 0
     assert f"100 steps of {out} repeated" in told.output
     assert f"controlplane logs diff {out} {other}" in told.output
@@ -83,7 +95,9 @@ def test_a_session_over_a_stored_cluster_is_neither_forked_nor_replayed(out, tmp
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
-@pytest.mark.parametrize("line", ["fork X --until {}", "race explore 138324 --seconds {}", "time step {}"])  # fmt: skip
+@pytest.mark.parametrize(
+    "line", ["fork X --until {}", "race explore 138324 --seconds {}", "time step {}"]
+)
 def test_a_number_that_is_none_is_refused_by_every_command(line, number):
     from controlplane.cli.main import cli
 

@@ -144,8 +144,10 @@ def test_shiviz_shows_steps_and_says_so_where_there_are_none(logs, out, tmp_path
 
 def test_parquet_needs_a_file(logs, out, tmp_path):
     assert logs("export", out, "--format", "parquet") == (
-        2, "", "controlplane: parquet is no text: name a file with -o FILE\n",
-    )  # fmt: skip
+        2,
+        "",
+        "controlplane: parquet is no text: name a file with -o FILE\n",
+    )
     target = tmp_path / "events.parquet"
     assert good(logs("export", out, "--format", "parquet", "-o", target)) == ""
     assert target.read_bytes()[:4] == b"PAR1"
@@ -183,15 +185,24 @@ def test_a_log_that_ends_in_a_line_is_read_and_said_to(logs, out, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["why", "pod/smal"], "pod/default/smal: the log says nothing about it; near: Pod/default/small"),
-        (["timeline", "po/smal"], "pod/default/smal: the log says nothing about it; near: Pod/default/small"),
-        (["timeline", "smal"], "smal: expected KIND/NAMESPACE/NAME or KIND/NAME, as pod/default/web-0"),
+        (
+            ["why", "pod/smal"],
+            "pod/default/smal: the log says nothing about it; near: Pod/default/small",
+        ),
+        (
+            ["timeline", "po/smal"],
+            "pod/default/smal: the log says nothing about it; near: Pod/default/small",
+        ),
+        (
+            ["timeline", "smal"],
+            "smal: expected KIND/NAMESPACE/NAME or KIND/NAME, as pod/default/web-0",
+        ),
         (["why", "99999"], "step 99999: the log has no such step; the last one is "),
         (["why", "1", "--hops", "0"], "Invalid value for '--hops': 0 is not in the range x>=1."),
         (["sql", "SELEC"], "Parser Error: syntax error at or near"),
         (["sql", ""], "the query asks for nothing"),
     ],
-)  # fmt: skip
+)
 def test_bad_questions_get_one_line(logs, out, arguments, said):
     status, text, error = logs(*arguments, "--log", out)
     assert (status, text, error.count("\n")) == (2, "", 1)
@@ -200,9 +211,15 @@ def test_bad_questions_get_one_line(logs, out, arguments, said):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--steps", "nan"), ("--steps", "9-1"), ("--time", "x"), ("--limit", "-1"),
-     ("--level", "loud"), ("--object", "a/b/c/d")],
-)  # fmt: skip
+    [
+        ("--steps", "nan"),
+        ("--steps", "9-1"),
+        ("--time", "x"),
+        ("--limit", "-1"),
+        ("--level", "loud"),
+        ("--object", "a/b/c/d"),
+    ],
+)
 def test_bad_filters_get_one_line(logs, out, option, value):
     status, text, error = logs("events", out, option, value)
     assert (status, text, error.count("\n")) == (2, "", 1)
@@ -219,8 +236,9 @@ def test_what_is_no_log_gets_one_line(logs, tmp_path, command):
     other = tmp_path / "other"
     other.write_text("objects: []\n")
     assert logs(command, other)[::2] == (
-        2, f"controlplane: {other}, line 1: expected an event of a log (a JSON object)\n",
-    )  # fmt: skip
+        2,
+        f"controlplane: {other}, line 1: expected an event of a log (a JSON object)\n",
+    )
     broken = tmp_path / "broken.rec"
     broken.write_bytes(b"\x00 no recording")
     status, _, error = logs(command, broken)
@@ -231,8 +249,10 @@ def test_a_packed_log_is_not_followed(logs, tmp_path):
     packed = tmp_path / "log.jsonl.gz"
     packed.write_bytes(gzip.compress(b"{}\n"))
     assert logs("events", packed, "--follow") == (
-        2, "", f"controlplane: {packed}: a packed log does not grow: read it without --follow\n",
-    )  # fmt: skip
+        2,
+        "",
+        f"controlplane: {packed}: a packed log does not grow: read it without --follow\n",
+    )
 
 
 def test_metrics_over_virtual_time(logs, out):

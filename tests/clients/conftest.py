@@ -23,8 +23,11 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with (folder / "stderr").open("w+") as stderr:
         process = subprocess.Popen(
             [*MAIN, "serve", "--nodes", "2", "--speed", "max"],
-            cwd=folder, stdout=subprocess.PIPE, stderr=stderr, text=True,
-        )  # fmt: skip
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
         with process:
             assert process.stdout is not None
             first = process.stdout.readline()

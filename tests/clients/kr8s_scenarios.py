@@ -35,12 +35,20 @@ def life_of_an_object(api: Any, namespace: str) -> None:
 
 
 def a_deployment_scales_and_its_pods_are_found(api: Any, namespace: str) -> None:
-    made = Deployment({
-        "metadata": {"name": "web", "namespace": namespace},
-        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
-                 "template": {"metadata": {"labels": {"app": "web"}},
-                              "spec": {"containers": [{"name": "c", "image": "i"}]}}},
-    }, api=api)  # fmt: skip
+    made = Deployment(
+        {
+            "metadata": {"name": "web", "namespace": namespace},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {
+                    "metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "c", "image": "i"}]},
+                },
+            },
+        },
+        api=api,
+    )
     made.create()
     made.wait("condition=Available", timeout=30)
     made.scale(2)
@@ -63,15 +71,35 @@ def a_kind_of_ones_own(api: Any, namespace: str) -> None:
     definition = new_class(
         kind="CustomResourceDefinition", version="apiextensions.k8s.io/v1", namespaced=False
     )
-    definition({
-        "metadata": {"name": "things.example.net"},
-        "spec": {"group": "example.net", "scope": "Namespaced",
-                 "names": {"plural": "things", "kind": "Thing"},
-                 "versions": [{"name": "v1", "served": True, "storage": True, "schema": {
-                     "openAPIV3Schema": {"type": "object", "properties": {
-                         "spec": {"type": "object", "properties": {
-                             "n": {"type": "integer", "default": 7}}}}}}}]},
-    }, api=api).create()  # fmt: skip
+    definition(
+        {
+            "metadata": {"name": "things.example.net"},
+            "spec": {
+                "group": "example.net",
+                "scope": "Namespaced",
+                "names": {"plural": "things", "kind": "Thing"},
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "schema": {
+                            "openAPIV3Schema": {
+                                "type": "object",
+                                "properties": {
+                                    "spec": {
+                                        "type": "object",
+                                        "properties": {"n": {"type": "integer", "default": 7}},
+                                    }
+                                },
+                            }
+                        },
+                    }
+                ],
+            },
+        },
+        api=api,
+    ).create()
     thing = kind({"metadata": {"name": "t", "namespace": namespace}, "spec": {}}, api=api)
     thing.create()
     assert thing.raw["spec"]["n"] == 7

@@ -25,15 +25,24 @@ SCHEMA = {
     },
 }
 DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
     "metadata": {"name": "tasks.example.dev"},
     "spec": {
-        "group": "example.dev", "scope": "Namespaced",
+        "group": "example.dev",
+        "scope": "Namespaced",
         "names": {"plural": "tasks", "singular": "task", "kind": "Task", "listKind": "TaskList"},
-        "versions": [{"name": "v1", "served": True, "storage": True,
-                      "subresources": {"status": {}}, "schema": {"openAPIV3Schema": SCHEMA}}],
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": SCHEMA},
+            }
+        ],
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -50,8 +59,10 @@ def operator(api: Any, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iter
     with log.open("w") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "kopf", "run", "--namespace", namespace, str(HANDLERS)],
-            env={**os.environ, "KUBECONFIG": str(kubeconfig)}, stdout=output, stderr=output,
-        )  # fmt: skip
+            env={**os.environ, "KUBECONFIG": str(kubeconfig)},
+            stdout=output,
+            stderr=output,
+        )
         with process:
             yield log
             process.terminate()
@@ -74,10 +85,15 @@ def test_an_operator_works_through_the_life_of_an_object(
                 return event["object"]
         raise AssertionError(f"{what}; the operator said:\n{operator.read_text()}")
 
-    custom.create_namespaced_custom_object(*place, {
-        "apiVersion": "example.dev/v1", "kind": "Task", "metadata": {"name": "t"},
-        "spec": {"word": "one"},
-    })  # fmt: skip
+    custom.create_namespaced_custom_object(
+        *place,
+        {
+            "apiVersion": "example.dev/v1",
+            "kind": "Task",
+            "metadata": {"name": "t"},
+            "spec": {"word": "one"},
+        },
+    )
     task = until(
         lambda event: "made" in (event["object"].get("status") or {}), "no status after creation"
     )

@@ -22,8 +22,10 @@ SCENARIOS = re.findall(
 def results(kubeconfig: Path, namespaces) -> dict[str, str]:
     done = subprocess.run(
         [sys.executable, str(PROGRAM), str(kubeconfig), namespaces()],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 

@@ -32,13 +32,21 @@ def config_map(namespace: str, name: str, **data: str) -> Any:
 
 
 def deployment(namespace: str, name: str, replicas: int) -> Any:
-    return Deployment.from_dict({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
-                 "template": {"metadata": {"labels": {"app": name}},
-                              "spec": {"containers": [{"name": "c", "image": "i"}]}}},
-    })  # fmt: skip
+    return Deployment.from_dict(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": {"app": name}},
+                "template": {
+                    "metadata": {"labels": {"app": name}},
+                    "spec": {"containers": [{"name": "c", "image": "i"}]},
+                },
+            },
+        }
+    )
 
 
 def test_life_of_an_object(api: Any, namespace: str) -> None:
@@ -92,12 +100,20 @@ def test_logs_of_a_running_pod(api: Any, namespace: str) -> None:
 
 
 def test_a_lease_is_taken_over_by_version(api: Any, namespace: str) -> None:
-    lease = api.create(Lease.from_dict({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": "l", "namespace": namespace},
-        "spec": {"holderIdentity": "one", "leaseDurationSeconds": 15,
-                 "renewTime": "2026-01-01T00:00:00.000001Z"},
-    }))  # fmt: skip
+    lease = api.create(
+        Lease.from_dict(
+            {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": "l", "namespace": namespace},
+                "spec": {
+                    "holderIdentity": "one",
+                    "leaseDurationSeconds": 15,
+                    "renewTime": "2026-01-01T00:00:00.000001Z",
+                },
+            }
+        )
+    )
     other = api.get(Lease, "l", namespace=namespace)
     other.spec.holderIdentity = "two"
     assert api.replace(other).spec.holderIdentity == "two"
@@ -111,12 +127,26 @@ def test_generic_resources_for_a_definition(api: Any, namespace: str) -> None:
     from lightkube.models.apiextensions_v1 import CustomResourceDefinitionSpec
     from lightkube.resources.apiextensions_v1 import CustomResourceDefinition
 
-    spec = CustomResourceDefinitionSpec.from_dict({
-        "group": "example.org", "scope": "Namespaced",
-        "names": {"plural": "gadgets", "kind": "Gadget"},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {
-            "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}],
-    })  # fmt: skip
+    spec = CustomResourceDefinitionSpec.from_dict(
+        {
+            "group": "example.org",
+            "scope": "Namespaced",
+            "names": {"plural": "gadgets", "kind": "Gadget"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "x-kubernetes-preserve-unknown-fields": True,
+                        }
+                    },
+                }
+            ],
+        }
+    )
     api.create(CustomResourceDefinition(metadata=ObjectMeta(name="gadgets.example.org"), spec=spec))
     api.wait(CustomResourceDefinition, "gadgets.example.org", for_conditions=["Established"])
     gadget = create_namespaced_resource("example.org", "v1", "Gadget", "gadgets")

@@ -79,9 +79,13 @@ def test_kinds_of_patches(core: Any, namespace: str) -> None:
     assert done.data["k"] == "3"
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"k": "4"}}
     applied = core.patch_namespaced_config_map(
-        "c", namespace, body, field_manager="tests", force=True,
+        "c",
+        namespace,
+        body,
+        field_manager="tests",
+        force=True,
         _content_type="application/apply-patch+yaml",
-    )  # fmt: skip
+    )
     assert applied.data["k"] == "4"
     owners = {entry.manager: entry.operation for entry in applied.metadata.managed_fields}
     assert owners["tests"] == "Apply"
@@ -92,18 +96,22 @@ def test_a_watch_goes_on_from_a_version(core: Any, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, config_map("one"))
     first = watch.Watch()
     for event in first.stream(
-        core.list_namespaced_config_map, namespace, timeout_seconds=30,
+        core.list_namespaced_config_map,
+        namespace,
+        timeout_seconds=30,
         resource_version=listed.metadata.resource_version,
-    ):  # fmt: skip
+    ):
         if event["object"].metadata.name == "one":
             first.stop()
     core.create_namespaced_config_map(namespace, config_map("two"))
     core.delete_namespaced_config_map("one", namespace)
     again, seen = watch.Watch(), []
     for event in again.stream(
-        core.list_namespaced_config_map, namespace, timeout_seconds=30,
+        core.list_namespaced_config_map,
+        namespace,
+        timeout_seconds=30,
         resource_version=first.resource_version,
-    ):  # fmt: skip
+    ):
         seen.append((event["type"], event["object"].metadata.name))
         if len(seen) == 2:
             again.stop()
@@ -149,18 +157,32 @@ def test_exec_answers_or_fails_with_an_error_that_the_client_understands(
 
 def test_custom_resources(api: Any, namespace: str) -> None:
     name = "widgets.example.com"
-    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
-        "size": {"type": "integer", "minimum": 1}}}}}  # fmt: skip
-    client.ApiextensionsV1Api(api).create_custom_resource_definition({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": name},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "widgets", "kind": "Widget"},
-            "versions": [{"name": "v1", "served": True, "storage": True,
-                          "schema": {"openAPIV3Schema": schema}}],
+    schema = {
+        "type": "object",
+        "properties": {
+            "spec": {"type": "object", "properties": {"size": {"type": "integer", "minimum": 1}}}
         },
-    })  # fmt: skip
+    }
+    client.ApiextensionsV1Api(api).create_custom_resource_definition(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": name},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "schema": {"openAPIV3Schema": schema},
+                    }
+                ],
+            },
+        }
+    )
     custom = client.CustomObjectsApi(api)
     body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
     place = ("example.com", "v1", namespace, "widgets")
@@ -195,9 +217,13 @@ def test_one_leader_after_the_other(api: Any, namespace: str) -> None:
             self.api_instance = core
 
     chosen = electionconfig.Config(
-        Lock("leader", namespace, "me"), lease_duration=3, renew_deadline=2, retry_period=1,
-        onstarted_leading=led.set, onstopped_leading=None,
-    )  # fmt: skip
+        Lock("leader", namespace, "me"),
+        lease_duration=3,
+        renew_deadline=2,
+        retry_period=1,
+        onstarted_leading=led.set,
+        onstopped_leading=None,
+    )
     with pytest.raises(Over):
         leaderelection.LeaderElection(chosen).run()
     record = core.read_namespaced_config_map("leader", namespace).metadata.annotations

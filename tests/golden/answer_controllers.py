@@ -21,9 +21,16 @@ UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 NODE = re.compile(r"\bbase-[012]\b")
 POD_IP = re.compile(r"\b10\.1\.\d+\.\d+\b")
 POD_SPEC = (
-    "nodeName", "hostname", "subdomain", "env", "tolerations", "images", "nodeSelector", "affinity",
+    "nodeName",
+    "hostname",
+    "subdomain",
+    "env",
+    "tolerations",
+    "images",
+    "nodeSelector",
+    "affinity",
     "priority",
-)  # fmt: skip
+)
 UNAVAILABLE = re.compile(r"0/\d+ nodes are available: .*")
 ANONYMOUS = "<rand>"
 REPEATED = ("FailedScheduling", "FailedCreate")

@@ -33,8 +33,12 @@ FIRST_REVISION = 100_000
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 HEADERS = ("Content-Type", "Warning", "Retry-After", "Location", "Allow", "Vary", "ETag")
 # The recorded servers were built without a version; everything else is as the release says.
-RECORDED_BUILD = {**BUILD, "gitVersion": "v0.0.0-master+$Format:%H$",
-                  "gitCommit": "$Format:%H$", "gitTreeState": ""}  # fmt: skip
+RECORDED_BUILD = {
+    **BUILD,
+    "gitVersion": "v0.0.0-master+$Format:%H$",
+    "gitCommit": "$Format:%H$",
+    "gitTreeState": "",
+}
 ADMIN = User("admin", "admin-uid", ("system:masters", "system:authenticated"))
 
 _UID = re.compile(r"aaaaaaaa-0000-4000-8000-\d{12}")
@@ -186,8 +190,11 @@ class Replay:
             for name, value in self.names.values.items()
             if name.startswith("<rv:")
         )
-        return {"responses": responses, "rvOrder": [name for _, name in order],
-                "values": self.names.values}  # fmt: skip
+        return {
+            "responses": responses,
+            "rvOrder": [name for _, name in order],
+            "values": self.names.values,
+        }
 
     def wait(self, seconds: int) -> None:
         self.now += int(seconds * SECOND)
@@ -214,14 +221,20 @@ class Replay:
         result = self.ask(step)
         if isinstance(result, WatchAnswer) and not step.get("watch"):
             text = "".join(self.lines(result))  # recorded as the text that it is
-            return {"status": 200, "headers": {"Content-Type": "application/json"},
-                    "body": self.normal(text, False)}  # fmt: skip
+            return {
+                "status": 200,
+                "headers": {"Content-Type": "application/json"},
+                "body": self.normal(text, False),
+            }
         if isinstance(result, WatchAnswer):
             if step.get("background"):
                 self.background[step["background"]] = (result, step)
                 return {"started": step["background"]}
-            answer = {"status": 200, "headers": {"Content-Type": "application/json"},
-                      "events": self.events(result, None)}  # fmt: skip
+            answer = {
+                "status": 200,
+                "headers": {"Content-Type": "application/json"},
+                "events": self.events(result, None),
+            }
             return answer
         self.server.settle(self.now)
         return self.response(result)
@@ -251,12 +264,16 @@ class Replay:
         if body is None:
             body = result.text
         if result.packed is not None:
-            body = {"binary": True, "length": len(result.packed),
-                    "prefix": result.packed[:4].hex()}  # fmt: skip
+            body = {"binary": True, "length": len(result.packed), "prefix": result.packed[:4].hex()}
         headers = {name: result.headers[name] for name in HEADERS if name in result.headers}
-        return {"status": result.code, "headers": {k: self.normal_text(v) if isinstance(v, str)
-                else [self.normal_text(x) for x in v] for k, v in headers.items()},
-                "body": self.normal(body, False)}  # fmt: skip
+        return {
+            "status": result.code,
+            "headers": {
+                k: self.normal_text(v) if isinstance(v, str) else [self.normal_text(x) for x in v]
+                for k, v in headers.items()
+            },
+            "body": self.normal(body, False),
+        }
 
     # -- normalising ---------------------------------------------------------------------------
 

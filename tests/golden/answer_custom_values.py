@@ -36,8 +36,9 @@ def answer(case_in: Json) -> Json:
     errors = validate(value, schema, correlated=correlated)
     errors += validate_embedded(value, schema, places)
     errors += check_lists(value, schema)
-    return sorted([error.reason.removeprefix("FieldValue"), error.field, error.body]
-                  for error in errors)  # fmt: skip
+    return sorted(
+        [error.reason.removeprefix("FieldValue"), error.field, error.body] for error in errors
+    )
 
 
 def _read(schema: Json, value: Json, places: frozenset[int]) -> Json:

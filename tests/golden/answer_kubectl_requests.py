@@ -68,9 +68,14 @@ async def run(program: str, case: Json) -> list[Json]:
             places = {str(folder): "<dir>"}
             for asked in case["commands"]:
                 done = await command(
-                    session, program, asked["argv"], folder, home,
-                    asked.get("env", {}), asked.get("stdin", ""),
-                )  # fmt: skip
+                    session,
+                    program,
+                    asked["argv"],
+                    folder,
+                    home,
+                    asked.get("env", {}),
+                    asked.get("stdin", ""),
+                )
                 shown = _shown(done, session, places)
                 out.append({**shown, "argv": asked["argv"], "namespace": case["namespace"]})
     return out

@@ -58,8 +58,12 @@ class Store(World):
         entry = super()._entry(call)
         if call.subresource == "finalize":
             body = {key: each for key, each in call.body.items() if key not in TYPE}
-            return {"verb": "create", "resource": "namespaces", "subresource": "finalize",
-                    "object": body}  # fmt: skip
+            return {
+                "verb": "create",
+                "resource": "namespaces",
+                "subresource": "finalize",
+                "object": body,
+            }
         if call.verb == "deletecollection":
             entry.pop("options", None)
         return entry

@@ -125,17 +125,26 @@ class FakeKubelet:
         ]
         statuses = [
             {
-                "name": each.name, "ready": ready, "restartCount": 0, "image": each.image,
-                "imageID": "", "state": state, "started": "running" in state,
+                "name": each.name,
+                "ready": ready,
+                "restartCount": 0,
+                "image": each.image,
+                "imageID": "",
+                "state": state,
+                "started": "running" in state,
             }
             for each in pod.spec.containers
-        ]  # fmt: skip
+        ]
         number = len(self.seen)
         address = f"10.1.{number // 250}.{number % 250 + 1}"
         status = {
-            "phase": phase, "conditions": conditions, "containerStatuses": statuses,
-            "podIP": address, "podIPs": [{"ip": address}], "startTime": stamp,
-        }  # fmt: skip
+            "phase": phase,
+            "conditions": conditions,
+            "containerStatuses": statuses,
+            "podIP": address,
+            "podIPs": [{"ip": address}],
+            "startTime": stamp,
+        }
         body = {"metadata": {"uid": pod.uid}, "status": status}
         try:
             await Client(ctx).patch(PODS, pod.namespace, pod.name, body, subresource="status")
@@ -168,10 +177,18 @@ def request_of(step: Any) -> Request:
     if verb == "delete" and not name:
         verb = "deletecollection"
     return Request(
-        verb, group, version, resource, namespace, name, sub,
-        query=query, body=step.get("body"), content_type=step.get("contentType", JSON),
+        verb,
+        group,
+        version,
+        resource,
+        namespace,
+        name,
+        sub,
+        query=query,
+        body=step.get("body"),
+        content_type=step.get("contentType", JSON),
         user_agent="golden/1.0",
-    )  # fmt: skip
+    )
 
 
 class Conversation:

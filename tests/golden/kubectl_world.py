@@ -116,8 +116,11 @@ class Asked:
     def tree(self) -> Json:
         """As the recordings show it."""
         out: Json = {"method": self.method, "path": self.path}
-        kept = {name: self.headers[name.lower()] for name in KEPT_HEADERS
-                if name.lower() in self.headers}  # fmt: skip
+        kept = {
+            name: self.headers[name.lower()]
+            for name in KEPT_HEADERS
+            if name.lower() in self.headers
+        }
         if kept:
             out["headers"] = kept
         if self.query and not self.path.startswith("/openapi/v3/"):
@@ -198,8 +201,11 @@ class Session:
 
     def send(self, step: Json) -> None:
         """A request of the set-up, before anything is served."""
-        headers = {"content-type": "application/json", "accept": "application/json",
-                   "user-agent": "golden/1.0"}  # fmt: skip
+        headers = {
+            "content-type": "application/json",
+            "accept": "application/json",
+            "user-agent": "golden/1.0",
+        }
         headers |= {key.lower(): value for key, value in step.get("headers", {}).items()}
         query = {key: [str(value)] for key, value in step.get("query", {}).items()}
         body = b""
@@ -256,20 +262,26 @@ class Session:
         """The server that is served: it knows its address, and what users may do."""
         options = evolve(self.options, authorize=True, address=f"127.0.0.1:{self.port}")
         self.core = ApiServer(
-            self.core.store, uid=self._uid, suffix=self._suffix, options=options,
+            self.core.store,
+            uid=self._uid,
+            suffix=self._suffix,
+            options=options,
             cache_made=cache_made,
-        )  # fmt: skip
+        )
         return self.core
 
     def kubeconfig(self, namespace: str) -> Json:
         """How kubectl reaches it."""
         return {
-            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "x",
             "clusters": [{"name": "x", "cluster": {"server": f"http://127.0.0.1:{self.port}"}}],
             "users": [{"name": "x", "user": {}}],
-            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x",
-                                                   "namespace": namespace}}],
-        }  # fmt: skip
+            "contexts": [
+                {"name": "x", "context": {"cluster": "x", "user": "x", "namespace": namespace}}
+            ],
+        }
 
 
 class Done:
@@ -280,22 +292,36 @@ class Done:
 
 
 async def command(
-    session: Session, program: str, argv: list[str], folder: Path, home: Path,
-    environment: Mapping[str, str], stdin: str = "",
-) -> Done:  # fmt: skip
+    session: Session,
+    program: str,
+    argv: list[str],
+    folder: Path,
+    home: Path,
+    environment: Mapping[str, str],
+    stdin: str = "",
+) -> Done:
     """Run kubectl once."""
     assert session.listener is not None
     before = len(session.listener.asked)
     variables = {
-        "PATH": os.environ["PATH"], "HOME": str(home), "KUBECONFIG": str(home / "kubeconfig"),
-        "TZ": "UTC", "LANG": "C.UTF-8", **environment,
-    }  # fmt: skip
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "KUBECONFIG": str(home / "kubeconfig"),
+        "TZ": "UTC",
+        "LANG": "C.UTF-8",
+        **environment,
+    }
     process = None
     with trio.move_on_after(COMMAND_SECONDS):
         process = await trio.run_process(
-            [program, *argv], stdin=stdin.encode(), capture_stdout=True, capture_stderr=True,
-            check=False, cwd=folder, env=variables,
-        )  # fmt: skip
+            [program, *argv],
+            stdin=stdin.encode(),
+            capture_stdout=True,
+            capture_stderr=True,
+            check=False,
+            cwd=folder,
+            env=variables,
+        )
     asked = session.listener.asked[before:]
     if process is None:
         return Done(-1, "", "", asked)

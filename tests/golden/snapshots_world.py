@@ -91,11 +91,14 @@ DEFAULT_DRIVER = "hostpath.csi.k8s.io"
 PLACES = {
     "PersistentVolume": ("", "v1", "persistentvolumes", "/registry/persistentvolumes/"),
     "PersistentVolumeClaim": (
-        "", "v1", "persistentvolumeclaims", "/registry/persistentvolumeclaims/",
+        "",
+        "v1",
+        "persistentvolumeclaims",
+        "/registry/persistentvolumeclaims/",
     ),
     "Secret": ("", "v1", "secrets", "/registry/secrets/specs/"),
     "StorageClass": ("storage.k8s.io", "v1", "storageclasses", "/registry/storageclasses/"),
-}  # fmt: skip
+}
 WATCHED = ("PersistentVolume", "PersistentVolumeClaim")
 for _domain, _kinds in (
     ("snapshot", ("VolumeSnapshot", "VolumeSnapshotContent", "VolumeSnapshotClass")),
@@ -144,9 +147,17 @@ def _request(verb: str, tree: Json, sub: str = "", **more: Any) -> Request:
         version = tree["apiVersion"].rpartition("/")[2]
     name = "" if verb == "create" else metadata["name"]
     return Request(
-        verb, group, version, resource, metadata.get("namespace", ""), name, sub,
-        user_agent="golden", user=ADMIN, **more,
-    )  # fmt: skip
+        verb,
+        group,
+        version,
+        resource,
+        metadata.get("namespace", ""),
+        name,
+        sub,
+        user_agent="golden",
+        user=ADMIN,
+        **more,
+    )
 
 
 def _initial(given: Json) -> HostpathDriver:
@@ -163,14 +174,22 @@ def _initial(given: Json) -> HostpathDriver:
         made = 1_734_393_600 * SECOND if isinstance(made, str) else made
         ready = 2**62 if each.get("ready") is False else 0
         driver.snapshots[each["id"]] = Snapshot(
-            each["id"], each["id"], each["volume"], each["size"], made,
-            group=each.get("group", ""), ready_ns=ready,
-        )  # fmt: skip
+            each["id"],
+            each["id"],
+            each["volume"],
+            each["size"],
+            made,
+            group=each.get("group", ""),
+            ready_ns=ready,
+        )
     for each in given.get("groups", ()):
         driver.groups[each["id"]] = Group(
-            each["id"], each["id"], tuple(each["volumes"]), tuple(each["snapshots"]),
+            each["id"],
+            each["id"],
+            tuple(each["volumes"]),
+            tuple(each["snapshots"]),
             1_734_393_600 * SECOND,
-        )  # fmt: skip
+        )
     return driver
 
 
@@ -234,12 +253,15 @@ class SnapshotWorld:
         self.log = EventLog(INFO)
         self.cluster = Cluster(
             ClusterConfig(
-                kubelets=False, heartbeats=False, controllers=False, own_controllers=own,
+                kubelets=False,
+                heartbeats=False,
+                controllers=False,
+                own_controllers=own,
                 store=_base().fork(),
             ),
             log=self.log,
             strategy=None if seed is None else RandomWalk(seed),
-        )  # fmt: skip
+        )
         self.probes = []
         self.drivers = []
         for each in given:

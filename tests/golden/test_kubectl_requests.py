@@ -35,8 +35,7 @@ def outcomes(program: str, case: Case) -> list[tuple[str, str]]:
     got = trio.run(adapter.run, program, case.input)
     found = []
     for number, (wanted, ours) in enumerate(zip(case.want["commands"], got, strict=True)):
-        seen = {key: value for key, value in wanted.items()
-                if key not in ("requests", "discovery")}  # fmt: skip
+        seen = {key: value for key, value in wanted.items() if key not in ("requests", "discovery")}
         command = f"{case.id} {number} {' '.join(ours['argv'])}"
         found.append((command, adapter.differs(seen, ours) or ""))
     return found
@@ -126,8 +125,10 @@ def test_volatile_parts_get_the_names_of_the_recordings(text: str, name: str) ->
 def test_tokens_and_random_limits_of_requests_are_opaque() -> None:
     asked = {"continue": "abc", "timeoutSeconds": "417", "limit": "1"}
     assert named_tree(asked) == {
-        "continue": "<continue>", "timeoutSeconds": "<random 300-599>", "limit": "1"
-    }  # fmt: skip
+        "continue": "<continue>",
+        "timeoutSeconds": "<random 300-599>",
+        "limit": "1",
+    }
 
 
 def test_rows_of_other_cases_are_dropped() -> None:

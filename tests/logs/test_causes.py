@@ -57,8 +57,10 @@ def test_steps_of_one_task_are_one_hop_as_far_as_it_did_not_wait(log_of):
     )
     hops = [(hop.step, hop.actor, hop.point, hop.by) for hop in chain(log, 5)]
     assert hops == [
-        (5, "node", "work", "after 4s"), (2, "node", "start", ""), (1, "user", "start", ""),
-    ]  # fmt: skip
+        (5, "node", "work", "after 4s"),
+        (2, "node", "start", ""),
+        (1, "user", "start", ""),
+    ]
 
 
 def test_a_chain_has_so_many_hops_and_ends_with_a_damaged_log(log_of):

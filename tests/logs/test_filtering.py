@@ -84,10 +84,13 @@ def test_in_python_events_are_plain_dicts(log_file):
 @pytest.mark.parametrize(
     ("text", "span"),
     [
-        ("3-5", (3, 5)), ("3-", (3, float("inf"))), ("-5", (0, 5)), ("7", (7, 7)),
+        ("3-5", (3, 5)),
+        ("3-", (3, float("inf"))),
+        ("-5", (0, 5)),
+        ("7", (7, 7)),
         ("0.5-1.25", (0.5, 1.25)),
     ],
-)  # fmt: skip
+)
 def test_spans(text, span):
     assert span_of(text, "--time") == span
 

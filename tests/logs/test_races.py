@@ -80,10 +80,19 @@ def test_a_stale_read_says_how_far_behind_it_was_and_what_was_written_on_it():
     used = log.writes("b", "update", None, "worker", code=409, reason="Conflict")
     (stale,) = find(log.lines).stale
     assert stale.to_json() == {
-        "step": read, "t": float(read), "actor": "b", "task": "worker", "obj": OBJ, "read": 1,
-        "newest": 3, "behind": 2, "late": 3.0, "other_incarnation": False,
-        "used": "update configmaps: 409 Conflict", "used_step": used,
-    }  # fmt: skip
+        "step": read,
+        "t": float(read),
+        "actor": "b",
+        "task": "worker",
+        "obj": OBJ,
+        "read": 1,
+        "newest": 3,
+        "behind": 2,
+        "late": 3.0,
+        "other_incarnation": False,
+        "used": "update configmaps: 409 Conflict",
+        "used_step": used,
+    }
 
 
 def test_what_another_task_of_the_actor_writes_was_not_based_on_the_read():

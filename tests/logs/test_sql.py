@@ -35,8 +35,15 @@ def test_numbers_agree_with_the_summary(run_log):
         [run_log], "SELECT run, scenario, seed, events, steps, t, verdict, reason FROM runs"
     )[1]
     assert row == [
-        told.run, "logged", 1, told.events, told.steps, told.t, told.verdict, told.reason,
-    ]  # fmt: skip
+        told.run,
+        "logged",
+        1,
+        told.events,
+        told.steps,
+        told.t,
+        told.verdict,
+        told.reason,
+    ]
     assert value(run_log, "SELECT count(*) FROM steps") == told.steps
     messages = sum(actor.messages for actor in told.actors.values())
     assert value(run_log, "SELECT count(*) FROM messages") == messages

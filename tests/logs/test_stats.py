@@ -22,8 +22,15 @@ def test_a_percentile_is_the_least_value_that_so_many_do_not_exceed(values, p):
 
 def test_percentiles_of_few_values_are_known():
     assert [percentile([3, 1, 2], p) for p in (1, 33, 34, 50, 66, 67, 99, 100)] == [
-        1, 1, 2, 2, 2, 3, 3, 3,
-    ]  # fmt: skip
+        1,
+        1,
+        2,
+        2,
+        2,
+        3,
+        3,
+        3,
+    ]
     assert percentile([7], 50) == 7
 
 

@@ -83,9 +83,19 @@ def test_a_life_has_a_time_for_each_thing_that_happened():
         event(12, "informer.told", POD, uid="u1", t=12.0, kind="delete"),
     ).all
     assert life.to_json() == {
-        "obj": POD, "uid": "u1", "node": "n", "phase": "gone", "attempts": 2, "created": 1.0,
-        "popped": 2.0, "bound": 6.0, "running": 7.0, "ready": 8.0, "terminating": 9.0, "gone": 11.0,
-    }  # fmt: skip
+        "obj": POD,
+        "uid": "u1",
+        "node": "n",
+        "phase": "gone",
+        "attempts": 2,
+        "created": 1.0,
+        "popped": 2.0,
+        "bound": 6.0,
+        "running": 7.0,
+        "ready": 8.0,
+        "terminating": 9.0,
+        "gone": 11.0,
+    }
 
 
 def test_a_pod_is_gone_with_the_write_that_removed_it():

@@ -92,12 +92,18 @@ def test_a_write_says_what_it_changed_and_whether_the_object_went():
         line
         for line in told(
             write(1, "patch pods", rv=7, uid="u"),
-            changed(1, WEB, 7, "metadata.finalizers[-x]", "status.conditions[Ready].status",
-                    "status.conditions[Ready].lastTransitionTime"),
+            changed(
+                1,
+                WEB,
+                7,
+                "metadata.finalizers[-x]",
+                "status.conditions[Ready].status",
+                "status.conditions[Ready].lastTransitionTime",
+            ),
             event(1, "apiserver.removed", WEB, actor="apiserver", level="trace", rv=7),
         )
         if "patched" in line
-    ]  # fmt: skip
+    ]
     assert line.endswith(
         "changed metadata.finalizers[-x], status.conditions[Ready], and it is gone"
     )
@@ -126,13 +132,28 @@ def test_what_was_written_in_the_turn_of_a_named_object_has_to_do_with_it():
     def sync(number, key, other):
         return (
             step(number, "controller", "worker"),
-            event(number, "controller.popped", actor="controller", task="worker", level="trace",
-                  controller="c", key=key),
-            event(number, "informer.read", f"Pod/{key}", actor="controller", task="worker",
-                  level="trace", rv=1, uid=key),
+            event(
+                number,
+                "controller.popped",
+                actor="controller",
+                task="worker",
+                level="trace",
+                controller="c",
+                key=key,
+            ),
+            event(
+                number,
+                "informer.read",
+                f"Pod/{key}",
+                actor="controller",
+                task="worker",
+                level="trace",
+                rv=1,
+                uid=key,
+            ),
             step(number + 1, "apiserver", cause=(number,)),
             write(number + 1, "patch configmaps", other, by="controller", rv=number),
-        )  # fmt: skip
+        )
 
     walk = Walk(ViolationObjects("law: default/web waits"))
     for line in (
@@ -150,12 +171,18 @@ def test_what_was_asked_and_not_answered_yet_is_told():
         [
             step(1, "controller", "worker"),
             step(2, "apiserver", cause=(1,)),
-            event(2, "message", actor="apiserver", level="trace", cause=(1,),
-                  **{"from": "controller", "message": "create pods"}),
+            event(
+                2,
+                "message",
+                actor="apiserver",
+                level="trace",
+                cause=(1,),
+                **{"from": "controller", "message": "create pods"},
+            ),
             step(3, "etcd", cause=(2,)),
             event(3, "verdict", actor="world", verdict="violated", reason="law: 4 pods for 3"),
         ]
-    )  # fmt: skip
+    )
     last = log.last()
     assert last is not None
     found = [each.what for each in tell(log, "law: 4 pods for 3", last)]

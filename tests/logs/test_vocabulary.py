@@ -44,10 +44,21 @@ def test_what_a_run_leaves_speaks_the_vocabulary(plain_lines) -> None:
     for line in plain_lines[::7] + plain_lines[-3:]:
         envelope.validate(line)
     assert {
-        "client.listed", "client.read", "informer.read", "informer.told", "controller.popped",
-        "apiserver.audited", "apiserver.write", "scheduler.popped", "scheduler.read",
-        "message", "task", "choice", "fault", "verdict",
-    } <= {line["event"] for line in plain_lines}  # fmt: skip
+        "client.listed",
+        "client.read",
+        "informer.read",
+        "informer.told",
+        "controller.popped",
+        "apiserver.audited",
+        "apiserver.write",
+        "scheduler.popped",
+        "scheduler.read",
+        "message",
+        "task",
+        "choice",
+        "fault",
+        "verdict",
+    } <= {line["event"] for line in plain_lines}
 
 
 def test_events_have_the_vocabularys_level_and_steps_have_none(plain_lines) -> None:
@@ -60,9 +71,13 @@ def test_the_first_line_says_what_was_run_and_when_it_began(plain_lines) -> None
     first, *rest = plain_lines
     assert (first["event"], first["step"], first["t"]) == ("log", 0, 0)
     assert first["data"] == {
-        "format": jsonl.FORMAT, "vocabulary": VERSION, "package": __version__,
-        "epoch_ns": 1_767_225_600_000_000_000, "scenario": "logged", "seed": 1,
-    }  # fmt: skip
+        "format": jsonl.FORMAT,
+        "vocabulary": VERSION,
+        "package": __version__,
+        "epoch_ns": 1_767_225_600_000_000_000,
+        "scenario": "logged",
+        "seed": 1,
+    }
     assert "log" not in {line["event"] for line in rest}
     assert len({line["run"] for line in plain_lines}) == 1
 

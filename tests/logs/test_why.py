@@ -108,10 +108,24 @@ def test_other_objects_play_no_part():
 
 
 def test_an_object_that_went_with_its_last_deletion_was_deleted():
-    asked = line(1, "apiserver.write", verb="delete pods", by="user", code=200, phase="Running",
-                 terminating=True)  # fmt: skip
-    last = line(2, "apiserver.write", verb="delete pods", by="node-1", code=200, phase="Failed",
-                terminating=True)  # fmt: skip
+    asked = line(
+        1,
+        "apiserver.write",
+        verb="delete pods",
+        by="user",
+        code=200,
+        phase="Running",
+        terminating=True,
+    )
+    last = line(
+        2,
+        "apiserver.write",
+        verb="delete pods",
+        by="node-1",
+        code=200,
+        phase="Failed",
+        terminating=True,
+    )
     gone = line(2, "apiserver.removed")
     assert story([asked], POD).ending == "terminating: deletion was asked for by user"
     told = story([asked, last, gone], POD)

@@ -353,12 +353,40 @@ def test_hostile_names_are_text(browser, tmp_path) -> None:
     lines = (
         Line(0, 0, "world", "world", "log", level="debug", data={"scenario": HOSTILE}),
         Line(1, 0, HOSTILE, HOSTILE, "recv"),
-        Line(1, 0, HOSTILE, HOSTILE, "apiserver.write", level="info", obj=obj, uid="u", rv=7, data=data),
+        Line(
+            1,
+            0,
+            HOSTILE,
+            HOSTILE,
+            "apiserver.write",
+            level="info",
+            obj=obj,
+            uid="u",
+            rv=7,
+            data=data,
+        ),
         Line(2, 0, HOSTILE, HOSTILE, "start", cause=(1,)),
-        Line(2, 0, HOSTILE, HOSTILE, "scheduler.failed", level="info", obj=obj, uid="u",
-             data={"reason": HOSTILE, "message": HOSTILE, "attempt": 1}),
-        Line(2, 0, HOSTILE, HOSTILE, "verdict", level="info", data={"verdict": "violated", "reason": HOSTILE}),
-    )  # fmt: skip
+        Line(
+            2,
+            0,
+            HOSTILE,
+            HOSTILE,
+            "scheduler.failed",
+            level="info",
+            obj=obj,
+            uid="u",
+            data={"reason": HOSTILE, "message": HOSTILE, "attempt": 1},
+        ),
+        Line(
+            2,
+            0,
+            HOSTILE,
+            HOSTILE,
+            "verdict",
+            level="info",
+            data={"verdict": "violated", "reason": HOSTILE},
+        ),
+    )
     for line in lines:
         model.add_line(line)
     pending = {

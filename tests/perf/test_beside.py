@@ -29,11 +29,14 @@ def items(*averages, name="Case.A/5Nodes/namespace-1", metric="SchedulingThrough
         (items(300.5), 300.5),
         (items(100, 300), 200),
         (items(7, name="BenchmarkPerfScheduling/Case.A/5Nodes"), 7),
-        ("goos: linux\nBenchmarkPerfScheduling/Case.A/5Nodes-2  1  0 ns/op  372.1 pods/s\nPASS", 372.1),
+        (
+            "goos: linux\nBenchmarkPerfScheduling/Case.A/5Nodes-2  1  0 ns/op  372.1 pods/s\nPASS",
+            372.1,
+        ),
         ("BenchmarkPerfScheduling/Case.A/5Nodes 1 12 SchedulingThroughput/Average", 12),
         ("BenchmarkPerfScheduling/Case.A/5Nodes/namespace-2-16 1 1.5e+02 pods/s", 150),
     ],
-)  # fmt: skip
+)
 def test_what_the_real_one_reached_is_read_from_items_and_from_lines(text, average):
     assert beside.figure(["", "no figure", text], CASE) == average
 
@@ -130,8 +133,10 @@ def test_both_are_run_in_turn_and_the_ratio_is_told(benchmark):
     assert all(pair["ours"] > 0 for pair in found["pairs"])
     ratios = [pair["ours"] / pair["theirs"] for pair in found["pairs"]]
     assert found["times"] == {
-        "median": pytest.approx(sum(ratios) / 2), "least": min(ratios), "most": max(ratios),
-    }  # fmt: skip
+        "median": pytest.approx(sum(ratios) / 2),
+        "least": min(ratios),
+        "most": max(ratios),
+    }
 
 
 def test_pairs_that_were_measured_stay_when_the_real_one_breaks(benchmark):

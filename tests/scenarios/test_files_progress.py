@@ -10,10 +10,16 @@ from controlplane.scenarios.manifest_run import progress_text, span
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0, "0s"), (59, "59s"), (60, "1min"), (3599, "59min 59s"), (3600, "1h"), (3601, "1h"),
-        (90_000, "1d 1h"), (86_400 * 1200 + 60, "1,200d"),
+        (0, "0s"),
+        (59, "59s"),
+        (60, "1min"),
+        (3599, "59min 59s"),
+        (3600, "1h"),
+        (3601, "1h"),
+        (90_000, "1d 1h"),
+        (86_400 * 1200 + 60, "1,200d"),
     ],
-)  # fmt: skip
+)
 def test_a_span_is_told_by_its_two_largest_units(seconds, text):
     assert span(seconds) == text
 

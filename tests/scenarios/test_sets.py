@@ -54,10 +54,15 @@ spec: {podSelector: {matchLabels: {app: main}}, policyTypes: [Ingress], ingress:
 """,
     "setup/namespace.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}",
     "setup/a.yaml": DEFINITION.format(
-        group="monitoring.example.com", kind="Prometheus", plural="prometheuses", single="prometheus"
+        group="monitoring.example.com",
+        kind="Prometheus",
+        plural="prometheuses",
+        single="prometheus",
     ),
     "setup/b.yaml": DEFINITION.format(
-        group="monitoring.example.com", kind="ServiceMonitor", plural="servicemonitors",
+        group="monitoring.example.com",
+        kind="ServiceMonitor",
+        plural="servicemonitors",
         single="servicemonitor",
     ),
     "operator.yaml": """
@@ -95,7 +100,7 @@ spec:
         ports: [{containerPort: 8080, name: http}]
         securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 """,
-}  # fmt: skip
+}
 DELIVERY = {
     "install.yaml": DEFINITION.format(
         group="delivery.example.com",

@@ -37,8 +37,11 @@ async def test_reading_needs_a_role_on_the_path():
         assert (await session.ask("GET", "/metrics", Impersonate_User="bob")).code == 403
         rule = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
         await made(session, "clusterroles", role("ClusterRole", "scraper", rule))
-        await made(session, "clusterrolebindings",
-                   binding("ClusterRoleBinding", "bob", "ClusterRole", "scraper", user("bob")))  # fmt: skip
+        await made(
+            session,
+            "clusterrolebindings",
+            binding("ClusterRoleBinding", "bob", "ClusterRole", "scraper", user("bob")),
+        )
         assert (await session.ask("GET", "/metrics", Impersonate_User="bob")).code == 200
         assert (await session.ask("GET", "/metrics", Impersonate_User="eve")).code == 403
         assert (await session.ask("HEAD", "/metrics")).body == b""

@@ -176,8 +176,10 @@ def process(tmp_path, *arguments):
     places = ["--kubeconfig", str(tmp_path / "config"), "--out", str(tmp_path / "out")]
     served = subprocess.Popen(
         [*program, "serve", "--nodes", "1", "--no-tls", "--token", "", *places, *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert served.stdout is not None
         yield served, served.stdout.readline().split("# ", 1)[1].split(",", 1)[0]

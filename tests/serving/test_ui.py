@@ -25,7 +25,12 @@ from tests.apiserver.http.test_impersonation import binding, made, role, user
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TOKEN = {"Authorization": "Bearer t"}
 MODEL = ui.ROOT + "model"
-SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "hush"}}  # fmt: skip
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "s"},
+    "stringData": {"k": "hush"},
+}
 
 
 @asynccontextmanager
@@ -91,8 +96,11 @@ async def test_a_role_on_the_path_lets_others_look():
     async with looked_at(token="") as session:
         rule = {"nonResourceURLs": [MODEL], "verbs": ["get"]}
         await made(session, "clusterroles", role("ClusterRole", "looker", rule))
-        await made(session, "clusterrolebindings",
-                   binding("ClusterRoleBinding", "bob", "ClusterRole", "looker", user("bob")))  # fmt: skip
+        await made(
+            session,
+            "clusterrolebindings",
+            binding("ClusterRoleBinding", "bob", "ClusterRole", "looker", user("bob")),
+        )
         assert (await session.ask("GET", MODEL, Impersonate_User="bob")).code == 200
         assert (await session.ask("GET", MODEL, Impersonate_User="eve")).code == 403
 

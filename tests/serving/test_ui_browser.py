@@ -32,10 +32,21 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "controlplane", "serve", "--nodes", "2", "--ui", "--no-tls",
-             "--kubeconfig", str(folder / "kubeconfig")],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "controlplane",
+                "serve",
+                "--nodes",
+                "2",
+                "--ui",
+                "--no-tls",
+                "--kubeconfig",
+                str(folder / "kubeconfig"),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert self.process.stdout is not None
         self.process.stdout.readline()
         found = re.match(r"page: ((http://[^/]+)\S+#token=(\S+))", self.process.stdout.readline())
@@ -88,8 +99,10 @@ def press(browser: Browser, text: str, within: str = "body") -> None:
         "const found = [...document.querySelectorAll(arguments[0] + ' button')]"
         ".find((each) => each.textContent === arguments[1] && each.offsetParent);"
         " if (found) found.click(); return Boolean(found)",
-        bool, within, text,
-    )  # fmt: skip
+        bool,
+        within,
+        text,
+    )
     browser.drawn()
 
 

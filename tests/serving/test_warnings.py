@@ -17,8 +17,12 @@ JOB = {
     "apiVersion": "batch/v1",
     "kind": "Job",
     "metadata": {"name": "a"},
-    "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}}},
-}  # fmt: skip
+    "spec": {
+        "template": {
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}
+        }
+    },
+}
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 
 

@@ -86,10 +86,21 @@ class Webhook:
 
 def configuration(client, *, mutating=False, **spec):
     kind = "MutatingWebhookConfiguration" if mutating else "ValidatingWebhookConfiguration"
-    hook = {"name": "a.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
-            "clientConfig": client, "rules": [RULE], "timeoutSeconds": 10, **spec}  # fmt: skip
-    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "x"},
-            "webhooks": [hook]}  # fmt: skip
+    hook = {
+        "name": "a.example.com",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "clientConfig": client,
+        "rules": [RULE],
+        "timeoutSeconds": 10,
+        **spec,
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": "x"},
+        "webhooks": [hook],
+    }
 
 
 async def configured(session, client, *, mutating=False, **spec):
@@ -107,8 +118,11 @@ def denying(request):
 
 def labelling(_request):
     patch = [{"op": "add", "path": "/metadata/labels", "value": {"seen": "yes"}}]
-    return {"allowed": True, "patchType": "JSONPatch",
-            "patch": base64.b64encode(json.dumps(patch).encode()).decode()}  # fmt: skip
+    return {
+        "allowed": True,
+        "patchType": "JSONPatch",
+        "patch": base64.b64encode(json.dumps(patch).encode()).decode(),
+    }
 
 
 @pytest.mark.parametrize("pace", [Pacer(MAX), Pacer(1000.0), Pacer(1.0)], ids=["max", "1000", "1"])
@@ -260,8 +274,12 @@ def converting(request):
 
 
 def site(name, at="v1", **spec):
-    return {"apiVersion": f"{SITES_GROUP}/{at}", "kind": "Site", "metadata": {"name": name},
-            "spec": spec}  # fmt: skip
+    return {
+        "apiVersion": f"{SITES_GROUP}/{at}",
+        "kind": "Site",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 async def defined(session, client):
@@ -350,10 +368,13 @@ async def test_a_definition_whose_webhook_nothing_answers_for_warns_and_converts
         assert "no service answers for hook.default.svc here" in made.headers["warning"]
         await session.ask("POST", SITES % "v1", site("a", host="x"))
         found = await session.ask("GET", f"{SITES % 'v2'}/a")
-        assert (found.code, found.tree["message"]) == (500, (
-            f'conversion webhook for {SITES_GROUP}/v1, Kind=Site failed: Post '
-            '"https://hook.default.svc:443/convert?timeout=30s": service "hook" not found'
-        ))  # fmt: skip
+        assert (found.code, found.tree["message"]) == (
+            500,
+            (
+                f"conversion webhook for {SITES_GROUP}/v1, Kind=Site failed: Post "
+                '"https://hook.default.svc:443/convert?timeout=30s": service "hook" not found'
+            ),
+        )
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,17 @@ from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Steps
 from controlplane.apiserver.storage.watch_cache import Watcher, WatchEvent
 
-__all__ = ["HttpAnswer", "Listing", "LogAnswer", "WatchAnswer", "answer", "answering", "failed",
-           "served_by", "untyped"]  # fmt: skip
+__all__ = [
+    "HttpAnswer",
+    "Listing",
+    "LogAnswer",
+    "WatchAnswer",
+    "answer",
+    "answering",
+    "failed",
+    "served_by",
+    "untyped",
+]
 
 _TYPE = ("apiVersion", "kind")
 WARNING_RUNES = 4096
@@ -149,9 +158,13 @@ class WatchAnswer:
         if self.format.plain or event.type == "ERROR":
             return event.tree
         tree = rendering.rendered_event(
-            self.watcher.info, event.object, self.format, now, first=not self.started,
+            self.watcher.info,
+            event.object,
+            self.format,
+            now,
+            first=not self.started,
             include=self.request.query.get("includeObject", ""),
-        )  # fmt: skip
+        )
         self.started = True
         return {"type": event.type, "object": tree}
 

@@ -27,30 +27,51 @@ _TEXT = "text/plain; charset=utf-8"
 _MEDIA = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _HOOKS = (
-    "apiservice-discovery-controller", "apiservice-openapi-controller",
-    "apiservice-openapiv3-controller", "apiservice-registration-controller",
+    "apiservice-discovery-controller",
+    "apiservice-openapi-controller",
+    "apiservice-openapiv3-controller",
+    "apiservice-registration-controller",
     "apiservice-status-local-available-controller",
-    "apiservice-status-remote-available-controller", "apiservice-wait-for-first-sync",
-    "bootstrap-controller", "crd-informer-synced", "generic-apiserver-start-informers",
-    "kube-apiserver-autoregistration", "peer-endpoint-reconciler-controller",
-    "priority-and-fairness-config-consumer", "priority-and-fairness-config-producer",
-    "priority-and-fairness-filter", "rbac/bootstrap-roles",
-    "scheduling/bootstrap-system-priority-classes", "start-apiextensions-controllers",
-    "start-apiextensions-informers", "start-apiserver-admission-initializer",
-    "start-cluster-authentication-info-controller", "start-kube-aggregator-informers",
+    "apiservice-status-remote-available-controller",
+    "apiservice-wait-for-first-sync",
+    "bootstrap-controller",
+    "crd-informer-synced",
+    "generic-apiserver-start-informers",
+    "kube-apiserver-autoregistration",
+    "peer-endpoint-reconciler-controller",
+    "priority-and-fairness-config-consumer",
+    "priority-and-fairness-config-producer",
+    "priority-and-fairness-filter",
+    "rbac/bootstrap-roles",
+    "scheduling/bootstrap-system-priority-classes",
+    "start-apiextensions-controllers",
+    "start-apiextensions-informers",
+    "start-apiserver-admission-initializer",
+    "start-cluster-authentication-info-controller",
+    "start-kube-aggregator-informers",
     "start-kube-apiserver-identity-lease-controller",
     "start-kube-apiserver-identity-lease-garbage-collector",
-    "start-kubernetes-service-cidr-controller", "start-legacy-token-tracking-controller",
-    "start-service-ip-repair-controllers", "start-system-namespaces-controller",
-    "storage-object-count-tracker-hook", "storage-readiness",
-)  # fmt: skip
+    "start-kubernetes-service-cidr-controller",
+    "start-legacy-token-tracking-controller",
+    "start-service-ip-repair-controllers",
+    "start-system-namespaces-controller",
+    "storage-object-count-tracker-hook",
+    "storage-readiness",
+)
 _STARTED = tuple(f"poststarthook/{hook}" for hook in _HOOKS)
-_LIVE = ("ping", "log", "etcd", *_STARTED, "autoregister-completion",
-         "loopback-serving-certificate")  # fmt: skip
+_LIVE = (
+    "ping",
+    "log",
+    "etcd",
+    *_STARTED,
+    "autoregister-completion",
+    "loopback-serving-certificate",
+)
 _CHECKS = {
-    "healthz": _LIVE, "livez": _LIVE,
+    "healthz": _LIVE,
+    "livez": _LIVE,
     "readyz": ("ping", "log", "informer-sync", *_STARTED, "autoregister-completion", "shutdown"),
-}  # fmt: skip
+}
 
 
 _OPENID = "/.well-known/openid-configuration"
@@ -81,12 +102,15 @@ def answer(server: Served, http: HttpRequest) -> Answer:
     if path == "/api":
         if _wants_aggregated(http):
             return _aggregated(server, http, legacy=True)
-        return _json({
-            "kind": "APIVersions", "versions": ["v1"],
-            "serverAddressByClientCIDRs": [
-                {"clientCIDR": "0.0.0.0/0", "serverAddress": server.address}
-            ],
-        })  # fmt: skip
+        return _json(
+            {
+                "kind": "APIVersions",
+                "versions": ["v1"],
+                "serverAddressByClientCIDRs": [
+                    {"clientCIDR": "0.0.0.0/0", "serverAddress": server.address}
+                ],
+            }
+        )
     if path == "/apis":
         if _wants_aggregated(http):
             return _aggregated(server, http, legacy=False)
@@ -189,8 +213,10 @@ def _groups(server: Served, *, by_version: bool = False) -> list[Tree]:
             name = f"{info.version}.{info.group}" if by_version else info.group
             custom[info.group] = min(name, custom.get(info.group, name))
     listed = sorted(custom, key=lambda group: custom[group])
-    return [*server.table.groups,
-            *(_group_tree(group, group_versions(server, group)) for group in listed)]  # fmt: skip
+    return [
+        *server.table.groups,
+        *(_group_tree(group, group_versions(server, group)) for group in listed),
+    ]
 
 
 def _group(server: Served, http: HttpRequest, parts: list[str]) -> Answer:
@@ -217,8 +243,9 @@ def _entries(info: ResourceInfo) -> list[Tree]:
 
 
 def _resource_list(server: Served, group: str, version: str) -> Tree:
-    resources = [entry for info in server.table.in_version(group, version)
-                 for entry in _entries(info)]  # fmt: skip
+    resources = [
+        entry for info in server.table.in_version(group, version) for entry in _entries(info)
+    ]
     resources.sort(key=lambda entry: entry["name"])
     tree: Tree = {
         "kind": "APIResourceList",
@@ -262,13 +289,20 @@ def _aggregated(server: Served, http: HttpRequest, *, legacy: bool) -> Answer:
         items: list[Tree] = [{"metadata": {}, "versions": [_discovered(server, "", "v1")]}]
     else:
         items = [
-            {"metadata": {"name": entry["name"]},
-             "versions": [_discovered(server, entry["name"], v["version"])
-                          for v in entry["versions"]]}
+            {
+                "metadata": {"name": entry["name"]},
+                "versions": [
+                    _discovered(server, entry["name"], v["version"]) for v in entry["versions"]
+                ],
+            }
             for entry in _groups(server)
-        ]  # fmt: skip
-    tree = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
-            "metadata": {}, "items": items}  # fmt: skip
+        ]
+    tree = {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    }
     digest = hashlib.sha512(json.dumps(tree, sort_keys=True).encode()).hexdigest().upper()
     tag = f'"{digest}"'
     headers: dict[str, str | list[str]] = {"ETag": tag, "Vary": "Accept"}
@@ -281,10 +315,13 @@ def _discovered(server: Served, group: str, version: str) -> Tree:
     return {
         "version": version,
         "freshness": "Current",
-        "resources": [_discovered_resource(info)
-                      for info in sorted(server.table.in_version(group, version),
-                                         key=lambda info: info.resource)],
-    }  # fmt: skip
+        "resources": [
+            _discovered_resource(info)
+            for info in sorted(
+                server.table.in_version(group, version), key=lambda info: info.resource
+            )
+        ],
+    }
 
 
 def _response_kind(info: ResourceInfo, entry: Tree) -> Tree:
@@ -308,10 +345,13 @@ def _discovered_resource(info: ResourceInfo) -> Tree:
             tree[key] = entry[key]
     if info.subresources:
         tree["subresources"] = [
-            {"subresource": sub.name, "responseKind": _response_kind(info, sub.entry),
-             "verbs": sub.entry["verbs"]}
+            {
+                "subresource": sub.name,
+                "responseKind": _response_kind(info, sub.entry),
+                "verbs": sub.entry["verbs"],
+            }
             for sub in _subresources(info)
-        ]  # fmt: skip
+        ]
     return tree
 
 
@@ -329,6 +369,15 @@ def _paths(server: Served) -> list[str]:
     for head in ("healthz", "livez", "readyz"):
         paths.append(f"/{head}")
         paths += [f"/{head}/{check}" for check in _CHECKS[head]]
-    paths += ["/flagz", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/openapi/v3/",
-              _JWKS, "/statusz", "/version"]  # fmt: skip
+    paths += [
+        "/flagz",
+        "/metrics",
+        "/metrics/slis",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openapi/v3/",
+        _JWKS,
+        "/statusz",
+        "/version",
+    ]
     return sorted(paths)

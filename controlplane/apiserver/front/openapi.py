@@ -28,23 +28,30 @@ if TYPE_CHECKING:
 __all__ = ["answer", "document", "index", "path_of", "schema", "used"]
 
 _LEAVES: dict[str, Tree] = {
-    "string": {"type": "string"}, "boolean": {"type": "boolean"},
+    "string": {"type": "string"},
+    "boolean": {"type": "boolean"},
     "integer": {"type": "integer", "format": "int64"},
     "integer:int32": {"type": "integer", "format": "int32"},
     "integer:int64": {"type": "integer", "format": "int64"},
-    "number": {"type": "number"}, "number:double": {"type": "number", "format": "double"},
+    "number": {"type": "number"},
+    "number:double": {"type": "number", "format": "double"},
     "string:byte": {"type": "string", "format": "byte"},
     "string:date-time": {"type": "string", "format": "date-time"},
-    "string:int-or-string": {"oneOf": [{"type": "integer"}, {"type": "string"}],
-                             "format": "int-or-string"},
-    "object": {"type": "object"}, "any": {},
-}  # fmt: skip
+    "string:int-or-string": {
+        "oneOf": [{"type": "integer"}, {"type": "string"}],
+        "format": "int-or-string",
+    },
+    "object": {"type": "object"},
+    "any": {},
+}
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _EXTENSIONS = (
-    ("listType", "x-kubernetes-list-type"), ("listMapKeys", "x-kubernetes-list-map-keys"),
-    ("mapType", "x-kubernetes-map-type"), ("patchStrategy", "x-kubernetes-patch-strategy"),
+    ("listType", "x-kubernetes-list-type"),
+    ("listMapKeys", "x-kubernetes-list-map-keys"),
+    ("mapType", "x-kubernetes-map-type"),
+    ("patchStrategy", "x-kubernetes-patch-strategy"),
     ("patchMergeKey", "x-kubernetes-patch-merge-key"),
-)  # fmt: skip
+)
 _FEW_DOCUMENTS = (".well-known/openid-configuration", "openid/v1/jwks", "version")
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
@@ -58,9 +65,11 @@ def answer(server: Served, path: str, http: HttpRequest) -> Answer:
     """The answer to a path below /openapi. ApiError 404, 405, 406."""
     if http.method not in ("GET", "HEAD"):
         raise status.ApiError(
-            405, "MethodNotAllowed",
-            "the server does not allow this method on the requested resource", {},
-        )  # fmt: skip
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+            {},
+        )
     parts = [part for part in path.split("/") if part]
     if parts == ["openapi", "v3"]:
         text = json.dumps(index(server), separators=(",", ":"))
@@ -128,9 +137,13 @@ def digest_of(server: Served, name: str) -> str:
         if path_of(info.group, info.version) == name:
             subs = [sub.entry for sub in info.subresources.values()]
             custom = info.custom
-            parts.append([info.entry, subs, custom and (
-                custom.schema, custom.list_kind, list(custom.selectable_fields)
-            )])  # fmt: skip
+            parts.append(
+                [
+                    info.entry,
+                    subs,
+                    custom and (custom.schema, custom.list_kind, list(custom.selectable_fields)),
+                ]
+            )
     raw = json.dumps(parts, sort_keys=True).encode()
     return hashlib.sha512(raw).hexdigest().upper()
 
@@ -142,10 +155,12 @@ def path_of(group: str, version: str) -> str:
 
 def index(server: Served) -> Tree:
     """The list of documents."""
-    return {"paths": {
-        name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={digest_of(server, name)}"}
-        for name in names(server)
-    }}  # fmt: skip
+    return {
+        "paths": {
+            name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={digest_of(server, name)}"}
+            for name in names(server)
+        }
+    }
 
 
 # -- types ---------------------------------------------------------------------------------------
@@ -241,28 +256,51 @@ def used(name: str, found: dict[str, None]) -> None:
 # -- operations ----------------------------------------------------------------------------------
 
 _ACTIONS = {
-    "list": ("get", "list"), "create": ("post", "post"),
+    "list": ("get", "list"),
+    "create": ("post", "post"),
     "deletecollection": ("delete", "deletecollection"),
-    "get": ("get", "get"), "update": ("put", "put"), "patch": ("patch", "patch"),
+    "get": ("get", "get"),
+    "update": ("put", "put"),
+    "patch": ("patch", "patch"),
     "delete": ("delete", "delete"),
-}  # fmt: skip
-_LISTING = ("allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit",
-            "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "timeoutSeconds",
-            "watch")  # fmt: skip
+}
+_LISTING = (
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "timeoutSeconds",
+    "watch",
+)
 _QUERY = {
-    "list": _LISTING, "deletecollection": ("dryRun", *_LISTING[1:-1]),
-    "get": (), "create": ("dryRun", "fieldManager", "fieldValidation"),
+    "list": _LISTING,
+    "deletecollection": ("dryRun", *_LISTING[1:-1]),
+    "get": (),
+    "create": ("dryRun", "fieldManager", "fieldValidation"),
     "update": ("dryRun", "fieldManager", "fieldValidation"),
     "patch": ("dryRun", "fieldManager", "fieldValidation", "force"),
     "delete": ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy"),
-}  # fmt: skip
+}
 _TYPES = {
-    "limit": "integer", "timeoutSeconds": "integer", "gracePeriodSeconds": "integer",
-    "watch": "boolean", "allowWatchBookmarks": "boolean", "sendInitialEvents": "boolean",
-    "force": "boolean", "orphanDependents": "boolean",
-}  # fmt: skip
-_PATCH_MEDIA = ("application/apply-patch+yaml", "application/json-patch+json",
-                "application/merge-patch+json", "application/strategic-merge-patch+json")  # fmt: skip
+    "limit": "integer",
+    "timeoutSeconds": "integer",
+    "gracePeriodSeconds": "integer",
+    "watch": "boolean",
+    "allowWatchBookmarks": "boolean",
+    "sendInitialEvents": "boolean",
+    "force": "boolean",
+    "orphanDependents": "boolean",
+}
+_PATCH_MEDIA = (
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+)
 
 
 def paths_of(info: ResourceInfo) -> list[tuple[str, dict[str, tuple[str, Tree]]]]:
@@ -290,14 +328,16 @@ def paths_of(info: ResourceInfo) -> list[tuple[str, dict[str, tuple[str, Tree]]]
 
 def _kind_of(info: ResourceInfo, sub: SubresourceInfo) -> Tree:
     version = sub.version or info.version
-    return {"group": sub.group if sub.version else info.group, "version": version,
-            "kind": sub.kind}  # fmt: skip
+    return {"group": sub.group if sub.version else info.group, "version": version, "kind": sub.kind}
 
 
 def parameters_of(path: str, verb: str) -> list[Tree]:
     """Path and query parameters of an operation: name, place, type."""
-    found = [{"name": name, "in": "path", "type": "string"} for name in ("namespace", "name")
-             if f"{{{name}}}" in path]  # fmt: skip
+    found = [
+        {"name": name, "in": "path", "type": "string"}
+        for name in ("namespace", "name")
+        if f"{{{name}}}" in path
+    ]
     for name in (*_QUERY[verb], "pretty"):
         found.append({"name": name, "in": "query", "type": _TYPES.get(name, "string")})
     return found
@@ -308,12 +348,16 @@ def _operation(info: ResourceInfo, path: str, verb: str, kind: Tree) -> Tree:
         "x-kubernetes-action": _ACTIONS[verb][1],
         "x-kubernetes-group-version-kind": kind,
         "parameters": [
-            {"name": each["name"], "in": each["in"], "schema": {"type": each["type"]},
-             **({"required": True} if each["in"] == "path" else {})}
+            {
+                "name": each["name"],
+                "in": each["in"],
+                "schema": {"type": each["type"]},
+                **({"required": True} if each["in"] == "path" else {}),
+            }
             for each in parameters_of(path, verb)
         ],
         "responses": {"200": {"description": "OK"}},
-    }  # fmt: skip
+    }
     body = _body_of(info, path, verb)
     if body:
         tree["requestBody"] = body

@@ -42,10 +42,10 @@ _METADATA_TEXT: Final = f"Standard object's metadata. More info: {_CONVENTIONS}#
 _LIST_METADATA_TEXT: Final = f"Standard list metadata. More info: {_CONVENTIONS}#types-kinds"
 _EMBEDDED_TEXTS: Final = {
     "apiVersion": "apiVersion defines the versioned schema of this representation of an object. "
-                  f"More info: {_CONVENTIONS}#resources",
+    f"More info: {_CONVENTIONS}#resources",
     "kind": "kind is a string value representing the type of this object. In CamelCase. "
-            f"More info: {_CONVENTIONS}#types-kinds",
-}  # fmt: skip
+    f"More info: {_CONVENTIONS}#types-kinds",
+}
 _INFO: Final = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
 
 
@@ -99,11 +99,30 @@ def _references(value: Any) -> list[str]:
 # -- schemas -------------------------------------------------------------------------------------
 
 _TEXTS: Final = ("type", "description", "title", "format", "pattern")
-_FLAGS: Final = ("nullable", "exclusiveMaximum", "exclusiveMinimum", "uniqueItems",
-                 PRESERVE, _EMBEDDED, _INT_OR_STRING)  # fmt: skip
-_VALUES: Final = ("default", "maximum", "minimum", "maxLength", "minLength", "maxItems", "minItems",
-                  "multipleOf", "maxProperties", "minProperties", "externalDocs",
-                  "x-kubernetes-list-type", "x-kubernetes-map-type")  # fmt: skip
+_FLAGS: Final = (
+    "nullable",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "uniqueItems",
+    PRESERVE,
+    _EMBEDDED,
+    _INT_OR_STRING,
+)
+_VALUES: Final = (
+    "default",
+    "maximum",
+    "minimum",
+    "maxLength",
+    "minLength",
+    "maxItems",
+    "minItems",
+    "multipleOf",
+    "maxProperties",
+    "minProperties",
+    "externalDocs",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+)
 _LISTS: Final = ("enum", "required", "x-kubernetes-list-map-keys", "x-kubernetes-validations")
 _EITHER: Final = [{"type": "integer"}, {"type": "string"}]
 
@@ -132,8 +151,9 @@ def _nested(schema: Tree) -> Tree:
 def _junctors(schema: Tree) -> Tree:
     made: Tree = {
         key: [_nested(part) for part in schema[key]]
-        for key in ("allOf", "anyOf", "oneOf") if schema.get(key)
-    }  # fmt: skip
+        for key in ("allOf", "anyOf", "oneOf")
+        if schema.get(key)
+    }
     if schema.get("not") is not None:
         made["not"] = _nested(schema["not"])
     return made
@@ -268,25 +288,47 @@ def _types(info: ResourceInfo, *, old: bool) -> Tree:
 # -- operations ----------------------------------------------------------------------------------
 
 _LIST_OPTIONS: Final = (
-    "allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion",
-    "resourceVersionMatch", "sendInitialEvents", "shardSelector", "timeoutSeconds", "watch",
-)  # fmt: skip
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "shardSelector",
+    "timeoutSeconds",
+    "watch",
+)
 _WRITE_OPTIONS: Final = ("dryRun", "fieldManager", "fieldValidation")
 _OPTIONS: Final = {
-    "list": _LIST_OPTIONS, "deletecollection": _LIST_OPTIONS, "get": ("resourceVersion",),
-    "post": _WRITE_OPTIONS, "put": _WRITE_OPTIONS, "patch": (*_WRITE_OPTIONS, "force"),
-    "delete": ("dryRun", "gracePeriodSeconds", "ignoreStoreReadErrorWithClusterBreakingPotential",
-               "orphanDependents", "propagationPolicy"),
-}  # fmt: skip
+    "list": _LIST_OPTIONS,
+    "deletecollection": _LIST_OPTIONS,
+    "get": ("resourceVersion",),
+    "post": _WRITE_OPTIONS,
+    "put": _WRITE_OPTIONS,
+    "patch": (*_WRITE_OPTIONS, "force"),
+    "delete": (
+        "dryRun",
+        "gracePeriodSeconds",
+        "ignoreStoreReadErrorWithClusterBreakingPotential",
+        "orphanDependents",
+        "propagationPolicy",
+    ),
+}
 _METHODS: Final = {"list": "get", "deletecollection": "delete"}
 _VERBS: Final = {"get": "read", "put": "replace", "post": "create"}
 _FORMATS: Final = ("application/json", "application/yaml")
-_PATCHES: Final = ("application/json-patch+json", "application/merge-patch+json",
-                   "application/apply-patch+yaml")  # fmt: skip
+_PATCHES: Final = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+)
 _MORE_ANSWERS: Final = {
-    "post": ((202, "Accepted"), (201, "Created")), "delete": ((202, "Accepted"),),
+    "post": ((202, "Accepted"), (201, "Created")),
+    "delete": ((202, "Accepted"),),
     "put": ((201, "Created"),),
-}  # fmt: skip
+}
 
 
 @frozen
@@ -336,8 +378,12 @@ def _operation(
     place = _identifier(group, upper=True) + _identifier(info.version, upper=True)
     # The verb of "deletecollection" is "delete" to upstream.
     head, rest = ("delete", "Collection") if verb == "deletecollection" else (verb, "")
-    reads = {"post": gives, "put": gives, "patch": f"{_META}Patch",
-             "delete": f"{_META}DeleteOptions"}.get(action, "")  # fmt: skip
+    reads = {
+        "post": gives,
+        "put": gives,
+        "patch": f"{_META}Patch",
+        "delete": f"{_META}DeleteOptions",
+    }.get(action, "")
     return _Operation(
         action,
         _description(info.kind, verb, sub),
@@ -420,9 +466,11 @@ def document(infos: Iterable[ResourceInfo]) -> Tree:
         schemas.update(_types(info, old=False))
         schemas.update((name, published_type(name)) for name in _shared_types(info))
     return {
-        "openapi": "3.0.0", "info": _INFO, "paths": paths,
+        "openapi": "3.0.0",
+        "info": _INFO,
+        "paths": paths,
         "components": {"schemas": dict(sorted(schemas.items()))},
-    }  # fmt: skip
+    }
 
 
 def _shared_types(info: ResourceInfo) -> Iterable[str]:
@@ -445,9 +493,12 @@ def _path_v3(info: ResourceInfo, path: str, operations: list[_Operation]) -> Tre
 def _parameter_v3(given: Tree) -> Tree:
     required = {"required": True} if given["in"] == "path" else {}
     return {
-        "name": given["name"], "in": given["in"], "description": given["description"], **required,
+        "name": given["name"],
+        "in": given["in"],
+        "description": given["description"],
+        **required,
         "schema": {"type": given["type"], "uniqueItems": True},
-    }  # fmt: skip
+    }
 
 
 def _content(name: str, media: Iterable[str]) -> Tree:
@@ -497,9 +548,7 @@ def published_v2(info: ResourceInfo) -> Published:
     return Published(paths, definitions, parameters)
 
 
-def _path_v2(
-    info: ResourceInfo, path: str, operations: list[_Operation], known: Tree
-) -> Tree:  # fmt: skip
+def _path_v2(info: ResourceInfo, path: str, operations: list[_Operation], known: Tree) -> Tree:
     shared, own = _split(info, path, operations)
     made: Tree = {
         each.method: _operation_v2(info, each, given, known)
@@ -512,9 +561,13 @@ def _path_v2(
 def _parameter_v2(given: Tree, known: Tree) -> Tree:
     required = {"required": True} if given["in"] == "path" else {}
     tree = {
-        "uniqueItems": True, "type": given["type"], "description": given["description"],
-        "name": given["name"], "in": given["in"], **required,
-    }  # fmt: skip
+        "uniqueItems": True,
+        "type": given["type"],
+        "description": given["description"],
+        "name": given["name"],
+        "in": given["in"],
+        **required,
+    }
     # Old releases of kubectl look for these two in the operation itself.
     return tree if tree["name"] in ("name", "dryRun", "fieldValidation") else _named(tree, known)
 
@@ -549,9 +602,11 @@ def _operation_v2(
     made: Tree = {
         "description": given.description,
         "consumes": list(_PATCHES if given.action == "patch" else _FORMATS),
-        "produces": list(_FORMATS), "schemes": ["https"], "tags": [given.tag],
+        "produces": list(_FORMATS),
+        "schemes": ["https"],
+        "tags": [given.tag],
         "operationId": given.id,
-    }  # fmt: skip
+    }
     listed = [_body_v2(given, known)] if given.reads else []
     listed += [_parameter_v2(each, known) for each in parameters]
     if listed:

@@ -138,8 +138,14 @@ def _parameter(tree: Tree) -> bytes:
 _TEXTS: Final = (("$ref", 1), ("format", 2), ("title", 3), ("description", 4), ("pattern", 13))
 _DOUBLES: Final = (("multipleOf", 6), ("maximum", 7), ("minimum", 9))
 _FLAGS: Final = (("exclusiveMaximum", 8), ("exclusiveMinimum", 10), ("uniqueItems", 16))
-_INTEGERS: Final = (("maxLength", 11), ("minLength", 12), ("maxItems", 14), ("minItems", 15),
-                    ("maxProperties", 17), ("minProperties", 18))  # fmt: skip
+_INTEGERS: Final = (
+    ("maxLength", 11),
+    ("minLength", 12),
+    ("maxItems", 14),
+    ("minItems", 15),
+    ("maxProperties", 17),
+    ("minProperties", 18),
+)
 
 
 def _schema(tree: Tree) -> bytes:

@@ -20,8 +20,11 @@ __all__ = ["rendered", "rendered_event"]
 
 def partial(obj: Object, version: str) -> Tree:
     """The metadata of an object as PartialObjectMetadata."""
-    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}",
-            "metadata": plain_metadata(obj.tree["metadata"])}  # fmt: skip
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": plain_metadata(obj.tree["metadata"]),
+    }
 
 
 def _wrong_form(info: ResourceInfo, wanted: str, why: str, suffix: str) -> status.ApiError:
@@ -29,15 +32,18 @@ def _wrong_form(info: ResourceInfo, wanted: str, why: str, suffix: str) -> statu
     shown = f"{package}.{info.kind}{suffix}"
     if info.custom is not None:
         shown = f"unstructured.Unstructured{suffix}"
-    return status.ApiError(406, "NotAcceptable", (
-        f"you requested {wanted}, but the requested object {why} (*{shown})"
-    ))  # fmt: skip
+    return status.ApiError(
+        406, "NotAcceptable", (f"you requested {wanted}, but the requested object {why} (*{shown})")
+    )
 
 
 def rendered(
-    info: ResourceInfo, request: Request, response: Response, chosen: Format,
+    info: ResourceInfo,
+    request: Request,
+    response: Response,
+    chosen: Format,
     now: int,
-) -> Tree:  # fmt: skip
+) -> Tree:
     """The body of an answer in the chosen form."""
     tree = response.tree
     if not chosen.kind:
@@ -64,19 +70,25 @@ def rendered(
                 raise status.plain_error("content is not a list")
             raise _wrong_form(info, "PartialObjectMetadataList", "is not a list", "")
         return {
-            "kind": "PartialObjectMetadataList", "apiVersion": version,
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": version,
             "metadata": {k: v for k, v in tree["metadata"].items() if v != ""},
             "items": [partial(obj, chosen.version) for obj in response.items or ()] or None,
-        }  # fmt: skip
+        }
     if is_list:
         raise _wrong_form(info, "PartialObjectMetadata", "is a list", "List")
     return partial(Object(tree), chosen.version)
 
 
 def rendered_event(
-    info: ResourceInfo, obj: Object, chosen: Format, now: int, *, first: bool,
+    info: ResourceInfo,
+    obj: Object,
+    chosen: Format,
+    now: int,
+    *,
+    first: bool,
     include: str,
-) -> Tree:  # fmt: skip
+) -> Tree:
     """The object of a watch event in the chosen form."""
     if chosen.kind == "Table":
         table = table_of(info, [obj], now, include, chosen.version)

@@ -27,9 +27,19 @@ if TYPE_CHECKING:
     from controlplane.apiserver.storage.watch_cache import WatchEvent
 
 __all__ = [
-    "GZIP_FROM", "PIECE", "Chunk", "Late", "compressed", "encoded", "event_parts", "pieces", "pretty_wanted",
-    "regrouped", "short_line", "watch_line",
-]  # fmt: skip
+    "GZIP_FROM",
+    "PIECE",
+    "Chunk",
+    "Late",
+    "compressed",
+    "encoded",
+    "event_parts",
+    "pieces",
+    "pretty_wanted",
+    "regrouped",
+    "short_line",
+    "watch_line",
+]
 
 Chunk = bytes | bytearray | memoryview
 

@@ -22,8 +22,14 @@ __all__ = ["ServerIdentity", "make"]
 
 FROM = datetime(2020, 1, 1, tzinfo=UTC)
 UNTIL = datetime(2120, 1, 1, tzinfo=UTC)
-NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
-         "127.0.0.1", "::1")  # fmt: skip
+NAMES = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "127.0.0.1",
+    "::1",
+)
 
 
 @frozen

@@ -18,9 +18,12 @@ from controlplane.apiserver.http.shell import SHELLS, Ran, Shell
 __all__ = ["PROTOCOLS", "Session", "chosen_protocol"]
 
 PROTOCOLS: Final = (
-    "v5.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io", "base64.channel.k8s.io",
+    "v5.channel.k8s.io",
+    "v4.channel.k8s.io",
+    "v4.base64.channel.k8s.io",
+    "base64.channel.k8s.io",
     "channel.k8s.io",
-)  # fmt: skip
+)
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSED = 0, 1, 2, 3, 4, 255
 INPUT_LIMIT: Final = 32 << 20
 """The limit, in bytes, of the input of a program in an emulated container, which gets its input as a whole."""
@@ -112,21 +115,31 @@ class Session:
         ran = self.shell.run(self.command, bytes(self._given))
         if ran is None:
             name = self.command[0] if self.command else ""
-            return self._finish({
-                "metadata": {}, "status": "Failure", "reason": "InternalError", "code": 500,
-                "message": "Internal error occurred: error executing command in container: failed to "
-                           f'exec in container: exec: "{name}": executable file not found in $PATH',
-            })  # fmt: skip
+            return self._finish(
+                {
+                    "metadata": {},
+                    "status": "Failure",
+                    "reason": "InternalError",
+                    "code": 500,
+                    "message": "Internal error occurred: error executing command in container: failed to "
+                    f'exec in container: exec: "{name}": executable file not found in $PATH',
+                }
+            )
         return [*self._shown(ran), *self._finish(_status(ran.code))]
 
     def _too_much(self) -> list[bytes]:
         """The input is longer than what is kept."""
         self._given.clear()
-        return self._finish({
-            "metadata": {}, "status": "Failure", "reason": "InternalError", "code": 500,
-            "message": "Internal error occurred: error executing command in container: more than "
-                       f"{INPUT_LIMIT} bytes of input",
-        })  # fmt: skip
+        return self._finish(
+            {
+                "metadata": {},
+                "status": "Failure",
+                "reason": "InternalError",
+                "code": 500,
+                "message": "Internal error occurred: error executing command in container: more than "
+                f"{INPUT_LIMIT} bytes of input",
+            }
+        )
 
     def _shown(self, ran: Ran) -> Iterator[bytes]:
         for channel, data in ((STDOUT, ran.out), (STDERR, ran.err)):

@@ -75,8 +75,10 @@ class Answerer:
             text = self._echo(request, body.decode("utf-8", "replace"))
         content = b"" if request.method == b"HEAD" else text.encode()
         http = self._http
-        headers = [("Content-Type", "text/plain; charset=utf-8"),
-                   ("Content-Length", str(len(text.encode())))]  # fmt: skip
+        headers = [
+            ("Content-Type", "text/plain; charset=utf-8"),
+            ("Content-Length", str(len(text.encode()))),
+        ]
         found = http.send(h11.Response(status_code=200, headers=headers, reason="OK")) or b""
         if content:
             found += http.send(h11.Data(data=content)) or b""
@@ -88,8 +90,11 @@ class Answerer:
         return found
 
     def _echo(self, request: h11.Request, body: str) -> str:
-        lines = [f"pod: {self._inside.hostname}", f"port: {self._port}",
-                 f"{request.method.decode()} {request.target.decode('latin-1')}"]  # fmt: skip
+        lines = [
+            f"pod: {self._inside.hostname}",
+            f"port: {self._port}",
+            f"{request.method.decode()} {request.target.decode('latin-1')}",
+        ]
         lines += [f"{name.decode()}: {value.decode('latin-1')}" for name, value in request.headers]
         return "\n".join(lines) + "\n" + (f"\n{body}" if body else "")
 

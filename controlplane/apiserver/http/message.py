@@ -21,9 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["END", "StreamStart", "defect", "gone", "packed", "to_request"]
 
 KEPT_HEADERS: Final = (
-    "accept", "content-type", "if-none-match", "impersonate-group", "impersonate-uid",
-    "impersonate-user", "upgrade", "user-agent",
-)  # fmt: skip
+    "accept",
+    "content-type",
+    "if-none-match",
+    "impersonate-group",
+    "impersonate-uid",
+    "impersonate-user",
+    "upgrade",
+    "user-agent",
+)
 
 
 @frozen

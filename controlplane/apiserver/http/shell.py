@@ -48,9 +48,13 @@ _MEMBER: Final = 60
 _PAGE: Final = 10
 """The number of bytes (as a power of two) whose copying is one step."""
 _EXTENDED: Final = (
-    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE,
-)  # fmt: skip
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.GNUTYPE_SPARSE,
+)
 LINES_LIMIT: Final = 10_000
 WORDS: Final = 4096
 _DEEPEST: Final = 8
@@ -523,4 +527,4 @@ _PROGRAMS: Final[dict[str, Program]] = {
     "uname": lambda *_: _told("Linux"),
     "wc": _wc,
     "whoami": lambda *_: _told("root"),
-}  # fmt: skip
+}

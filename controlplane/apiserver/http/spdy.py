@@ -24,8 +24,16 @@ _PLAIN: Final = (
     "user-agent vary via warning www-authenticate method get status"
 ).split(" ")
 _WORDS: Final = (
-    *_PLAIN, "200 OK", "version", "HTTP/1.1", "url", "public", "set-cookie", "keep-alive", "origin"
-)  # fmt: skip
+    *_PLAIN,
+    "200 OK",
+    "version",
+    "HTTP/1.1",
+    "url",
+    "public",
+    "set-cookie",
+    "keep-alive",
+    "origin",
+)
 _TAIL: Final = (
     "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
     "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request"

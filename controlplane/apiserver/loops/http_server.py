@@ -207,9 +207,11 @@ class HttpFront:
         )
         answered.watcher.user_data = watch
         if answered.seconds <= 0:
-            answered.seconds = MIN_SECONDS + self._ctx.choose(
-                "watch time", MIN_SECONDS // STEP_SECONDS, "no timeoutSeconds"
-            ) * STEP_SECONDS  # fmt: skip
+            answered.seconds = (
+                MIN_SECONDS
+                + self._ctx.choose("watch time", MIN_SECONDS // STEP_SECONDS, "no timeoutSeconds")
+                * STEP_SECONDS
+            )
         watch.clock = self._ctx.spawn(self._attend, watch, name="watch")
         return watch
 

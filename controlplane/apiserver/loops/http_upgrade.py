@@ -76,9 +76,12 @@ class Upgrade:
             return
         written = self._host.written.setdefault(inside.key, {})
         session = channels.Session(
-            Shell(inside, written), asked.query.get("command") or [], protocol,
-            stdin=is_set(asked, "stdin"), tty=is_set(asked, "tty"),
-        )  # fmt: skip
+            Shell(inside, written),
+            asked.query.get("command") or [],
+            protocol,
+            stdin=is_set(asked, "stdin"),
+            tty=is_set(asked, "tty"),
+        )
         text = "base64" in protocol
         first = [*session.begin(), *(each for message in said for each in session.receive(message))]
         await self._pipe.send(wire.sent(first, text=text))
@@ -109,8 +112,11 @@ class Upgrade:
         ]
         if version not in offered:
             raise Refused(403, "Forbidden: unable to upgrade: unable to negotiate protocol")
-        headers = [("Upgrade", "SPDY/3.1"), ("Connection", "Upgrade"),
-                   ("X-Stream-Protocol-Version", version)]  # fmt: skip
+        headers = [
+            ("Upgrade", "SPDY/3.1"),
+            ("Connection", "Upgrade"),
+            ("X-Stream-Protocol-Version", version),
+        ]
         await self._pipe.switch(headers)
 
     async def _switch_to_websocket(self, asked: Asked, protocol: str) -> None:
@@ -119,8 +125,12 @@ class Upgrade:
         accept = websocket.accepted(asked.header("sec-websocket-key"))
         if not protocol or not accept:
             raise Refused(400, "Bad Request")
-        headers = [("Upgrade", "websocket"), ("Connection", "Upgrade"),
-                   ("Sec-WebSocket-Accept", accept), ("Sec-WebSocket-Protocol", protocol)]  # fmt: skip
+        headers = [
+            ("Upgrade", "websocket"),
+            ("Connection", "Upgrade"),
+            ("Sec-WebSocket-Accept", accept),
+            ("Sec-WebSocket-Protocol", protocol),
+        ]
         await self._pipe.switch(headers)
 
     async def _forward(self, asked: Asked, inside: Inside) -> None:

@@ -13,12 +13,18 @@ __all__ = ["missing"]
 
 _NAMESPACES = ("kube-system", "kube-public", "default", "kube-node-lease")
 _PRIORITIES = (
-    ("system-node-critical", 2000001000,
-     "Used for system critical pods that must not be moved from their current node."),
-    ("system-cluster-critical", 2000000000,
-     "Used for system critical pods that must run in the cluster, but can be moved to another "
-     "node if necessary."),
-)  # fmt: skip
+    (
+        "system-node-critical",
+        2000001000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2000000000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another "
+        "node if necessary.",
+    ),
+)
 
 
 def _made(group: str, resource: str, body: Tree, namespace: str = "") -> Request:
@@ -40,11 +46,16 @@ def _built_in() -> Iterator[Request]:
         body = {"metadata": {"name": name}, "value": value, "description": text}
         yield _made("scheduling.k8s.io", "priorityclasses", body)
     service = {
-        "metadata": {"name": "kubernetes",
-                     "labels": {"component": "apiserver", "provider": "kubernetes"}},
-        "spec": {"clusterIP": "10.0.0.1", "type": "ClusterIP", "sessionAffinity": "None",
-                 "ports": [{"name": "https", "port": 443, "protocol": "TCP",
-                            "targetPort": 6443}]},
-    }  # fmt: skip
+        "metadata": {
+            "name": "kubernetes",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "clusterIP": "10.0.0.1",
+            "type": "ClusterIP",
+            "sessionAffinity": "None",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+        },
+    }
     yield _made("", "services", service, "default")
     yield from policy.every_request_needs()

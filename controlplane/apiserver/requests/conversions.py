@@ -57,8 +57,15 @@ _APPLY: Final = "application/apply-patch"
 _KNOWN: Final = ("v1", "v1beta1")
 _SCHEME: Final = "k8s.io/apiserver/pkg/util/webhook/client.go:71"
 _HEAD: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-_GO_TYPES: Final = {list: "[]interface {}", dict: "map[string]interface {}", str: "string",
-                    bool: "bool", int: "int64", float: "float64", type(None): "<nil>"}  # fmt: skip
+_GO_TYPES: Final = {
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    type(None): "<nil>",
+}
 _JSON_TYPES: Final = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
 
@@ -172,10 +179,11 @@ class Conversions:
         if actor:
             uid = self._uid()
             body = {
-                "kind": _KIND, "apiVersion": f"{_GROUP}/{version}",
+                "kind": _KIND,
+                "apiVersion": f"{_GROUP}/{version}",
                 "request": {"uid": uid, "desiredAPIVersion": wanted, "objects": [tree]},
                 "response": {"uid": "", "convertedObjects": None, "result": {"metadata": {}}},
-            }  # fmt: skip
+            }
             bundle = _bundle(client.get("caBundle") or "")
             answered: Reviewed = yield Review(actor, url, body, SECONDS * SECOND, bundle)
             if not answered.error:
@@ -428,8 +436,10 @@ def _restored(named: str, original: Tree, answer: Tree) -> Tree:
         text = f"invalid metadata of type {kind} in converted object"
         raise status.plain_error(f"{named} metadata: {text}")
     made = dict(original)
-    for key, path, check in (("labels", "metadata.labels", validate_labels),
-                             ("annotations", "metadata.annotation", validate_annotations)):  # fmt: skip
+    for key, path, check in (
+        ("labels", "metadata.labels", validate_labels),
+        ("annotations", "metadata.annotation", validate_annotations),
+    ):
         value = meta.get(key)
         if value is None:
             made.pop(key, None)

@@ -81,34 +81,52 @@ def validate_list_options(query: dict[str, str], *, watch: bool) -> list[FieldEr
     if not match:
         return errors
     if not version:
-        errors.append(forbidden("resourceVersionMatch", (
-            "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        )))  # fmt: skip
+        errors.append(
+            forbidden(
+                "resourceVersionMatch",
+                ("resourceVersionMatch is forbidden unless resourceVersion is provided"),
+            )
+        )
     if query.get("continue"):
-        errors.append(forbidden("resourceVersionMatch", (
-            "resourceVersionMatch is forbidden when continue is provided"
-        )))  # fmt: skip
+        errors.append(
+            forbidden(
+                "resourceVersionMatch",
+                ("resourceVersionMatch is forbidden when continue is provided"),
+            )
+        )
     if match not in ("Exact", "NotOlderThan"):
-        errors.append(not_supported("resourceVersionMatch", match,
-                                    ("Exact", "NotOlderThan", ""), sort=False))  # fmt: skip
+        errors.append(
+            not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", ""), sort=False)
+        )
     if match == "Exact" and version == "0":
-        errors.append(forbidden("resourceVersionMatch", (
-            'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-        )))  # fmt: skip
+        errors.append(
+            forbidden(
+                "resourceVersionMatch",
+                ('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
+            )
+        )
     return errors
 
 
 def _validate_watch(match: str, initial: str | None) -> list[FieldError]:
     errors: list[FieldError] = []
     if match and initial is None:
-        errors.append(forbidden("resourceVersionMatch", (
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        )))  # fmt: skip
+        errors.append(
+            forbidden(
+                "resourceVersionMatch",
+                (
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+                ),
+            )
+        )
     if initial is not None:
         if match != "NotOlderThan":
-            errors.append(forbidden("resourceVersionMatch", (
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            )))  # fmt: skip
+            errors.append(
+                forbidden(
+                    "resourceVersionMatch",
+                    ("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+                )
+            )
     if match and match != "NotOlderThan":
         errors.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
     return errors
@@ -194,9 +212,11 @@ def list_objects(ctx: Context, caches: Caches, interest: Interest) -> Steps[Page
     """The objects that a list request selects. ApiError for versions that cannot be served."""
     info, query = ctx.info, ctx.request.query
     limit = max(parse_int64(query.get("limit", "")), 0)
-    version, match, token = (query.get("resourceVersion", ""),
-                             query.get("resourceVersionMatch", ""),
-                             query.get("continue", ""))  # fmt: skip
+    version, match, token = (
+        query.get("resourceVersion", ""),
+        query.get("resourceVersionMatch", ""),
+        query.get("continue", ""),
+    )
     try:
         wanted = parse_version(version)
     except ValueError as error:

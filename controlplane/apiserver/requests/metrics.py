@@ -30,10 +30,31 @@ _MS: Final = 1_000_000
 _BOUNDS: Final = tuple(
     ms * _MS
     for ms in (
-        5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000, 5000, 6000, 8000,
-        10_000, 15_000, 20_000, 30_000, 45_000, 60_000,
+        5,
+        25,
+        50,
+        100,
+        200,
+        400,
+        600,
+        800,
+        1000,
+        1250,
+        1500,
+        2000,
+        3000,
+        4000,
+        5000,
+        6000,
+        8000,
+        10_000,
+        15_000,
+        20_000,
+        30_000,
+        45_000,
+        60_000,
     )
-)  # fmt: skip
+)
 _LABELS: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope")
 _WATCHED: Final = ("verb", "group", "version", "resource", "subresource", "scope", "component")
 _KIND: Final = ("group", "resource")

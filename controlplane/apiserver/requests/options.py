@@ -84,8 +84,11 @@ def check_write_options(request: Request, *, apply: bool = False) -> bool:
     errors += _check_dry_run(query.get("dryRun"))
     validation = query.get("fieldValidation", "")
     if validation not in ("", "Ignore", "Warn", "Strict"):
-        errors.append(not_supported("fieldValidation", validation,
-                                    ("", "Ignore", "Strict", "Warn"), sort=False))  # fmt: skip
+        errors.append(
+            not_supported(
+                "fieldValidation", validation, ("", "Ignore", "Strict", "Warn"), sort=False
+            )
+        )
     if errors:
         kind = _KINDS.get(request.verb, "CreateOptions")
         raise status.invalid_kind("meta.k8s.io", kind, "", errors)
@@ -119,13 +122,22 @@ def delete_options(request: Request) -> DeleteOptions:
     policy = tree.get("propagationPolicy")
     orphan = tree.get("orphanDependents")
     if orphan is not None and policy is not None:
-        errors.append(invalid("propagationPolicy", policy,
-                              "orphanDependents and deletionPropagation cannot be both set"
-                              ))  # fmt: skip
+        errors.append(
+            invalid(
+                "propagationPolicy",
+                policy,
+                "orphanDependents and deletionPropagation cannot be both set",
+            )
+        )
     if policy is not None and policy not in ("Foreground", "Background", "Orphan"):
-        errors.append(not_supported("propagationPolicy", policy,
-                                    ("Foreground", "Background", "Orphan", "nil"),
-                                    sort=False))  # fmt: skip
+        errors.append(
+            not_supported(
+                "propagationPolicy",
+                policy,
+                ("Foreground", "Background", "Orphan", "nil"),
+                sort=False,
+            )
+        )
     dry_run = tree.get("dryRun") or []
     if any(item != "All" for item in dry_run if item) or (dry_run and dry_run != ["All"]):
         errors.append(not_supported("dryRun", dry_run, ("All",)))

@@ -30,8 +30,13 @@ from controlplane.apiserver.storage.transactions import Steps
 
 __all__ = ["binding", "connect", "ephemeral_containers", "eviction", "log", "resize"]
 
-_SUCCESS: Tree = {"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success",
-                  "code": 201}  # fmt: skip
+_SUCCESS: Tree = {
+    "apiVersion": "v1",
+    "kind": "Status",
+    "metadata": {},
+    "status": "Success",
+    "code": 201,
+}
 
 
 def _created(ctx: Context) -> Response:
@@ -82,11 +87,15 @@ def _check_bindable(
         asked, current = wanted.get(key), tree["metadata"][key]
         if asked and asked != current:
             path = info.storage_prefix + registry.key(namespace, name)
-            raise status.conflict(info, name, (
-                f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
-                f"AdditionalErrorMsg: Precondition failed: {text} in precondition: {asked}, "
-                f"{text} in object meta: {current}"
-            ))  # fmt: skip
+            raise status.conflict(
+                info,
+                name,
+                (
+                    f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
+                    f"AdditionalErrorMsg: Precondition failed: {text} in precondition: {asked}, "
+                    f"{text} in object meta: {current}"
+                ),
+            )
     reason = ""
     if "deletionTimestamp" in tree["metadata"]:
         reason = f"pod {name} is being deleted, cannot be assigned to a host"
@@ -143,8 +152,10 @@ def _ignores_budgets(pod: Object) -> bool:
 
 
 def _ready(pod: Object) -> bool:
-    return any(condition["type"] == "Ready" and condition.get("status") == "True"
-               for condition in pod.tree["status"].get("conditions") or ())  # fmt: skip
+    return any(
+        condition["type"] == "Ready" and condition.get("status") == "True"
+        for condition in pod.tree["status"].get("conditions") or ()
+    )
 
 
 def _budget_of(ctx: Context, pod: Object) -> Object | None:
@@ -177,30 +188,47 @@ def _decrement(parts: Parts, ctx: Context, budget: Object, name: str) -> Steps[N
     """Take one disruption from the budget. ApiError 403, 429."""
     registry = parts.registries.named("policy", "poddisruptionbudgets")
     yield from registry.change(
-        seen_as(ctx, registry), budget.namespace, budget.name,
+        seen_as(ctx, registry),
+        budget.namespace,
+        budget.name,
         lambda tree: _with_disruption(ctx, registry, budget.name, name, tree),
-    )  # fmt: skip
+    )
 
 
 def _with_disruption(ctx: Context, registry: Registry, shown: str, name: str, tree: Tree) -> Tree:
     """The budget less one disruption. ApiError 403, 429."""
     state = tree.get("status") or {}
     if state.get("observedGeneration", 0) < tree["metadata"].get("generation", 0):
-        raise status.too_many_requests(_WOULD_VIOLATE, 10, [{
-            "reason": "DisruptionBudget",
-            "message": f"The disruption budget {shown} is still being processed by the server.",
-        }])  # fmt: skip
+        raise status.too_many_requests(
+            _WOULD_VIOLATE,
+            10,
+            [
+                {
+                    "reason": "DisruptionBudget",
+                    "message": f"The disruption budget {shown} is still being processed by the server.",
+                }
+            ],
+        )
     allowed = state.get("disruptionsAllowed", 0)
     if allowed < 0:
         raise status.forbidden(registry.info, shown, "pdb disruptions allowed is negative")
     if len(state.get("disruptedPods") or {}) > _MAX_DISRUPTED:
-        raise status.forbidden(registry.info, shown, (
-            "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        ))  # fmt: skip
+        raise status.forbidden(
+            registry.info,
+            shown,
+            ("DisruptedPods map too big - too many evictions not confirmed by PDB controller"),
+        )
     if not allowed:
-        raise status.too_many_requests(_WOULD_VIOLATE, 0, [{
-            "reason": "DisruptionBudget", "message": _why(shown, state),
-        }])  # fmt: skip
+        raise status.too_many_requests(
+            _WOULD_VIOLATE,
+            0,
+            [
+                {
+                    "reason": "DisruptionBudget",
+                    "message": _why(shown, state),
+                }
+            ],
+        )
     pods = {**(state.get("disruptedPods") or {}), name: format_time(ctx.now)}
     state = {**state, "disruptionsAllowed": allowed - 1, "disruptedPods": pods}
     if allowed == 1:
@@ -211,9 +239,12 @@ def _with_disruption(ctx: Context, registry: Registry, shown: str, name: str, tr
 def _insufficient(ctx: Context, tree: Tree, conditions: list[Tree]) -> list[Tree]:
     """The condition that tells that no more disruptions are allowed."""
     condition: Tree = {
-        "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods",
-        "message": "", "lastTransitionTime": format_time(ctx.now),
-    }  # fmt: skip
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "reason": "InsufficientPods",
+        "message": "",
+        "lastTransitionTime": format_time(ctx.now),
+    }
     generation = tree["metadata"].get("generation", 0)
     if generation:
         condition["observedGeneration"] = generation
@@ -229,8 +260,10 @@ def _why(name: str, state: Tree) -> str:
     for condition in state.get("conditions") or ():
         if condition["type"] == "DisruptionAllowed" and condition.get("reason") == "SyncFailed":
             text = condition.get("message", "")
-            return f"The disruption budget {name} does not allow evicting pods currently because " \
-                   f"it failed sync: {text}"  # fmt: skip
+            return (
+                f"The disruption budget {name} does not allow evicting pods currently because "
+                f"it failed sync: {text}"
+            )
     if state.get("currentHealthy", 0) > state.get("desiredHealthy", 0):
         return f"The disruption budget {name} does not allow evicting pods currently"
     return (
@@ -242,10 +275,13 @@ def _why(name: str, state: Tree) -> str:
 def _disrupted(ctx: Context, tree: Tree) -> Tree:
     state = tree["status"]
     condition: Tree = {
-        "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
-        "message": "Eviction API: evicting", "lastProbeTime": None,
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+        "lastProbeTime": None,
         "lastTransitionTime": format_time(ctx.now),
-    }  # fmt: skip
+    }
     kept = [c for c in state.get("conditions") or () if c["type"] != "DisruptionTarget"]
     return {**tree, "status": {**state, "conditions": [*kept, condition]}}
 
@@ -278,9 +314,11 @@ def ephemeral_containers(parts: Parts, ctx: Context) -> Steps[Response]:
 # -- logs and streams ----------------------------------------------------------------------------
 
 
-_LOG_NUMBERS = {"tailLines": (0, "must be greater than or equal to 0"),
-                "sinceSeconds": (1, "must be greater than 0"),
-                "limitBytes": (1, "must be greater than 0")}  # fmt: skip
+_LOG_NUMBERS = {
+    "tailLines": (0, "must be greater than or equal to 0"),
+    "sinceSeconds": (1, "must be greater than 0"),
+    "limitBytes": (1, "must be greater than 0"),
+}
 
 
 def _check_log_options(ctx: Context, numbers: dict[str, int]) -> None:
@@ -380,10 +418,14 @@ def connect(parts: Parts, ctx: Context) -> Steps[Response]:
             return None if found is None else found.tree
 
         return Response(101, {}, entered=inside_of(pod.tree, container, find))
-    raise status.ApiError(405, "MethodNotAllowed", (
-        f"containers are emulated and nothing runs in them: no {request.subresource} into pod "
-        f"{pod.name}"
-    ))  # fmt: skip
+    raise status.ApiError(
+        405,
+        "MethodNotAllowed",
+        (
+            f"containers are emulated and nothing runs in them: no {request.subresource} into pod "
+            f"{pod.name}"
+        ),
+    )
 
 
 def _check_upgrade(protocol: str) -> None:

@@ -315,10 +315,16 @@ class Registry:
         while found is not None:
             obj = found.object
             if uid and uid != obj.uid:
-                raise status.conflict(info, name, self._storage_text(
-                    namespace, name, f"UID in precondition: {uid}, UID in object meta: {obj.uid}",
-                    dry_run=ctx.dry_run,
-                ))  # fmt: skip
+                raise status.conflict(
+                    info,
+                    name,
+                    self._storage_text(
+                        namespace,
+                        name,
+                        f"UID in precondition: {uid}, UID in object meta: {obj.uid}",
+                        dry_run=ctx.dry_run,
+                    ),
+                )
             old = obj.tree
             unchanged = (yield from self._siblings(ctx)) if strategy.allocates else ()
             new = transform(old)
@@ -349,10 +355,14 @@ class Registry:
         if create is None:
             raise status.not_found(info, name)
         if uid:
-            raise status.conflict(info, name, (
-                f"uid mismatch: the provided object specified uid {uid}, and no existing "
-                "object was found"
-            ))  # fmt: skip
+            raise status.conflict(
+                info,
+                name,
+                (
+                    f"uid mismatch: the provided object specified uid {uid}, and no existing "
+                    "object was found"
+                ),
+            )
         tree = yield from create()
         return (yield from self.create(ctx, tree)), True
 
@@ -392,10 +402,19 @@ class Registry:
         if version in {"", "0"}:
             if self.strategy.unconditional_update:
                 return with_version(new, current)
-            raise status.invalid_kind(ctx.info.group, ctx.info.resource, name, [
-                FieldError("FieldValueInvalid", "metadata.resourceVersion", 0,
-                           "must be specified for an update")
-            ])  # fmt: skip
+            raise status.invalid_kind(
+                ctx.info.group,
+                ctx.info.resource,
+                name,
+                [
+                    FieldError(
+                        "FieldValueInvalid",
+                        "metadata.resourceVersion",
+                        0,
+                        "must be specified for an update",
+                    )
+                ],
+            )
         try:
             parse_version(version)
         except ValueError as error:
@@ -464,9 +483,11 @@ class Registry:
         """Return whether an object under deletion without metadata finalizers may be removed."""
         spec = tree.get("spec")
         return not (
-            self.info.resource == "namespaces" and not self.info.group
-            and isinstance(spec, dict) and spec.get("finalizers")
-        )  # fmt: skip
+            self.info.resource == "namespaces"
+            and not self.info.group
+            and isinstance(spec, dict)
+            and spec.get("finalizers")
+        )
 
     # -- delete ----------------------------------------------------------------------------------
 
@@ -560,10 +581,14 @@ class Registry:
             (options.version, found.metadata["resourceVersion"], "ResourceVersion"),
         ):
             if wanted is not None and wanted != current:
-                raise status.conflict(ctx.info, found.name, (
-                    f"Precondition failed: {text} in precondition: {wanted}, {text} in object "
-                    f"meta: {current}"
-                ))  # fmt: skip
+                raise status.conflict(
+                    ctx.info,
+                    found.name,
+                    (
+                        f"Precondition failed: {text} in precondition: {wanted}, {text} in object "
+                        f"meta: {current}"
+                    ),
+                )
 
     def _remove(
         self, ctx: Context, key: str, found: Object, options: DeleteOptions | None = None
@@ -596,16 +621,28 @@ class Registry:
         meta = tree["metadata"]
         info = self.info
         if options.uid is not None and options.uid != found.uid:
-            raise status.conflict(info, found.name, (
-                f"the UID in the precondition ({options.uid}) does not match the UID in record "
-                f"({found.uid}). The object might have been deleted and then recreated"
-            ), shown=info.qualified_kind, kind=info.kind)  # fmt: skip
+            raise status.conflict(
+                info,
+                found.name,
+                (
+                    f"the UID in the precondition ({options.uid}) does not match the UID in record "
+                    f"({found.uid}). The object might have been deleted and then recreated"
+                ),
+                shown=info.qualified_kind,
+                kind=info.kind,
+            )
         version = meta["resourceVersion"]
         if options.version is not None and options.version != version:
-            raise status.conflict(info, found.name, (
-                f"the ResourceVersion in the precondition ({options.version}) does not match the "
-                f"ResourceVersion in record ({version}). The object might have been modified"
-            ), shown=info.qualified_kind, kind=info.kind)  # fmt: skip
+            raise status.conflict(
+                info,
+                found.name,
+                (
+                    f"the ResourceVersion in the precondition ({options.version}) does not match the "
+                    f"ResourceVersion in record ({version}). The object might have been modified"
+                ),
+                shown=info.qualified_kind,
+                kind=info.kind,
+            )
         if options.grace is not None and options.grace < 0:
             options.grace = 1
         if not self.strategy.graceful:

@@ -38,8 +38,12 @@ LONGEST_KNOWN = 1024
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 BODY_LIMIT = 3 * 1024 * 1024
 MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json",
-               "application/strategic-merge-patch+json", "application/apply-patch+yaml")  # fmt: skip
+PATCH_TYPES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+)
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _CONNECT = ("exec", "attach", "portforward", "proxy")
 
@@ -135,8 +139,16 @@ def parse_path(path: str) -> Target | None:
     resource = rest[0]
     name = rest[1] if len(rest) > 1 else ""
     sub = rest[2] if len(rest) > 2 else ""
-    return Target(group, version, resource, namespace if resource != "namespaces" else "",
-                  name, sub, "/".join(rest[3:]), watch)  # fmt: skip
+    return Target(
+        group,
+        version,
+        resource,
+        namespace if resource != "namespaces" else "",
+        name,
+        sub,
+        "/".join(rest[3:]),
+        watch,
+    )
 
 
 def _first(query: Mapping[str, list[str]]) -> dict[str, str]:
@@ -151,9 +163,11 @@ def no_such_path() -> status.ApiError:
 def no_such_method() -> status.ApiError:
     """405 for a method that a path does not know."""
     return status.ApiError(
-        405, "MethodNotAllowed",
-        "the server does not allow this method on the requested resource", {},
-    )  # fmt: skip
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+        {},
+    )
 
 
 def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Request:
@@ -188,10 +202,24 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
     elif verb in ("delete", "deletecollection"):
         body = _read_delete_options(content, http.body)
     return Request(
-        verb, target.group, target.version, target.resource, target.namespace, target.name,
-        target.subresource, query, body, content, headers.get("user-agent", ""), http.user,
-        headers.get("accept", ""), raw, http.path, issues, headers.get("upgrade", ""),
-    )  # fmt: skip
+        verb,
+        target.group,
+        target.version,
+        target.resource,
+        target.namespace,
+        target.name,
+        target.subresource,
+        query,
+        body,
+        content,
+        headers.get("user-agent", ""),
+        http.user,
+        headers.get("accept", ""),
+        raw,
+        http.path,
+        issues,
+        headers.get("upgrade", ""),
+    )
 
 
 _WRITES = ("create", "update", "patch", "delete", "deletecollection")
@@ -230,8 +258,11 @@ def _check_method(info: ResourceInfo, target: Target, verb: str) -> None:
         raise no_such_method()
     if verb in ("update", "patch") and not target.name:
         raise no_such_method()
-    if info.namespaced and not target.namespace and verb not in ("list", "watch", "create",
-                                                                 "deletecollection"):  # fmt: skip
+    if (
+        info.namespaced
+        and not target.namespace
+        and verb not in ("list", "watch", "create", "deletecollection")
+    ):
         raise no_such_path()
     if info.namespaced and not target.namespace and verb in ("create", "deletecollection"):
         if info.resource not in _CLUSTERWIDE_CREATES:

@@ -54,10 +54,13 @@ __all__ = ["ApiServer", "failure"]
 
 CRDS: Final = "customresourcedefinitions"
 ADMITTING: Final = (
-    "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
-    "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "mutatingwebhookconfigurations",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
     "validatingwebhookconfigurations",
-)  # fmt: skip
+)
 """Resources of objects that admit others."""
 
 

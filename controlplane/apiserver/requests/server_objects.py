@@ -51,14 +51,23 @@ _LEVELS: Final = {
     "workload-low": _Level(100, 90, (128, 6, 50)),
 }
 _EVERY: Final[list[Tree]] = [
-    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True,
-     "namespaces": ["*"]},
-]  # fmt: skip
+    {
+        "verbs": ["*"],
+        "apiGroups": ["*"],
+        "resources": ["*"],
+        "clusterScope": True,
+        "namespaces": ["*"],
+    },
+]
 _EVERY_PATH: Final[list[Tree]] = [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
 _LEASES: Final[list[Tree]] = [
-    {"verbs": ["get", "create", "update"], "apiGroups": ["coordination.k8s.io"],
-     "resources": ["leases"], "namespaces": ["*"]},
-]  # fmt: skip
+    {
+        "verbs": ["get", "create", "update"],
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "namespaces": ["*"],
+    },
+]
 
 
 @frozen
@@ -76,50 +85,103 @@ class _Flow:
 _FLOWS: Final = {
     "exempt": _Flow("exempt", 1, "", ("Group system:masters",)),
     "probes": _Flow(
-        "exempt", 2, "", _ANYBODY, [],
+        "exempt",
+        2,
+        "",
+        _ANYBODY,
+        [],
         [{"verbs": ["get"], "nonResourceURLs": ["/healthz", "/readyz", "/livez"]}],
     ),
     "system-leader-election": _Flow(
-        "leader-election", 100, "ByUser",
-        (_MANAGER, "User system:kube-scheduler", _ALL_SYSTEM_ACCOUNTS), _LEASES,
+        "leader-election",
+        100,
+        "ByUser",
+        (_MANAGER, "User system:kube-scheduler", _ALL_SYSTEM_ACCOUNTS),
+        _LEASES,
     ),
     "endpoint-controller": _Flow(
-        "workload-high", 150, "ByUser",
-        (_MANAGER, "ServiceAccount endpoint-controller",
-         "ServiceAccount endpointslicemirroring-controller"),
-        [{"verbs": ["get", "create", "update"], "apiGroups": [""], "resources": ["endpoints"],
-          "namespaces": ["*"]}],
+        "workload-high",
+        150,
+        "ByUser",
+        (
+            _MANAGER,
+            "ServiceAccount endpoint-controller",
+            "ServiceAccount endpointslicemirroring-controller",
+        ),
+        [
+            {
+                "verbs": ["get", "create", "update"],
+                "apiGroups": [""],
+                "resources": ["endpoints"],
+                "namespaces": ["*"],
+            }
+        ],
     ),
     "workload-leader-election": _Flow(
-        "leader-election", 200, "ByUser", (_ALL_SYSTEM_ACCOUNTS,), _LEASES,
+        "leader-election",
+        200,
+        "ByUser",
+        (_ALL_SYSTEM_ACCOUNTS,),
+        _LEASES,
     ),
     "system-node-high": _Flow(
-        "node-high", 400, "ByUser", ("Group system:nodes",),
-        [{"verbs": ["*"], "apiGroups": [""], "resources": ["nodes", "nodes/status"],
-          "clusterScope": True, "namespaces": ["*"]},
-         {"verbs": ["*"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
-          "namespaces": ["*"]}],
+        "node-high",
+        400,
+        "ByUser",
+        ("Group system:nodes",),
+        [
+            {
+                "verbs": ["*"],
+                "apiGroups": [""],
+                "resources": ["nodes", "nodes/status"],
+                "clusterScope": True,
+                "namespaces": ["*"],
+            },
+            {
+                "verbs": ["*"],
+                "apiGroups": ["coordination.k8s.io"],
+                "resources": ["leases"],
+                "namespaces": ["*"],
+            },
+        ],
     ),
     "system-nodes": _Flow("system", 500, "ByUser", ("Group system:nodes",)),
     "kube-controller-manager": _Flow("workload-high", 800, "ByNamespace", (_MANAGER,)),
     "kube-scheduler": _Flow("workload-high", 800, "ByNamespace", ("User system:kube-scheduler",)),
     "kube-system-service-accounts": _Flow(
-        "workload-high", 900, "ByNamespace", (_ALL_SYSTEM_ACCOUNTS,),
+        "workload-high",
+        900,
+        "ByNamespace",
+        (_ALL_SYSTEM_ACCOUNTS,),
     ),
     "service-accounts": _Flow("workload-low", 9000, "ByUser", ("Group system:serviceaccounts",)),
     "global-default": _Flow("global-default", 9900, "ByUser", _ANYBODY),
     "catch-all": _Flow("catch-all", 10_000, "ByUser", _ANYBODY),
-}  # fmt: skip
+}
 # Minimum priority of the groups of the aggregated API, and those of versions that are not 15.
 _GROUPS: Final = {
-    "": 18_000, "apps": 17_800, "events.k8s.io": 17_750, "authentication.k8s.io": 17_700,
-    "authorization.k8s.io": 17_600, "autoscaling": 17_500, "batch": 17_400,
-    "certificates.k8s.io": 17_300, "networking.k8s.io": 17_200, "policy": 17_100,
-    "rbac.authorization.k8s.io": 17_000, "storage.k8s.io": 16_800, "apiextensions.k8s.io": 16_700,
-    "admissionregistration.k8s.io": 16_700, "scheduling.k8s.io": 16_600,
-    "coordination.k8s.io": 16_500, "node.k8s.io": 16_300, "discovery.k8s.io": 16_200,
-    _FLOW: 16_100, "internal.apiserver.k8s.io": 16_000, "resource.k8s.io": 15_900,
-}  # fmt: skip
+    "": 18_000,
+    "apps": 17_800,
+    "events.k8s.io": 17_750,
+    "authentication.k8s.io": 17_700,
+    "authorization.k8s.io": 17_600,
+    "autoscaling": 17_500,
+    "batch": 17_400,
+    "certificates.k8s.io": 17_300,
+    "networking.k8s.io": 17_200,
+    "policy": 17_100,
+    "rbac.authorization.k8s.io": 17_000,
+    "storage.k8s.io": 16_800,
+    "apiextensions.k8s.io": 16_700,
+    "admissionregistration.k8s.io": 16_700,
+    "scheduling.k8s.io": 16_600,
+    "coordination.k8s.io": 16_500,
+    "node.k8s.io": 16_300,
+    "discovery.k8s.io": 16_200,
+    _FLOW: 16_100,
+    "internal.apiserver.k8s.io": 16_000,
+    "resource.k8s.io": 15_900,
+}
 _VERSIONS: Final = {("", "v1"): 1, ("autoscaling", "v2"): 30, (_FLOW, "v1"): 21}
 
 
@@ -219,9 +281,15 @@ def withdrawals(versions: Iterable[tuple[str, str]]) -> Iterator[Request]:
 def _status(group: str, resource: str, name: Any, conditions: list[Tree]) -> Request:
     patch = {"status": {"conditions": conditions}}
     return Request(
-        "patch", group, "v1", resource, name=name, subresource="status", body=patch,
+        "patch",
+        group,
+        "v1",
+        resource,
+        name=name,
+        subresource="status",
+        body=patch,
         content_type="application/merge-patch+json",
-    )  # fmt: skip
+    )
 
 
 def _network(at: str) -> Iterator[Request]:
@@ -272,10 +340,12 @@ def _identity(servers: Iterable[str], now: int) -> Iterator[Request]:
         body: Tree = {"metadata": meta, "spec": spec}
         yield Request("create", "coordination.k8s.io", "v1", "leases", _SYSTEM, body=body)
     for name, data in (
-        ("kube-apiserver-legacy-service-account-token-tracking",
-         {"since": format_time(now).partition("T")[0]}),
+        (
+            "kube-apiserver-legacy-service-account-token-tracking",
+            {"since": format_time(now).partition("T")[0]},
+        ),
         ("extension-apiserver-authentication", {}),
-    ):  # fmt: skip
+    ):
         body = {"metadata": {"name": name}, "data": data}
         yield Request("create", "", "v1", "configmaps", _SYSTEM, body=body)
 

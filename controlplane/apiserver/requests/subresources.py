@@ -39,11 +39,16 @@ Handler = Callable[[Parts, Context], Steps[Response]]
 
 _VIRTUAL = frozenset(
     (
-        "bindings", "componentstatuses", "tokenreviews", "subjectaccessreviews",
-        "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews",
+        "bindings",
+        "componentstatuses",
+        "tokenreviews",
+        "subjectaccessreviews",
+        "localsubjectaccessreviews",
+        "selfsubjectaccessreviews",
+        "selfsubjectrulesreviews",
         "selfsubjectreviews",
     )
-)  # fmt: skip
+)
 
 
 def is_virtual(info: ResourceInfo) -> bool:
@@ -175,15 +180,16 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
             )
         replicas = (new.get("spec") or {}).get("replicas", 0)
         if replicas < 0:
-            raise status.invalid_kind("autoscaling", "Scale", request.name, [
-                invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-            ])  # fmt: skip
+            raise status.invalid_kind(
+                "autoscaling",
+                "Scale",
+                request.name,
+                [invalid("spec.replicas", replicas, "must be greater than or equal to 0")],
+            )
         version = (new.get("metadata") or {}).get("resourceVersion", "")
         changed = _scaled(ctx, current, replicas)
         if version:
-            changed = {
-                **changed, "metadata": {**changed["metadata"], "resourceVersion": version}
-            }  # fmt: skip
+            changed = {**changed, "metadata": {**changed["metadata"], "resourceVersion": version}}
         changed = track(ctx, changed, current, "scale", timed=False)
         if (
             info.custom is not None
@@ -232,9 +238,13 @@ def _finalize(parts: Parts, ctx: Context) -> Steps[Response]:
         return {**current, "metadata": meta, "spec": spec}
 
     obj, _ = yield from registry.update(
-        ctx, request.namespace, request.name, transform, sub="finalize",
+        ctx,
+        request.namespace,
+        request.name,
+        transform,
+        sub="finalize",
         uid=body["metadata"].get("uid", ""),
-    )  # fmt: skip
+    )
     return _answer(ctx, obj)
 
 
@@ -246,15 +256,31 @@ def _token(parts: Parts, ctx: Context) -> Steps[Response]:
     spec = {key: value for key, value in body["spec"].items() if value is not None}
     seconds = spec.get("expirationSeconds", 3600)
     if seconds > 1 << 32:
-        raise status.invalid_kind("authentication.k8s.io", "TokenRequest", "", [
-            invalid("spec.expirationSeconds", seconds,
-                    "may not specify a duration larger than 2^32 seconds")
-        ])  # fmt: skip
+        raise status.invalid_kind(
+            "authentication.k8s.io",
+            "TokenRequest",
+            "",
+            [
+                invalid(
+                    "spec.expirationSeconds",
+                    seconds,
+                    "may not specify a duration larger than 2^32 seconds",
+                )
+            ],
+        )
     if seconds < 600:
-        raise status.invalid_kind("authentication.k8s.io", "TokenRequest", "", [
-            invalid("spec.expirationSeconds", seconds,
-                    "may not specify a duration less than 10 minutes")
-        ])  # fmt: skip
+        raise status.invalid_kind(
+            "authentication.k8s.io",
+            "TokenRequest",
+            "",
+            [
+                invalid(
+                    "spec.expirationSeconds",
+                    seconds,
+                    "may not specify a duration less than 10 minutes",
+                )
+            ],
+        )
     bound: Tree = {}
     if spec.get("boundObjectRef"):
         bound = yield from _bound(parts, ctx, spec["boundObjectRef"])
@@ -264,24 +290,33 @@ def _token(parts: Parts, ctx: Context) -> Steps[Response]:
     ends = format_time(ctx.now + seconds * SECOND)
     begun = ctx.now // SECOND
     claims: Tree = {
-        "aud": spec["audiences"], "exp": parse_time(ends) // SECOND, "iat": begun, "iss": ISSUER,
+        "aud": spec["audiences"],
+        "exp": parse_time(ends) // SECOND,
+        "iat": begun,
+        "iss": ISSUER,
         "jti": parts.uid(),
         "kubernetes.io": {
             "namespace": request.namespace,
             "serviceaccount": {"name": account.name, "uid": account.uid},
             **bound,
         },
-        "nbf": begun, "sub": f"system:serviceaccount:{request.namespace}:{request.name}",
-    }  # fmt: skip
+        "nbf": begun,
+        "sub": f"system:serviceaccount:{request.namespace}:{request.name}",
+    }
     tree = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
-        "metadata": {"name": account.name, "namespace": account.namespace,
-                     "creationTimestamp": format_time(ctx.now)},
+        "metadata": {
+            "name": account.name,
+            "namespace": account.namespace,
+            "creationTimestamp": format_time(ctx.now),
+        },
         "spec": spec,
-        "status": {"token": token_key(parts.options.token_key).signed(claims),
-                   "expirationTimestamp": ends},
-    }  # fmt: skip
+        "status": {
+            "token": token_key(parts.options.token_key).signed(claims),
+            "expirationTimestamp": ends,
+        },
+    }
     return Response(201, tree)
 
 
@@ -310,10 +345,14 @@ def _bound(parts: Parts, ctx: Context, reference: Tree) -> Steps[Tree]:
         )
     uid = reference.get("uid", "")
     if uid and uid != found.uid:
-        raise status.conflict(registry.info, found.name, (
-            f"the UID in the bound object reference ({uid}) does not match the UID in record. "
-            "The object might have been deleted and then recreated"
-        ))  # fmt: skip
+        raise status.conflict(
+            registry.info,
+            found.name,
+            (
+                f"the UID in the bound object reference ({uid}) does not match the UID in record. "
+                "The object might have been deleted and then recreated"
+            ),
+        )
     claims: Tree = {kind.lower(): {"name": found.name, "uid": found.uid}}
     if resource == "pods" and spec.get("nodeName"):
         nodes = parts.registries.named("", "nodes")
@@ -341,8 +380,12 @@ def _review(parts: Parts, ctx: Context) -> Steps[Response]:
     yield from ()
     request, info = ctx.request, ctx.info
     body = parts.bodies.new_object(ctx, request.body)
-    tree: Tree = {"apiVersion": info.api_version, "kind": info.kind,
-                  "metadata": body["metadata"], "spec": body.get("spec") or {}}  # fmt: skip
+    tree: Tree = {
+        "apiVersion": info.api_version,
+        "kind": info.kind,
+        "metadata": body["metadata"],
+        "spec": body.get("spec") or {},
+    }
     user = request.user
     if info.resource == "selfsubjectreviews":
         del tree["spec"]
@@ -373,17 +416,27 @@ def _component_statuses(parts: Parts, ctx: Context) -> Steps[Response]:
         obj = Object(_component_status(name, components[name]))
         return Response(200, obj.tree, obj, warnings=[_STATUS_DEPRECATED])
     items = [Object(_component_status(each, problem)) for each, problem in components.items()]
-    tree: Tree = {"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {},
-                  "items": [item.tree for item in items]}  # fmt: skip
+    tree: Tree = {
+        "kind": "ComponentStatusList",
+        "apiVersion": "v1",
+        "metadata": {},
+        "items": [item.tree for item in items],
+    }
     return Response(200, tree, items=items, warnings=[_STATUS_DEPRECATED])
 
 
 def _component_status(name: str, problem: str) -> Tree:
-    condition = {"type": "Healthy", "status": "False" if problem else "True",
-                 "message": problem or "ok"}  # fmt: skip
-    return {"kind": "ComponentStatus", "apiVersion": "v1",
-            "metadata": {"name": name, "creationTimestamp": None},
-            "conditions": [condition]}  # fmt: skip
+    condition = {
+        "type": "Healthy",
+        "status": "False" if problem else "True",
+        "message": problem or "ok",
+    }
+    return {
+        "kind": "ComponentStatus",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "creationTimestamp": None},
+        "conditions": [condition],
+    }
 
 
 def _usage(_parts: Parts, ctx: Context) -> Steps[Response]:

@@ -88,8 +88,15 @@ def token_key(secret: bytes) -> TokenKey:
     kid = _base64(hashlib.sha256(der).digest())
     numbers = found.public_numbers()
     x, y = (_base64(each.to_bytes(KEY_BYTES)) for each in (numbers.x, numbers.y))
-    public = {"use": "sig", "kty": "EC", "kid": kid, "crv": "P-256", "alg": ALGORITHM,
-              "x": x, "y": y}  # fmt: skip
+    public = {
+        "use": "sig",
+        "kty": "EC",
+        "kid": kid,
+        "crv": "P-256",
+        "alg": ALGORITHM,
+        "x": x,
+        "y": y,
+    }
     jws = PyJWS(algorithms=[])
     jws.register_algorithm(ALGORITHM, Deterministic(hashes.SHA256, ec.SECP256R1))
     return TokenKey(kid, public, private, jws)

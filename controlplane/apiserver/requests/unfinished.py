@@ -28,8 +28,13 @@ def finish_deletions(server: ApiServer, now: int) -> int:
     entries = server.store.keyspace(PODS).entries.values()
     marked = [each.object for each in entries if _is_marked(each.object)]
     for obj in marked:
-        asked = Request("delete", resource="pods", namespace=obj.namespace, name=obj.name,
-                        body={"gracePeriodSeconds": 0, "preconditions": {"uid": obj.uid}})  # fmt: skip
+        asked = Request(
+            "delete",
+            resource="pods",
+            namespace=obj.namespace,
+            name=obj.name,
+            body={"gracePeriodSeconds": 0, "preconditions": {"uid": obj.uid}},
+        )
         with suppress(status.ApiError):
             server.handle(asked, now)
     return len(marked)

@@ -31,13 +31,25 @@ def serve(table: ResourceTable) -> None:
         ("nodes", "NodeMetrics", False),
         ("pods", "PodMetrics", True),
     ):
-        entry = {"name": resource, "singularName": "", "namespaced": namespaced, "kind": kind,
-                 "verbs": ["get", "list"]}  # fmt: skip
+        entry = {
+            "name": resource,
+            "singularName": "",
+            "namespaced": namespaced,
+            "kind": kind,
+            "verbs": ["get", "list"],
+        }
         info = ResourceInfo(
-            GROUP, _VERSION, resource, kind, namespaced, ("get", "list"),
-            storage_prefix=f"/registry/{GROUP}/{resource}/", hub=(GROUP, _VERSION), type_name="",
+            GROUP,
+            _VERSION,
+            resource,
+            kind,
+            namespaced,
+            ("get", "list"),
+            storage_prefix=f"/registry/{GROUP}/{resource}/",
+            hub=(GROUP, _VERSION),
+            type_name="",
             entry=entry,
-        )  # fmt: skip
+        )
         table.add(info)
     version = {"groupVersion": f"{GROUP}/{_VERSION}", "version": _VERSION}
     table.groups.append({"name": GROUP, "versions": [version], "preferredVersion": version})
@@ -61,9 +73,7 @@ def node_metrics(ctx: Context) -> Response:
 def pod_metrics(ctx: Context) -> Response:
     """Return the usage of pods for which it is known."""
     namespace = ctx.request.namespace
-    pods = (
-        ctx.lookup.within("", "pods", namespace) if namespace else ctx.lookup.all("", "pods")
-    )  # fmt: skip
+    pods = ctx.lookup.within("", "pods", namespace) if namespace else ctx.lookup.all("", "pods")
     measured = []
     for obj in sorted(pods, key=lambda obj: (obj.namespace, obj.name)):
         found = usage.of_pod(obj.tree)
@@ -97,8 +107,12 @@ def _answer(ctx: Context, measured: list[tuple[Object, Tree]]) -> Response:
         for obj in made
         if interest.name in ("", obj.name) and (interest.matches is None or interest.matches(obj))
     ]
-    tree: Tree = {"kind": f"{info.kind}List", "apiVersion": info.api_version, "metadata": {},
-                  "items": [obj.tree for obj in items]}  # fmt: skip
+    tree: Tree = {
+        "kind": f"{info.kind}List",
+        "apiVersion": info.api_version,
+        "metadata": {},
+        "items": [obj.tree for obj in items],
+    }
     return Response(200, tree, items=items)
 
 
@@ -112,6 +126,12 @@ def _metrics(ctx: Context, about: Object, figures: Tree) -> Object:
     if labels:
         metadata["labels"] = labels
     return Object(
-        {"kind": ctx.info.kind, "apiVersion": ctx.info.api_version, "metadata": metadata,
-         "timestamp": now, "window": f"{usage.WINDOW_S}s", **figures}
-    )  # fmt: skip
+        {
+            "kind": ctx.info.kind,
+            "apiVersion": ctx.info.api_version,
+            "metadata": metadata,
+            "timestamp": now,
+            "window": f"{usage.WINDOW_S}s",
+            **figures,
+        }
+    )

@@ -68,9 +68,15 @@ class Writer:
         if registry.strategy.create_on_update and not sub:
             create = partial(self._new_object, ctx)
         obj, created = yield from registry.update(
-            ctx, request.namespace, request.name, transform, sub=sub, create=create, uid=uid,
+            ctx,
+            request.namespace,
+            request.name,
+            transform,
+            sub=sub,
+            create=create,
+            uid=uid,
             found=found,
-        )  # fmt: skip
+        )
         return self.bodies.external(info, obj), created
 
     def _new_object(self, ctx: Context) -> Steps[Tree]:

@@ -271,8 +271,13 @@ class StructCodec:
                     default = self.fields[name].struct.decode({}, None)  # type: ignore[union-attr]
                 self.always.append((name, default))
             elif field.required and field.kind in (
-                Kind.LIST, Kind.MAP, Kind.STRUCT, Kind.TIME, Kind.MICRO_TIME, Kind.BYTES
-            ):  # fmt: skip
+                Kind.LIST,
+                Kind.MAP,
+                Kind.STRUCT,
+                Kind.TIME,
+                Kind.MICRO_TIME,
+                Kind.BYTES,
+            ):
                 self.always.append((name, None))
             elif field.required and field.kind == Kind.QUANTITY:
                 self.always.append((name, "0"))
@@ -312,9 +317,11 @@ class StructCodec:
                 except DecodeError as error:
                     error.within(self.type.short, key)
                     raise
-            if not decoded and not found.keep_zero and (
-                decoded is None or found.kind not in _KEPT_EMPTY
-            ):  # fmt: skip
+            if (
+                not decoded
+                and not found.keep_zero
+                and (decoded is None or found.kind not in _KEPT_EMPTY)
+            ):
                 changed = True
                 continue
             if decoded is not item:
@@ -322,8 +329,9 @@ class StructCodec:
             out[key] = decoded
         for key, default in self.always:
             if key not in out:
-                changed = changed or key not in value or value[key] is not None or (
-                    default is not None)  # fmt: skip
+                changed = (
+                    changed or key not in value or value[key] is not None or (default is not None)
+                )
                 out[key] = default
         read = out if changed else value
         if self.often_alike:
@@ -404,8 +412,9 @@ def _hard_in(found: FieldCodec, item: Any) -> DecodeError | None:
     if found.struct is not None:
         return _first_hard(found.struct, item)
     if found.element is not None:
-        parts = item if isinstance(item, list) else (
-            item.values() if isinstance(item, dict) else ())  # fmt: skip
+        parts = (
+            item if isinstance(item, list) else (item.values() if isinstance(item, dict) else ())
+        )
         for part in parts:
             error = None if part is None else _hard_in(found.element, part)
             if error is not None:
@@ -466,9 +475,19 @@ def _time_error(value: str, layout: str) -> DecodeError:
 
 def _parse_stop(value: str, layout: str) -> tuple[str, str]:
     """The layout element at which Go's time parser stops, and the text left there."""
-    parts = [("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"),
-             ("T", "T"), ("15", r"\d\d"), (":", ":"), ("04", r"\d\d"), (":", ":"),
-             ("05", r"\d\d")]  # fmt: skip
+    parts = [
+        ("2006", r"\d{4}"),
+        ("-", "-"),
+        ("01", r"\d\d"),
+        ("-", "-"),
+        ("02", r"\d\d"),
+        ("T", "T"),
+        ("15", r"\d\d"),
+        (":", ":"),
+        ("04", r"\d\d"),
+        (":", ":"),
+        ("05", r"\d\d"),
+    ]
     if layout == _MICRO_LAYOUT:
         parts.append((".000000", r"\.\d{6}"))
     else:

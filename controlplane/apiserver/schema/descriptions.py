@@ -18,19 +18,28 @@ EDITION: Final = 1
 """Counted up with every change of the texts: documents with other texts are other documents."""
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z]|$|s$)s?|[A-Z]?[a-z]+|\d+|[A-Z]+")
 _TYPE_ENDS: Final = (
-    ("List", "A list of {} objects."), ("Spec", "What is wanted of a {}."),
+    ("List", "A list of {} objects."),
+    ("Spec", "What is wanted of a {}."),
     ("Status", "What is known of a {} at present."),
     ("Condition", "One aspect of the state of a {}."),
-    ("Reference", "Names a {}."), ("Selector", "Chooses by {}."),
-)  # fmt: skip
+    ("Reference", "Names a {}."),
+    ("Selector", "Chooses by {}."),
+)
 _FIELD_ENDS: Final = (
-    ("Ref", "Names the {}."), ("Refs", "Name the {}."), ("Seconds", "The {}, in seconds."),
-    ("Timestamp", "When the {} was."), ("Time", "The time of the {}."),
-    ("Percent", "The {}, in percent."), ("Bytes", "The {}, in bytes."),
-    ("Count", "How many times: {}."), ("Name", "The name of the {}."),
-    ("Names", "The names of the {}."), ("Namespace", "The namespace of the {}."),
-    ("Selector", "Chooses the {} by their labels."), ("Policy", "The policy of {}."),
-)  # fmt: skip
+    ("Ref", "Names the {}."),
+    ("Refs", "Name the {}."),
+    ("Seconds", "The {}, in seconds."),
+    ("Timestamp", "When the {} was."),
+    ("Time", "The time of the {}."),
+    ("Percent", "The {}, in percent."),
+    ("Bytes", "The {}, in bytes."),
+    ("Count", "How many times: {}."),
+    ("Name", "The name of the {}."),
+    ("Names", "The names of the {}."),
+    ("Namespace", "The namespace of the {}."),
+    ("Selector", "Chooses the {} by their labels."),
+    ("Policy", "The policy of {}."),
+)
 
 
 @cache
@@ -78,6 +87,4 @@ def field_text(type_name: str, field: str, declared: object) -> str:
         found = _by_end(field, _FIELD_ENDS)
     if found:
         return found
-    return f"Whether: {_words(field)}." if declared == "boolean" else (
-        f"The {_words(field)}."
-    )  # fmt: skip
+    return f"Whether: {_words(field)}." if declared == "boolean" else (f"The {_words(field)}.")

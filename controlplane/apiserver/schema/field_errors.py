@@ -16,9 +16,22 @@ from controlplane.api.go_values import go_json
 from controlplane.apiserver.schema.work import spend
 
 __all__ = [
-    "FieldError", "Path", "aggregate", "as_json", "duplicate", "forbidden", "internal", "invalid",
-    "joined", "not_found", "not_supported", "required", "too_long", "too_many", "type_invalid",
-]  # fmt: skip
+    "FieldError",
+    "Path",
+    "aggregate",
+    "as_json",
+    "duplicate",
+    "forbidden",
+    "internal",
+    "invalid",
+    "joined",
+    "not_found",
+    "not_supported",
+    "required",
+    "too_long",
+    "too_many",
+    "type_invalid",
+]
 
 _TEXTS = {
     "FieldValueRequired": "Required value",
@@ -32,8 +45,7 @@ _TEXTS = {
     "FieldValueTooMany": "Too many",
     "InternalError": "Internal error",
 }
-_WITHOUT_VALUE = ("FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong",
-                  "InternalError")  # fmt: skip
+_WITHOUT_VALUE = ("FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "InternalError")
 
 Path = str
 
@@ -63,11 +75,20 @@ def go_quote(text: str) -> str:
     return f'"{text.translate(_QUOTED)}"'
 
 
-_QUOTED = str.maketrans({
-    **{chr(code): f"\\x{code:02x}" for code in (*range(0x20), 0x7F)},
-    '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b",
-    "\f": "\\f", "\v": "\\v",
-})  # fmt: skip
+_QUOTED = str.maketrans(
+    {
+        **{chr(code): f"\\x{code:02x}" for code in (*range(0x20), 0x7F)},
+        '"': '\\"',
+        "\\": "\\\\",
+        "\n": "\\n",
+        "\t": "\\t",
+        "\r": "\\r",
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\v": "\\v",
+    }
+)
 
 
 @frozen
@@ -125,8 +146,9 @@ def type_invalid(path: Path, value: Any, detail: str) -> FieldError:
     return _made("FieldValueTypeInvalid", path, value, detail)
 
 
-def not_supported(path: Path, value: Any, supported: Iterable[str], *, sort: bool = True
-                  ) -> FieldError:  # fmt: skip
+def not_supported(
+    path: Path, value: Any, supported: Iterable[str], *, sort: bool = True
+) -> FieldError:
     """Return the error of an unsupported value; the supported ones are listed (sorted by default)."""
     values = sorted(supported) if sort else list(supported)
     detail = ""

@@ -27,20 +27,47 @@ _ZEROS: dict[str, Any] = {'""': "", '"0"': "0", "?": None, "null": None, "0": 0,
 
 def _json_name(name: str) -> str:
     """The JSON name of a Go field: initials in lower case, as Kubernetes writes them."""
-    special = {"SELinuxOptions": "seLinuxOptions", "GMSACredentialSpecName":
-               "gmsaCredentialSpecName", "GMSACredentialSpec": "gmsaCredentialSpec",
-               "DNSPolicy": "dnsPolicy", "DNSConfig": "dnsConfig", "OS": "os", "TTY": "tty",
-               "FSGroup": "fsGroup", "FSGroupChangePolicy": "fsGroupChangePolicy",
-               "SELinuxChangePolicy": "seLinuxChangePolicy", "IP": "ip", "HTTPGet": "httpGet",
-               "TCPSocket": "tcpSocket", "GRPC": "grpc", "CSI": "csi", "NFS": "nfs",
-               "PodIP": "podIP", "HostIP": "hostIP", "UID": "uid",
-               "FSType": "fsType", "HostPID": "hostPID", "HostIPC": "hostIPC",
-               "APIVersion": "apiVersion", "HTTPHeaders": "httpHeaders", "APIGroup": "apiGroup",
-               "GCEPersistentDisk": "gcePersistentDisk", "RBD": "rbd", "ISCSI": "iscsi",
-               "IQN": "iqn", "ISCSIInterface": "iscsiInterface",
-               "AWSElasticBlockStore": "awsElasticBlockStore", "FC": "fc", "CephFS": "cephfs",
-               "StorageOS": "storageos", "CEL": "cel", "PDName": "pdName", "WWIDs": "wwids",
-               "PdID": "pdID", "SSLEnabled": "sslEnabled"}  # fmt: skip
+    special = {
+        "SELinuxOptions": "seLinuxOptions",
+        "GMSACredentialSpecName": "gmsaCredentialSpecName",
+        "GMSACredentialSpec": "gmsaCredentialSpec",
+        "DNSPolicy": "dnsPolicy",
+        "DNSConfig": "dnsConfig",
+        "OS": "os",
+        "TTY": "tty",
+        "FSGroup": "fsGroup",
+        "FSGroupChangePolicy": "fsGroupChangePolicy",
+        "SELinuxChangePolicy": "seLinuxChangePolicy",
+        "IP": "ip",
+        "HTTPGet": "httpGet",
+        "TCPSocket": "tcpSocket",
+        "GRPC": "grpc",
+        "CSI": "csi",
+        "NFS": "nfs",
+        "PodIP": "podIP",
+        "HostIP": "hostIP",
+        "UID": "uid",
+        "FSType": "fsType",
+        "HostPID": "hostPID",
+        "HostIPC": "hostIPC",
+        "APIVersion": "apiVersion",
+        "HTTPHeaders": "httpHeaders",
+        "APIGroup": "apiGroup",
+        "GCEPersistentDisk": "gcePersistentDisk",
+        "RBD": "rbd",
+        "ISCSI": "iscsi",
+        "IQN": "iqn",
+        "ISCSIInterface": "iscsiInterface",
+        "AWSElasticBlockStore": "awsElasticBlockStore",
+        "FC": "fc",
+        "CephFS": "cephfs",
+        "StorageOS": "storageos",
+        "CEL": "cel",
+        "PDName": "pdName",
+        "WWIDs": "wwids",
+        "PdID": "pdID",
+        "SSLEnabled": "sslEnabled",
+    }
     return special.get(name, name[:1].lower() + name[1:])
 
 
@@ -64,8 +91,10 @@ def internal(kind: str, tree: Tree, written: Any = None) -> Tree:
     out: Tree = {}
     given: Tree = written if isinstance(written, dict) else {}
     if kind == "PodSpec":
-        security = {**(tree.get("securityContext") or {}),
-                    **{key: tree[key] for key in _POD_LEVEL if key in tree}}  # fmt: skip
+        security = {
+            **(tree.get("securityContext") or {}),
+            **{key: tree[key] for key in _POD_LEVEL if key in tree},
+        }
         tree = {**tree, "securityContext": security}
         given = {**given, "securityContext": {**(given.get("securityContext") or {}), **given}}
     entries = _entries(kind)
@@ -82,10 +111,14 @@ def internal(kind: str, tree: Tree, written: Any = None) -> Tree:
             out[name] = was
         elif form.startswith("[]"):
             items = was if isinstance(was, list) and len(was) == len(value or ()) else ()
-            out[name] = None if not value else [
-                internal(form[2:], item, items[index] if items else None)
-                for index, item in enumerate(value)
-            ]  # fmt: skip
+            out[name] = (
+                None
+                if not value
+                else [
+                    internal(form[2:], item, items[index] if items else None)
+                    for index, item in enumerate(value)
+                ]
+            )
         else:
             out[name] = _ZEROS[form] if value is None else value
     return out

@@ -17,8 +17,16 @@ from attrs import frozen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.types import Field, Kind, load_data, struct_type
 
-__all__ = ["EARLIEST", "LATEST", "RELEASES", "Earlier", "earlier_versions", "number", "served_since",
-           "without_younger"]  # fmt: skip
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "RELEASES",
+    "Earlier",
+    "earlier_versions",
+    "number",
+    "served_since",
+    "without_younger",
+]
 
 
 @cache
@@ -71,10 +79,17 @@ def earlier_versions(release: str) -> list[Earlier]:
     """The versions that a release served, and the latest one does not."""
     at = number(release)
     found = [
-        Earlier(one["group"], one["version"], one["like"], tuple(one["resources"]), one["from"],
-                one["to"], one["deprecated"])
+        Earlier(
+            one["group"],
+            one["version"],
+            one["like"],
+            tuple(one["resources"]),
+            one["from"],
+            one["to"],
+            one["deprecated"],
+        )
         for one in _data()["earlier"]
-    ]  # fmt: skip
+    ]
     return [one for one in found if number(one.first) <= at <= number(one.last)]
 
 
@@ -141,9 +156,10 @@ def _prune(seen: dict[str, _Younger]) -> None:
                 changed = True
     for found in seen.values():
         found.inside = {
-            name: (field, inner) for name, (field, inner) in found.inside.items()
+            name: (field, inner)
+            for name, (field, inner) in found.inside.items()
             if by_part[id(inner)] in leads
-        }  # fmt: skip
+        }
 
 
 def without_younger(type_name: str, tree: Tree, release: str) -> tuple[Tree, list[str]]:
@@ -179,14 +195,18 @@ def _stripped(found: _Younger, tree: Tree, path: str, places: list[str]) -> Tree
 
 def _value(field: Field, found: _Younger, value: Any, place: str, places: list[str]) -> Any:
     if isinstance(value, list) and field.element is not None:
-        items = [_value(field.element, found, item, f"{place}[{index}]", places)
-                 for index, item in enumerate(value)]  # fmt: skip
+        items = [
+            _value(field.element, found, item, f"{place}[{index}]", places)
+            for index, item in enumerate(value)
+        ]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
     if not isinstance(value, dict):
         return value
     if field.kind == Kind.MAP and field.element is not None:
         element = field.element
-        pairs = {key: _value(element, found, item, f"{place}.{key}", places)
-                 for key, item in value.items()}  # fmt: skip
+        pairs = {
+            key: _value(element, found, item, f"{place}.{key}", places)
+            for key, item in value.items()
+        }
         return pairs if any(pairs[key] is not value[key] for key in value) else value
     return _stripped(found, value, place, places)

@@ -228,10 +228,14 @@ def _as_of(minor: int) -> list[ResourceInfo]:
         place = f"{info.api_version} {info.resource}"
         if served_since(place) > minor:
             continue
-        parts = {name: part for name, part in info.subresources.items()
-                 if served_since(f"{place}/{name}") <= minor}  # fmt: skip
-        found.append(info if len(parts) == len(info.subresources)
-                     else evolve(info, subresources=parts))  # fmt: skip
+        parts = {
+            name: part
+            for name, part in info.subresources.items()
+            if served_since(f"{place}/{name}") <= minor
+        }
+        found.append(
+            info if len(parts) == len(info.subresources) else evolve(info, subresources=parts)
+        )
     return found
 
 
@@ -244,8 +248,11 @@ def _in_earlier(one: Earlier, release: str, served: list[ResourceInfo]) -> list[
             one.like,
         ) or info.resource not in one.resources:
             continue
-        hub = info.hub if any(known.api_version == info.api_version for known in served) else (
-            one.group, one.version)  # fmt: skip
+        hub = (
+            info.hub
+            if any(known.api_version == info.api_version for known in served)
+            else (one.group, one.version)
+        )
         found.append(
             evolve(info, version=one.version, hub=hub, deprecation=one.warning(info.kind, release))
         )
@@ -267,13 +274,17 @@ def _builtin_resources(minor: int) -> ResourceTable:
         there = list(dict.fromkeys(info.version for info in served if info.group == name))
         versions = [v for v in group["versions"] if v["version"] in there]
         known = {v["version"] for v in versions}
-        versions += [{"groupVersion": f"{name}/{version}", "version": version}
-                     for version in there if version not in known]  # fmt: skip
+        versions += [
+            {"groupVersion": f"{name}/{version}", "version": version}
+            for version in there
+            if version not in known
+        ]
         if versions:
             preferred = group["preferredVersion"]
             if preferred["version"] not in there:
                 preferred = versions[0]
-            groups.append({"name": group["name"], "versions": versions,
-                           "preferredVersion": preferred})  # fmt: skip
+            groups.append(
+                {"name": group["name"], "versions": versions, "preferredVersion": preferred}
+            )
     table.groups = groups
     return table

@@ -13,11 +13,25 @@ from controlplane.apiserver.schema.field_errors import FieldError, joined
 from controlplane.apiserver.schema.resources import ResourceInfo
 
 __all__ = [
-    "ApiError", "already_exists", "bad_request", "conflict", "expired", "forbidden",
-    "internal_error", "invalid", "invalid_kind", "method_not_supported", "not_acceptable",
-    "not_found", "plain_error", "success", "timeout", "too_large", "too_many_requests",
+    "ApiError",
+    "already_exists",
+    "bad_request",
+    "conflict",
+    "expired",
+    "forbidden",
+    "internal_error",
+    "invalid",
+    "invalid_kind",
+    "method_not_supported",
+    "not_acceptable",
+    "not_found",
+    "plain_error",
+    "success",
+    "timeout",
+    "too_large",
+    "too_many_requests",
     "unsupported_media_type",
-]  # fmt: skip
+]
 
 
 def _details(info: ResourceInfo, name: str, kind: str = "") -> Tree:

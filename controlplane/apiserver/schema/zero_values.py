@@ -79,10 +79,12 @@ _POINTERS = frozenset(
     """.split()
 )
 # The status of an autoscaler/v1 counts generations with a pointer.
-_POINTER_TYPES = ("io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus.observedGeneration",
-                  "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus.observedGeneration",
-                  "io.k8s.api.discovery.v1.EndpointPort.name",
-                  "io.k8s.api.discovery.v1.EndpointPort.protocol")  # fmt: skip
+_POINTER_TYPES = (
+    "io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus.observedGeneration",
+    "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus.observedGeneration",
+    "io.k8s.api.discovery.v1.EndpointPort.name",
+    "io.k8s.api.discovery.v1.EndpointPort.protocol",
+)
 # Declared with a default in the schema, but left out of the encoding when empty.
 _OMITTED_DEFAULTS = frozenset(
     """

@@ -169,9 +169,13 @@ class DurableStore(Store):
         try:
             name = f"{path.absolute().as_uri()}?vfs={vfs}" if vfs else path
             base = sqlite3.connect(
-                name, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=32,
+                name,
+                timeout=0,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=32,
                 uri=bool(vfs),
-            )  # fmt: skip
+            )
         except sqlite3.Error as error:
             raise UsageError(f"{path}: cannot open the store: {error}") from error
         try:

@@ -20,8 +20,17 @@ from controlplane.api.object import KEPT_JSON, Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.storage.store import CompactedError, Event, Keyspace
 
-__all__ = ["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED", "Interest", "WatchCache",
-           "WatchEvent", "Watcher"]  # fmt: skip
+__all__ = [
+    "ADDED",
+    "BOOKMARK",
+    "DELETED",
+    "ERROR",
+    "MODIFIED",
+    "Interest",
+    "WatchCache",
+    "WatchEvent",
+    "Watcher",
+]
 
 ADDED = "ADDED"
 MODIFIED = "MODIFIED"
@@ -97,9 +106,23 @@ class Watcher:
     called when the first one comes.
     """
 
-    __slots__ = ("_cache", "_convert", "buffer", "capacity", "closed", "held", "holds", "info",
-                 "interest", "on_end", "on_held", "on_ready", "on_stop", "revision",
-                 "user_data")  # fmt: skip
+    __slots__ = (
+        "_cache",
+        "_convert",
+        "buffer",
+        "capacity",
+        "closed",
+        "held",
+        "holds",
+        "info",
+        "interest",
+        "on_end",
+        "on_held",
+        "on_ready",
+        "on_stop",
+        "revision",
+        "user_data",
+    )
 
     def __init__(
         self,
@@ -185,9 +208,16 @@ class WatchCache:
     that it can serve.
     """
 
-    def __init__(self, keyspace: Keyspace, *, window: int = 10_000, by_node: bool = False,
-                 since: int | None = None, at: int | None = None,
-                 exact_window: bool = True) -> None:  # fmt: skip
+    def __init__(
+        self,
+        keyspace: Keyspace,
+        *,
+        window: int = 10_000,
+        by_node: bool = False,
+        since: int | None = None,
+        at: int | None = None,
+        exact_window: bool = True,
+    ) -> None:
         self.keyspace = keyspace
         self._exact_window = exact_window
         self.by_node = by_node
@@ -326,8 +356,12 @@ class WatchCache:
             nodes = dict.fromkeys((_node_of(event.old), _node_of(event.new)))
             for node in nodes:
                 if node:
-                    scopes += [("", "", node), (namespace, "", node), ("", name, node),
-                               (namespace, name, node)]  # fmt: skip
+                    scopes += [
+                        ("", "", node),
+                        (namespace, "", node),
+                        ("", name, node),
+                        (namespace, name, node),
+                    ]
         found: list[Watcher] = []
         for scope in scopes:
             group = watchers.get(scope)

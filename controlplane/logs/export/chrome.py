@@ -41,15 +41,27 @@ def _events(log: Events) -> Iterator[dict[str, Any]]:
         if line.is_step:
             where[line.step] = pid, tid
             yield {
-                "ph": "X", "name": line.event, "cat": "step", "pid": pid, "tid": tid,
-                "ts": line.step, "dur": _SLICE, "args": {"t": line.t},
-            }  # fmt: skip
+                "ph": "X",
+                "name": line.event,
+                "cat": "step",
+                "pid": pid,
+                "tid": tid,
+                "ts": line.step,
+                "dur": _SLICE,
+                "args": {"t": line.t},
+            }
         said = phrase(line)
         if said:  # where the log has no steps it stands alone
             yield {
-                "ph": "i", "s": "t", "name": said, "cat": line.event, "pid": pid, "tid": tid,
-                "ts": line.step + _SLICE / 2, "args": {"t": line.t, "data": line.data},
-            }  # fmt: skip
+                "ph": "i",
+                "s": "t",
+                "name": said,
+                "cat": line.event,
+                "pid": pid,
+                "tid": tid,
+                "ts": line.step + _SLICE / 2,
+                "args": {"t": line.t, "data": line.data},
+            }
         if line.event != "message" and not line.is_step:
             continue
         for cause in line.cause:

@@ -24,10 +24,27 @@ PASSING = ("Event", "Lease")
 METADATA = ("name", "namespace", "labels", "annotations", "finalizers", "ownerReferences")
 """The compared fields of an object's metadata."""
 MASKED = frozenset(
-    ("uid", "resourceVersion", "generation", "observedGeneration", "nodeName", "nominatedNodeName", "hostIP",
-     "hostIPs", "podIP", "podIPs", "clusterIP", "clusterIPs", "containerID", "imageID", "message",
-     "restartCount", "lastState", "leaseTransitions")
-)  # fmt: skip
+    (
+        "uid",
+        "resourceVersion",
+        "generation",
+        "observedGeneration",
+        "nodeName",
+        "nominatedNodeName",
+        "hostIP",
+        "hostIPs",
+        "podIP",
+        "podIPs",
+        "clusterIP",
+        "clusterIPs",
+        "containerID",
+        "imageID",
+        "message",
+        "restartCount",
+        "lastState",
+        "leaseTransitions",
+    )
+)
 """Fields that are masked wherever they stand; and so are those whose name ends in Time, Timestamp or Probe."""
 ANY = "*"
 

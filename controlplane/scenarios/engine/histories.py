@@ -60,8 +60,12 @@ class RecordingClient(Client):
         if not history.looks_at(request):
             return await super().call(request)
         begun = Call(
-            request.verb, "unknown", history.moment(), expected=_expected(request), who=self._ctx.actor
-        )  # fmt: skip
+            request.verb,
+            "unknown",
+            history.moment(),
+            expected=_expected(request),
+            who=self._ctx.actor,
+        )
         key = (request.resource, request.namespace, _name(request))
         calls = history.calls.setdefault(key, [])
         calls.append(begun)

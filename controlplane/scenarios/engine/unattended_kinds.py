@@ -15,18 +15,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Attention", "note_of"]
 
-_NOBODYS: Final = frozenset((
-    "apiservices.apiregistration.k8s.io", "certificatesigningrequests.certificates.k8s.io",
-    "deviceclasses.resource.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io",
-    "ingressclasses.networking.k8s.io", "ingresses.networking.k8s.io",
-    "ipaddresses.networking.k8s.io",
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io", "networkpolicies.networking.k8s.io",
-    "podtemplates", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-    "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io",
-    "resourceslices.resource.k8s.io", "servicecidrs.networking.k8s.io",
-    "validatingwebhookconfigurations.admissionregistration.k8s.io",
-    "volumeattributesclasses.storage.k8s.io",
-))  # fmt: skip
+_NOBODYS: Final = frozenset(
+    (
+        "apiservices.apiregistration.k8s.io",
+        "certificatesigningrequests.certificates.k8s.io",
+        "deviceclasses.resource.k8s.io",
+        "flowschemas.flowcontrol.apiserver.k8s.io",
+        "ingressclasses.networking.k8s.io",
+        "ingresses.networking.k8s.io",
+        "ipaddresses.networking.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "networkpolicies.networking.k8s.io",
+        "podtemplates",
+        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+        "resourceclaims.resource.k8s.io",
+        "resourceclaimtemplates.resource.k8s.io",
+        "resourceslices.resource.k8s.io",
+        "servicecidrs.networking.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "volumeattributesclasses.storage.k8s.io",
+    )
+)
 _CONTROLLED: Final = {
     "cronjobs.batch": "cronjob-controller",
     "daemonsets.apps": "daemonset-controller",

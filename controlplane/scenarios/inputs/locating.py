@@ -17,8 +17,19 @@ __all__ = ["field_of"]
 _UNKNOWN: Final = re.compile(r'unknown field "([^"]+)"')
 _DECODING: Final = re.compile(r"cannot unmarshal (\w+)(?: \S+)? into Go struct field \w+\.(\S+) of")
 _AMOUNT: Final = re.compile(r"[+-]?[0-9.]++[eEinumkKMGTP]*+[-+]?[0-9]*")
-_AMOUNTS: Final = ("limits", "requests", "capacity", "allocatable", "hard", "overhead", "podFixed",
-                   "default", "defaultRequest", "max", "min")  # fmt: skip
+_AMOUNTS: Final = (
+    "limits",
+    "requests",
+    "capacity",
+    "allocatable",
+    "hard",
+    "overhead",
+    "podFixed",
+    "default",
+    "defaultRequest",
+    "max",
+    "min",
+)
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "string": (str,),
     "bool": (bool,),

@@ -30,8 +30,17 @@ PODS_PER_NODE: Final = 110
 IMAGE: Final = "pause:3.10"
 
 _NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
-_POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec",
-                       "qos", "creation_time", "deletion_time")  # fmt: skip
+_POD_COLUMNS: Final = (
+    "name",
+    "cpu_milli",
+    "memory_mib",
+    "num_gpu",
+    "gpu_milli",
+    "gpu_spec",
+    "qos",
+    "creation_time",
+    "deletion_time",
+)
 _LIMITED: Final = ("LS", "Guaranteed")
 
 

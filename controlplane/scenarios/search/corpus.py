@@ -110,17 +110,26 @@ class Corpus:
             self._check(path, told)
             failing = [
                 Failing(
-                    each["first"], each["schedule"], each["seed"], each["verdict"], each["reason"],
-                    load(self.folder / FINDINGS / str(each["number"])).choices, each["times"],
+                    each["first"],
+                    each["schedule"],
+                    each["seed"],
+                    each["verdict"],
+                    each["reason"],
+                    load(self.folder / FINDINGS / str(each["number"])).choices,
+                    each["times"],
                     tuple(each.get("plan", ())),
                 )
                 for each in told["findings"]
-            ]  # fmt: skip
+            ]
             names = (self.folder / CLASSES).read_text(encoding="utf-8").split()[: told["classes"]]
             seen = Seen(
-                told["schedules"], told["steps"], told["verdicts"], told["reached"], tuple(names),
+                told["schedules"],
+                told["steps"],
+                told["verdicts"],
+                told["reached"],
+                tuple(names),
                 tuple(failing),
-            )  # fmt: skip
+            )
             self._places = {
                 one.identity: each["number"]
                 for one, each in zip(failing, told["findings"], strict=True)

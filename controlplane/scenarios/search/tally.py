@@ -74,14 +74,24 @@ class Seen:
         for each in found.findings:
             result = each.result
             one = Failing(
-                each.schedule, each.schedule, each.seed, result.verdict, result.reason, result.choices,
+                each.schedule,
+                each.schedule,
+                each.seed,
+                result.verdict,
+                result.reason,
+                result.choices,
                 lines=lines_of(each.seed),
-            )  # fmt: skip
+            )
             _note(failing, one)
         return cls(
-            found.schedules, found.steps, found.verdicts, found.reached, found.classes,
-            tuple(failing.values()), found.exhausted,
-        )  # fmt: skip
+            found.schedules,
+            found.steps,
+            found.verdicts,
+            found.reached,
+            found.classes,
+            tuple(failing.values()),
+            found.exhausted,
+        )
 
 
 def _note(failing: dict[Identity, Failing], one: Failing) -> None:

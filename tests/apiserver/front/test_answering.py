@@ -48,8 +48,10 @@ def test_tables_are_made_on_request():
     accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
     table = ask(world, "GET", "/api/v1/namespaces/default/pods", accept=accept).tree
     assert [column["name"] for column in table["columnDefinitions"]][:3] == [
-        "Name", "Ready", "Status"
-    ]  # fmt: skip
+        "Name",
+        "Ready",
+        "Status",
+    ]
     assert table["rows"][0]["cells"][:3] == ["a", "0/1", "Pending"]
 
 

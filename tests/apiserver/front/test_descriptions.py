@@ -36,8 +36,11 @@ def test_every_field_of_the_common_kinds_has_words_of_its_own():
     for name in common_types():
         short = name.rpartition(".")[2]
         fields = types()[name].get("fields", {})
-        bare += [f"{short}.{field}" for field in fields
-                 if f"{short}.{field}" not in texts and field not in texts]  # fmt: skip
+        bare += [
+            f"{short}.{field}"
+            for field in fields
+            if f"{short}.{field}" not in texts and field not in texts
+        ]
     assert bare == []
     assert all(kind in texts for kind in COMMON)
 
@@ -45,19 +48,25 @@ def test_every_field_of_the_common_kinds_has_words_of_its_own():
 def test_texts_name_only_what_there_is_and_are_sentences():
     known = {name.rpartition(".")[2]: declared for name, declared in types().items()}
     fields = {field for declared in types().values() for field in declared.get("fields", ())}
-    pairs = {f"{name.rpartition('.')[2]}.{field}" for name, declared in types().items()
-             for field in declared.get("fields", ())}  # fmt: skip
+    pairs = {
+        f"{name.rpartition('.')[2]}.{field}"
+        for name, declared in types().items()
+        for field in declared.get("fields", ())
+    }
     for name, text in descriptions._texts().items():
         assert name in known or name in fields or name in pairs, name
         assert (text[0].isupper()) and text.endswith((".", ".)")), name
 
 
-@pytest.mark.parametrize(("name", "field", "declared", "text"), [
-    ("x.FooSpec", "apiServerID", "string", "The api server ID."),
-    ("x.FooSpec", "widgetRef", "x.Ref", "Names the widget."),
-    ("x.FooSpec", "drainSeconds", "integer", "The drain, in seconds."),
-    ("x.FooSpec", "adminAccess", "boolean", "Whether: admin access."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "field", "declared", "text"),
+    [
+        ("x.FooSpec", "apiServerID", "string", "The api server ID."),
+        ("x.FooSpec", "widgetRef", "x.Ref", "Names the widget."),
+        ("x.FooSpec", "drainSeconds", "integer", "The drain, in seconds."),
+        ("x.FooSpec", "adminAccess", "boolean", "Whether: admin access."),
+    ],
+)
 def test_other_fields_are_described_by_rules(name, field, declared, text):
     assert descriptions.field_text(name, field, declared) == text
 
@@ -79,8 +88,10 @@ def test_documents_carry_them_in_both_versions():
 
 
 def test_they_are_read_only_when_a_document_is_asked_for():
-    code = ("import controlplane.apiserver.front.answering\n"
-            "from controlplane.apiserver.schema import descriptions\n"
-            "print(descriptions._texts.cache_info().currsize)")  # fmt: skip
+    code = (
+        "import controlplane.apiserver.front.answering\n"
+        "from controlplane.apiserver.schema import descriptions\n"
+        "print(descriptions._texts.cache_info().currsize)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0"

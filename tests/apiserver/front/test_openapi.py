@@ -14,18 +14,38 @@ from tests.apiserver.world import World
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 WIDGETS = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
     "metadata": {"name": "widgets.example.com"},
     "spec": {
-        "group": "example.com", "scope": "Namespaced",
-        "names": {"plural": "widgets", "singular": "widget", "kind": "Widget",
-                  "listKind": "WidgetList"},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {
-            "openAPIV3Schema": {"type": "object", "properties": {
-                "spec": {"type": "object", "properties": {
-                    "size": {"type": "integer", "nullable": True}}}}}}}],
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {
+            "plural": "widgets",
+            "singular": "widget",
+            "kind": "Widget",
+            "listKind": "WidgetList",
+        },
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "properties": {"size": {"type": "integer", "nullable": True}},
+                            }
+                        },
+                    }
+                },
+            }
+        ],
     },
-}  # fmt: skip
+}
 
 
 def get(world, path, *, accept="application/json", etag="", **query):
@@ -115,8 +135,10 @@ def test_patch_operations_say_that_the_server_validates_fields():
     assert "fieldValidation" in [each["name"] for each in operation["parameters"]]
     scale = get(World(), "/openapi/v3/apis/apps/v1").tree["paths"][path + "/scale"]["get"]
     assert scale["x-kubernetes-group-version-kind"] == {
-        "group": "autoscaling", "version": "v1", "kind": "Scale"
-    }  # fmt: skip
+        "group": "autoscaling",
+        "version": "v1",
+        "kind": "Scale",
+    }
 
 
 def test_a_definition_brings_its_schema_and_changes_the_hash():

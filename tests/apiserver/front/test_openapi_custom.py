@@ -21,14 +21,25 @@ def definition(
     plural = f"{kind.lower()}s"
     names = {"kind": kind, "plural": plural}
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "names": names, "scope": scope, "versions": [
-            {"name": name, "served": True, "storage": name == versions[0],
-             "schema": {"openAPIV3Schema": schema}, **more}
-            for name in versions
-        ]},
-    }  # fmt: skip
+        "spec": {
+            "group": group,
+            "names": names,
+            "scope": scope,
+            "versions": [
+                {
+                    "name": name,
+                    "served": True,
+                    "storage": name == versions[0],
+                    "schema": {"openAPIV3Schema": schema},
+                    **more,
+                }
+                for name in versions
+            ],
+        },
+    }
 
 
 def world_with(*definitions):
@@ -72,10 +83,16 @@ def test_every_object_has_version_kind_and_metadata_even_without_declared_fields
 
 
 def test_declared_version_kind_and_metadata_give_way_to_those_of_all_objects():
-    given = {"type": "object", "properties": {
-        "apiVersion": {"type": "string", "enum": ["farm.example.io/v1"]},
-        "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 5}}},
-    }}  # fmt: skip
+    given = {
+        "type": "object",
+        "properties": {
+            "apiVersion": {"type": "string", "enum": ["farm.example.io/v1"]},
+            "metadata": {
+                "type": "object",
+                "properties": {"name": {"type": "string", "maxLength": 5}},
+            },
+        },
+    }
     own = types(world_with(definition("Plot", given)))["io.example.farm.v1.Plot"]["properties"]
     assert set(own["apiVersion"]) == {"description", "type"}
     assert set(own["metadata"]) == {"description", "allOf"}
@@ -84,27 +101,61 @@ def test_declared_version_kind_and_metadata_give_way_to_those_of_all_objects():
 @pytest.mark.parametrize(
     ("given", "published"),
     [
-        ({"type": "string", "title": "T", "minLength": 0, "uniqueItems": False, "default": ""},
-         {"type": "string", "title": "T", "minLength": 0, "default": ""}),
+        (
+            {"type": "string", "title": "T", "minLength": 0, "uniqueItems": False, "default": ""},
+            {"type": "string", "title": "T", "minLength": 0, "default": ""},
+        ),
         ({"type": "object", "properties": {}, "required": []}, {"type": "object"}),
-        ({"type": "number", "maximum": 5.0, "minimum": 1e3, "exclusiveMaximum": True},
-         {"type": "number", "maximum": 5, "minimum": 1000, "exclusiveMaximum": True}),
-        ({"x-kubernetes-int-or-string": True, "pattern": "^a"},
-         {"x-kubernetes-int-or-string": True, "pattern": "^a", "anyOf": EITHER}),
-        ({"x-kubernetes-int-or-string": True, "anyOf": EITHER},
-         {"x-kubernetes-int-or-string": True, "anyOf": EITHER}),
-        ({"x-kubernetes-int-or-string": True, "anyOf": [{"pattern": "a"}], "allOf": [{"minLength": 1}]},
-         {"x-kubernetes-int-or-string": True, "anyOf": [{"pattern": "a"}],
-          "allOf": [{"anyOf": EITHER}, {"minLength": 1}]}),
-        ({"type": "object", "additionalProperties": False}, {"type": "object", "additionalProperties": False}),
-        ({"type": "object", "additionalProperties": {"type": "string", "nullable": True}},
-         {"type": "object", "additionalProperties": {"type": "string", "nullable": True}}),
-        ({"type": "string", "oneOf": [{"pattern": "x"}, {"format": "date"}], "not": {"enum": ["u"]}},
-         {"type": "string", "oneOf": [{"pattern": "x"}, {"format": "date"}], "not": {"enum": ["u"]}}),
-        ({"type": "string", "externalDocs": {"url": "u"}, "example": ""},
-         {"type": "string", "externalDocs": {"url": "u"}}),
+        (
+            {"type": "number", "maximum": 5.0, "minimum": 1e3, "exclusiveMaximum": True},
+            {"type": "number", "maximum": 5, "minimum": 1000, "exclusiveMaximum": True},
+        ),
+        (
+            {"x-kubernetes-int-or-string": True, "pattern": "^a"},
+            {"x-kubernetes-int-or-string": True, "pattern": "^a", "anyOf": EITHER},
+        ),
+        (
+            {"x-kubernetes-int-or-string": True, "anyOf": EITHER},
+            {"x-kubernetes-int-or-string": True, "anyOf": EITHER},
+        ),
+        (
+            {
+                "x-kubernetes-int-or-string": True,
+                "anyOf": [{"pattern": "a"}],
+                "allOf": [{"minLength": 1}],
+            },
+            {
+                "x-kubernetes-int-or-string": True,
+                "anyOf": [{"pattern": "a"}],
+                "allOf": [{"anyOf": EITHER}, {"minLength": 1}],
+            },
+        ),
+        (
+            {"type": "object", "additionalProperties": False},
+            {"type": "object", "additionalProperties": False},
+        ),
+        (
+            {"type": "object", "additionalProperties": {"type": "string", "nullable": True}},
+            {"type": "object", "additionalProperties": {"type": "string", "nullable": True}},
+        ),
+        (
+            {
+                "type": "string",
+                "oneOf": [{"pattern": "x"}, {"format": "date"}],
+                "not": {"enum": ["u"]},
+            },
+            {
+                "type": "string",
+                "oneOf": [{"pattern": "x"}, {"format": "date"}],
+                "not": {"enum": ["u"]},
+            },
+        ),
+        (
+            {"type": "string", "externalDocs": {"url": "u"}, "example": ""},
+            {"type": "string", "externalDocs": {"url": "u"}},
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_schema_is_published_in_its_structural_form(given, published):
     found = types(world_with(definition("Plot", of_fields(it=given))))
     assert json.dumps(fields_of(found, "Plot")["it"], sort_keys=True) == json.dumps(
@@ -117,20 +168,48 @@ def test_a_schema_is_published_in_its_structural_form(given, published):
     [
         ({"type": "object", "nullable": True, "properties": {"x": {"type": "string"}}}, {}),
         ({"type": "array", "nullable": True, "items": {"type": "string"}}, {}),
-        ({"type": "object", "x-kubernetes-preserve-unknown-fields": True,
-          "properties": {"z": {"type": "integer"}}}, {"x-kubernetes-preserve-unknown-fields": True}),
-        ({"type": "array", "x-kubernetes-preserve-unknown-fields": True, "items": {"type": "string"}},
-         {"x-kubernetes-preserve-unknown-fields": True}),
-        ({"x-kubernetes-int-or-string": True, "anyOf": EITHER}, {"x-kubernetes-int-or-string": True}),
-        ({"type": "string", "oneOf": [{"pattern": "x"}], "not": {"enum": ["u"]}, "default": "x"},
-         {"type": "string"}),
-        ({"type": "object", "required": ["a", "b"], "properties": {
-            "a": {"type": "string", "nullable": True}, "b": {"type": "string"}}},
-         {"type": "object", "required": ["b"], "properties": {"a": {}, "b": {"type": "string"}}}),
-        ({"type": "object", "additionalProperties": {"type": "string", "nullable": True},
-          "required": ["a"]}, {"type": "object", "additionalProperties": {}}),
+        (
+            {
+                "type": "object",
+                "x-kubernetes-preserve-unknown-fields": True,
+                "properties": {"z": {"type": "integer"}},
+            },
+            {"x-kubernetes-preserve-unknown-fields": True},
+        ),
+        (
+            {
+                "type": "array",
+                "x-kubernetes-preserve-unknown-fields": True,
+                "items": {"type": "string"},
+            },
+            {"x-kubernetes-preserve-unknown-fields": True},
+        ),
+        (
+            {"x-kubernetes-int-or-string": True, "anyOf": EITHER},
+            {"x-kubernetes-int-or-string": True},
+        ),
+        (
+            {"type": "string", "oneOf": [{"pattern": "x"}], "not": {"enum": ["u"]}, "default": "x"},
+            {"type": "string"},
+        ),
+        (
+            {
+                "type": "object",
+                "required": ["a", "b"],
+                "properties": {"a": {"type": "string", "nullable": True}, "b": {"type": "string"}},
+            },
+            {"type": "object", "required": ["b"], "properties": {"a": {}, "b": {"type": "string"}}},
+        ),
+        (
+            {
+                "type": "object",
+                "additionalProperties": {"type": "string", "nullable": True},
+                "required": ["a"],
+            },
+            {"type": "object", "additionalProperties": {}},
+        ),
     ],
-)  # fmt: skip
+)
 def test_version_2_leaves_out_what_it_cannot_express(given, published):
     found = old_types(world_with(definition("Plot", of_fields(it=given))))
     assert fields_of(found, "Plot")["it"] == published
@@ -138,22 +217,33 @@ def test_version_2_leaves_out_what_it_cannot_express(given, published):
 
 def test_version_2_has_no_fields_of_a_kind_that_keeps_unknown_ones():
     given = {
-        "type": "object", "x-kubernetes-preserve-unknown-fields": True,
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
         "properties": {"a": {"type": "string"}},
-    }  # fmt: skip
+    }
     world = world_with(definition("Plot", given))
     assert set(old_types(world)["io.example.farm.v1.Plot"]) == {
-        "type", "x-kubernetes-group-version-kind"
-    }  # fmt: skip
+        "type",
+        "x-kubernetes-group-version-kind",
+    }
     assert "a" in types(world)["io.example.farm.v1.Plot"]["properties"]
 
 
 def test_an_embedded_object_has_the_fields_of_all_objects_and_requires_two():
     inner = {"type": "object", "x-kubernetes-embedded-resource": True}
-    world = world_with(definition("Plot", of_fields(
-        open={**inner, "x-kubernetes-preserve-unknown-fields": True},
-        closed={**inner, "properties": {"spec": {"type": "object"}}, "required": ["apiVersion"]},
-    )))  # fmt: skip
+    world = world_with(
+        definition(
+            "Plot",
+            of_fields(
+                open={**inner, "x-kubernetes-preserve-unknown-fields": True},
+                closed={
+                    **inner,
+                    "properties": {"spec": {"type": "object"}},
+                    "required": ["apiVersion"],
+                },
+            ),
+        )
+    )
     found = fields_of(types(world), "Plot")
     assert set(found["open"]["properties"]) == {"apiVersion", "kind", "metadata"}
     assert found["open"]["required"] == ["kind", "apiVersion"]
@@ -165,8 +255,10 @@ def test_an_embedded_object_has_the_fields_of_all_objects_and_requires_two():
 
 def test_selectable_fields_are_told_of_the_type_and_of_its_list():
     world = world_with(
-        definition("Plot", of_fields(e={"type": "string"}), selectableFields=[{"jsonPath": ".spec.e"}])
-    )  # fmt: skip
+        definition(
+            "Plot", of_fields(e={"type": "string"}), selectableFields=[{"jsonPath": ".spec.e"}]
+        )
+    )
     for kind in ("Plot", "PlotList"):
         own = types(world)[f"io.example.farm.v1.{kind}"]
         assert own["x-kubernetes-selectable-fields"] == [{"fieldPath": "spec.e"}]
@@ -179,9 +271,10 @@ def test_operations_have_upstreams_identifiers_and_descriptions():
     }
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     world = world_with(
-        definition("Orchard", schema, subresources=sub), definition("House", schema, scope="Cluster"),
+        definition("Orchard", schema, subresources=sub),
+        definition("House", schema, scope="Cluster"),
         definition("Bees", schema, group="hive.k8s.io.example.io"),
-    )  # fmt: skip
+    )
     paths = get(world, "/openapi/v3/apis/farm.example.io/v1").tree["paths"]
     place = "/apis/farm.example.io/v1/namespaces/{namespace}/orchards"
     told = {
@@ -191,16 +284,22 @@ def test_operations_have_upstreams_identifiers_and_descriptions():
         if method != "parameters"
     }
     assert told["/apis/farm.example.io/v1/orchards", "get"] == (
-        "listFarmExampleIoV1OrchardForAllNamespaces", "list objects of kind Orchard")  # fmt: skip
+        "listFarmExampleIoV1OrchardForAllNamespaces",
+        "list objects of kind Orchard",
+    )
     assert told[place, "delete"] == (
-        "deleteFarmExampleIoV1CollectionNamespacedOrchard", "delete collection of Orchard")  # fmt: skip
-    assert told[place, "post"] == (
-        "createFarmExampleIoV1NamespacedOrchard", "create an Orchard")  # fmt: skip
+        "deleteFarmExampleIoV1CollectionNamespacedOrchard",
+        "delete collection of Orchard",
+    )
+    assert told[place, "post"] == ("createFarmExampleIoV1NamespacedOrchard", "create an Orchard")
     assert told[f"{place}/{{name}}/scale", "patch"] == (
-        "patchFarmExampleIoV1NamespacedOrchardScale", "partially update scale of the specified Orchard"
-    )  # fmt: skip
+        "patchFarmExampleIoV1NamespacedOrchardScale",
+        "partially update scale of the specified Orchard",
+    )
     assert told["/apis/farm.example.io/v1/houses/{name}", "delete"] == (
-        "deleteFarmExampleIoV1House", "delete a House")  # fmt: skip
+        "deleteFarmExampleIoV1House",
+        "delete a House",
+    )
     assert "io.k8s.api.autoscaling.v1.Scale" in types(world)
     other = get(world, "/openapi/v3/apis/hive.k8s.io.example.io/v1").tree
     create = other["paths"]["/apis/hive.k8s.io.example.io/v1/namespaces/{namespace}/beess"]["post"]
@@ -214,8 +313,11 @@ def test_parameters_of_all_operations_of_a_path_stand_at_the_path():
     one = paths["/apis/farm.example.io/v1/namespaces/{namespace}/plots/{name}"]
     assert [each["name"] for each in one["parameters"]] == ["name", "namespace", "pretty"]
     assert [each["name"] for each in one["patch"]["parameters"]] == [
-        "dryRun", "fieldManager", "fieldValidation", "force"
-    ]  # fmt: skip
+        "dryRun",
+        "fieldManager",
+        "fieldValidation",
+        "force",
+    ]
     assert "parameters" not in paths["/apis/farm.example.io/v1/plots"]["get"]
 
 
@@ -232,22 +334,28 @@ def test_all_references_of_a_custom_document_lead_somewhere():
 
 
 def test_shared_parameters_of_version_2_are_named_by_their_hash():
-    old = openapi_v2.document(
-        served_by(world_with(definition("Plot", {"type": "object"})).server)
-    )  # fmt: skip
+    old = openapi_v2.document(served_by(world_with(definition("Plot", {"type": "object"})).server))
     assert len(old["parameters"]) == 22
-    assert {"allowWatchBookmarks-HC2hJt-J", "body-2Y1dVQaQ", "namespace-vgWSWtn3", "limit-1NfNmdNH",
-            "fieldManager-7c6nTn1T"} <= set(old["parameters"])  # fmt: skip
+    assert {
+        "allowWatchBookmarks-HC2hJt-J",
+        "body-2Y1dVQaQ",
+        "namespace-vgWSWtn3",
+        "limit-1NfNmdNH",
+        "fieldManager-7c6nTn1T",
+    } <= set(old["parameters"])
     patch = old["paths"]["/apis/farm.example.io/v1/namespaces/{namespace}/plots/{name}"]["patch"]
     # kubectl before 1.27 looks for these two in the operation itself
     assert [each["name"] for each in patch["parameters"] if "name" in each] == [
-        "dryRun", "fieldValidation"
-    ]  # fmt: skip
+        "dryRun",
+        "fieldValidation",
+    ]
 
 
 def test_the_protobuf_form_has_the_shared_parameters_and_custom_types():
-    given = of_fields(n={"type": "number", "maximum": 5, "exclusiveMaximum": True, "example": 1},
-                      d={"type": "string", "externalDocs": {"url": "u"}, "enum": ["a"]})  # fmt: skip
+    given = of_fields(
+        n={"type": "number", "maximum": 5, "exclusiveMaximum": True, "example": 1},
+        d={"type": "string", "externalDocs": {"url": "u"}, "enum": ["a"]},
+    )
     world = world_with(definition("Plot", given))
     fields = dict(message(get(world, "/openapi/v2", accept=PROTOBUF).tree))
     names = {dict(message(raw))[1].decode() for _, raw in message(fields[10])}
@@ -287,17 +395,22 @@ def test_custom_groups_are_listed_by_their_api_services_and_aggregated_by_name()
     assert plain == ["c.example.io", "b.example.io", "a.example.io"]
     items = get(world, "/apis", accept=AGGREGATED).tree["items"][-3:]
     assert [each["metadata"]["name"] for each in items] == [
-        "a.example.io", "b.example.io", "c.example.io"
-    ]  # fmt: skip
+        "a.example.io",
+        "b.example.io",
+        "c.example.io",
+    ]
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "v9/plots", "v1/nothings", "v1/namespaces/default/nothings", "v1/plots/a",
+        "v9/plots",
+        "v1/nothings",
+        "v1/namespaces/default/nothings",
+        "v1/plots/a",
         "v1/namespaces/default/houses",
     ],
-)  # fmt: skip
+)
 def test_a_path_that_no_definition_serves_is_no_api_error(path):
     schema = {"type": "object"}
     world = world_with(definition("Plot", schema), definition("House", schema, scope="Cluster"))

@@ -16,15 +16,25 @@ PODS = "/api/v1/namespaces/default/pods"
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("x", "invalid syntax"), ("1.5", "invalid syntax"), ("--1", "invalid syntax"),
-        ("\u0661", "invalid syntax"), ("\u00b2", "invalid syntax"), (" 1", "invalid syntax"),
-        ("1_0", "invalid syntax"), ("-", "invalid syntax"),
-        ("9223372036854775808", "value out of range"), ("9" * 5000, "value out of range"),
+        ("x", "invalid syntax"),
+        ("1.5", "invalid syntax"),
+        ("--1", "invalid syntax"),
+        ("\u0661", "invalid syntax"),
+        ("\u00b2", "invalid syntax"),
+        (" 1", "invalid syntax"),
+        ("1_0", "invalid syntax"),
+        ("-", "invalid syntax"),
+        ("9223372036854775808", "value out of range"),
+        ("9" * 5000, "value out of range"),
         ("-9223372036854775809", "value out of range"),
-        ("", None), ("0", None), ("-1", None), ("+7", None), ("0" * 5000 + "7", None),
+        ("", None),
+        ("0", None),
+        ("-1", None),
+        ("+7", None),
+        ("0" * 5000 + "7", None),
         ("9223372036854775807", None),
     ],
-)  # fmt: skip
+)
 def test_numbers(name, text, problem):
     world = World()
     http = HttpRequest("GET", PODS, {name: [text]}, {"accept": "application/json"}, b"", ADMIN)
@@ -39,9 +49,13 @@ def test_numbers(name, text, problem):
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("x", "invalid syntax"), ("\u0661", "invalid syntax"), (str(2**64), "value out of range"),
-     ("9" * 5000, "value out of range")],
-)  # fmt: skip
+    [
+        ("x", "invalid syntax"),
+        ("\u0661", "invalid syntax"),
+        (str(2**64), "value out of range"),
+        ("9" * 5000, "value out of range"),
+    ],
+)
 def test_versions(text, problem):
     with pytest.raises(ValueError, match=problem):
         parse_version(text)

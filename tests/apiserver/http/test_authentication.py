@@ -47,9 +47,16 @@ REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 
 async def token_of(session, name, **spec):
-    made = await session.ask("POST", f"{ACCOUNTS}/{name}/token", {
-        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec,
-    }, **ADMIN)  # fmt: skip
+    made = await session.ask(
+        "POST",
+        f"{ACCOUNTS}/{name}/token",
+        {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": spec,
+        },
+        **ADMIN,
+    )
     assert made.code == 201, made.body
     return made.tree["status"]["token"]
 
@@ -62,8 +69,11 @@ async def robot_of(session):
 
 
 async def reviewed(session, token, **spec):
-    tree = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
-            "spec": {"token": token, **spec}}  # fmt: skip
+    tree = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": token, **spec},
+    }
     found = await session.ask("POST", REVIEWS, tree, **ADMIN)
     assert found.code == 201, found.body
     return found.tree["status"]
@@ -76,14 +86,18 @@ async def test_a_service_account_acts_with_its_token_until_it_ends():
         token = await token_of(session, "robot", expirationSeconds=600)
         mine = {"Authorization": f"Bearer {token}"}
         who = await session.ask(
-            "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
-            {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}, **mine,
-        )  # fmt: skip
+            "POST",
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+            {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
+            **mine,
+        )
         info = who.tree["status"]["userInfo"]
         assert info["username"] == "system:serviceaccount:default:robot"
         assert info["groups"] == [
-            "system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated",
-        ]  # fmt: skip
+            "system:serviceaccounts",
+            "system:serviceaccounts:default",
+            "system:authenticated",
+        ]
         assert (await session.ask("GET", PODS, **mine)).code == 403
         status = await reviewed(session, token)
         assert (status["authenticated"], status["user"]["username"]) == (True, info["username"])
@@ -103,9 +117,13 @@ async def test_tokens_that_nobody_signed_or_whose_account_is_gone_or_that_are_fo
         other = await token_of(session, "robot", audiences=["vault"])
         head, claims, signature = token.split(".")
         for wrong in (
-            other, f"{head}.{claims}.", f"{head}.{claims[:-4]}.{signature}", f"..{signature}", "a.b.c",
+            other,
+            f"{head}.{claims}.",
+            f"{head}.{claims[:-4]}.{signature}",
+            f"..{signature}",
+            "a.b.c",
             token[:-3],
-        ):  # fmt: skip
+        ):
             found = await session.ask("GET", "/api", Authorization=f"Bearer {wrong}")
             assert found.code == 401, wrong
         assert (await reviewed(session, other, audiences=["vault"]))["audiences"] == ["vault"]
@@ -136,15 +154,20 @@ async def test_a_token_ends_over_http_with_what_it_is_bound_to():
 
 async def test_tokens_of_another_session_and_of_the_emulated_world_are_nobodys():
     claims = {
-        "aud": [ISSUER], "exp": 1 << 40, "iat": 0, "nbf": 0, "iss": ISSUER,
+        "aud": [ISSUER],
+        "exp": 1 << 40,
+        "iat": 0,
+        "nbf": 0,
+        "iss": ISSUER,
         "sub": "system:serviceaccount:default:robot",
-    }  # fmt: skip
+    }
     async with served(token="secret") as session:
         account = await robot_of(session)
         kube = await session.ask("GET", "/api/v1/namespaces/kube-system", **ADMIN)
         claims["kubernetes.io"] = {
-            "namespace": "default", "serviceaccount": {"name": "robot", "uid": account["uid"]}
-        }  # fmt: skip
+            "namespace": "default",
+            "serviceaccount": {"name": "robot", "uid": account["uid"]},
+        }
         forged = [token_key(secret).signed(claims) for secret in (EMULATED_KEY, bytes(range(32)))]
         text = forged[0].rpartition(".")[0]
         old = hmac.digest(kube.tree["metadata"]["uid"].encode(), text.encode(), "sha256")
@@ -176,8 +199,13 @@ async def test_others_find_the_key_that_checks_tokens():
         await robot_of(session)
         token = await token_of(session, "robot")
         key = jwt.PyJWKSet.from_dict(keys.tree)[jwt.get_unverified_header(token)["kid"]]
-        claims = jwt.decode(token, key, algorithms=["ES256"], audience=ISSUER,
-                            options={"verify_exp": False, "verify_iat": False, "verify_nbf": False})  # fmt: skip
+        claims = jwt.decode(
+            token,
+            key,
+            algorithms=["ES256"],
+            audience=ISSUER,
+            options={"verify_exp": False, "verify_iat": False, "verify_nbf": False},
+        )
         assert claims["sub"] == "system:serviceaccount:default:robot"
         mine = {"Authorization": f"Bearer {token}"}
         assert (await session.ask("GET", "/openid/v1/jwks", **mine)).code == 200

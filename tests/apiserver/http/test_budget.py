@@ -33,11 +33,16 @@ async def test_what_computes_too_long_is_told_so_and_did_not_happen(little):
         refused = await session.ask("POST", CONFIGMAPS, wrong(3000))
         assert refused.code == 504
         assert refused.tree == {
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
             "message": "Timeout: request did not complete within requested timeout - "
-                       "context deadline exceeded",
-            "reason": "Timeout", "details": {}, "code": 504,
-        }  # fmt: skip
+            "context deadline exceeded",
+            "reason": "Timeout",
+            "details": {},
+            "code": 504,
+        }
         assert (await session.ask("GET", f"{CONFIGMAPS}/a")).code == 404
         assert (await session.ask("POST", CONFIGMAPS, many(3))).code == 201
         target = f"{CONFIGMAPS}/a?fieldManager=x"

@@ -61,10 +61,12 @@ def test_rsa_keys_sign_too():
 
 def test_bound_tokens_hold_for_their_time():
     claims = {
-        "iss": "https://kubernetes.default.svc", "aud": ["https://kubernetes.default.svc"],
-        "nbf": 10, "exp": 20,
+        "iss": "https://kubernetes.default.svc",
+        "aud": ["https://kubernetes.default.svc"],
+        "nbf": 10,
+        "exp": 20,
         "kubernetes.io": {"namespace": "a", "serviceaccount": {"name": "b", "uid": "u"}},
-    }  # fmt: skip
+    }
     keys = [KEY.public_key()]
     assert user_of_token(token(claims), keys, 15 * 10**9).name == "system:serviceaccount:a:b"
     assert user_of_token(token(claims), keys, 80 * 10**9) is not None, "a minute of leeway"
@@ -74,11 +76,17 @@ def test_bound_tokens_hold_for_their_time():
 @pytest.mark.parametrize(
     "wrong",
     [
-        "", "a.b", "a.b.c", "é.é.é", token({**LEGACY, "sub": "system:serviceaccount:a:b"}),
-        token({"iss": "https://kubernetes.default.svc"}), token(LEGACY)[:-4] + "AAAA",
-        token({}), token([1]),
+        "",
+        "a.b",
+        "a.b.c",
+        "é.é.é",
+        token({**LEGACY, "sub": "system:serviceaccount:a:b"}),
+        token({"iss": "https://kubernetes.default.svc"}),
+        token(LEGACY)[:-4] + "AAAA",
+        token({}),
+        token([1]),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_such_token_is_nobodys(wrong):
     assert user_of_token(wrong, [KEY.public_key()], 0) is None
 
@@ -120,9 +128,12 @@ def test_a_public_key_is_no_shared_secret_and_no_token_names_its_own_algorithm()
 def test_a_review_knows_audiences_of_bound_tokens_and_none_of_others():
     issuer = "https://kubernetes.default.svc"
     claims = {
-        "iss": issuer, "aud": ["vault", issuer], "nbf": 10, "exp": 20,
+        "iss": issuer,
+        "aud": ["vault", issuer],
+        "nbf": 10,
+        "exp": 20,
         "kubernetes.io": {"namespace": "a", "serviceaccount": {"name": "b", "uid": "u"}},
-    }  # fmt: skip
+    }
     keys, now = [KEY.public_key()], 15 * 10**9
     assert reviewed(token(claims), keys, now, ("vault",))[1] == ["vault"]
     assert reviewed(token(claims), keys, now, ("bank",)) is None
@@ -133,14 +144,16 @@ def test_a_review_knows_audiences_of_bound_tokens_and_none_of_others():
 def test_a_review_of_a_token_that_somebody_else_signed():
     keys = [KEY.public_key()]
     world = World(foreign_review=lambda text, now, wanted: reviewed(text, keys, now, wanted))
-    account = world.create("serviceaccounts", {"metadata": {"name": "builder"}},
-                           namespace="kube-system").tree  # fmt: skip
+    account = world.create(
+        "serviceaccounts", {"metadata": {"name": "builder"}}, namespace="kube-system"
+    ).tree
     uid = "kubernetes.io/serviceaccount/service-account.uid"
 
     def asked(claims, key=KEY):
         body = {"spec": {"token": token(claims, key)}}
-        return world.create("tokenreviews", body, group="authentication.k8s.io",
-                            namespace="").tree["status"]  # fmt: skip
+        return world.create("tokenreviews", body, group="authentication.k8s.io", namespace="").tree[
+            "status"
+        ]
 
     found = asked({**LEGACY, uid: account["metadata"]["uid"]})
     assert found["authenticated"] is True

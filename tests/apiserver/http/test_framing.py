@@ -181,13 +181,24 @@ async def test_malformed_bodies_are_the_clients_fault(body, capfd):
 @pytest.mark.parametrize(
     "target",
     [
-        "//", "/api//v1", "/api/v1/%00", "/api/v1/namespaces/%2e%2e/pods", "/apis/a/b/c/d/e/f/g",
-        "/api/v1/pods?limit=x", "/api/v1/pods?limit=-1", "/api/v1/pods?continue=%ff",
-        "/api/v1/pods?watch=true&timeoutSeconds=" + "9" * 30, "/api/v1/pods?labelSelector=((",
-        "/api/v1/pods?fieldSelector=%F0%9F%92%A9", "/api/v1/pods?resourceVersion=" + "1" * 40,
-        "/api/v1/pods?%", "/api/v1/pods?=&&&", "/?" + "a=1&" * 2000, "http://elsewhere/healthz",
+        "//",
+        "/api//v1",
+        "/api/v1/%00",
+        "/api/v1/namespaces/%2e%2e/pods",
+        "/apis/a/b/c/d/e/f/g",
+        "/api/v1/pods?limit=x",
+        "/api/v1/pods?limit=-1",
+        "/api/v1/pods?continue=%ff",
+        "/api/v1/pods?watch=true&timeoutSeconds=" + "9" * 30,
+        "/api/v1/pods?labelSelector=((",
+        "/api/v1/pods?fieldSelector=%F0%9F%92%A9",
+        "/api/v1/pods?resourceVersion=" + "1" * 40,
+        "/api/v1/pods?%",
+        "/api/v1/pods?=&&&",
+        "/?" + "a=1&" * 2000,
+        "http://elsewhere/healthz",
     ],
-)  # fmt: skip
+)
 async def test_odd_targets_are_answered(target, capfd):
     async with served() as session:
         raw = request("GET", target, Connection="close")
@@ -357,14 +368,22 @@ async def test_too_many_requests_under_way_are_refused_but_not_the_administrator
     limits = evolve(QUICK, reads=1, writes=1)
     admin = {"Authorization": "Bearer secret"}
     async with served(token="secret", limits=limits) as session:
-        anyone = {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io",
-                  "name": "system:unauthenticated"}  # fmt: skip
+        anyone = {
+            "kind": "Group",
+            "apiGroup": "rbac.authorization.k8s.io",
+            "name": "system:unauthenticated",
+        }
         tree = {
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": "anyone"}, "subjects": [anyone],
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                        "name": "view"},
-        }  # fmt: skip
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "anyone"},
+            "subjects": [anyone],
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "view",
+            },
+        }
         path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
         assert (await session.ask("POST", path, tree, **admin)).code == 201
         for number in range(20):
@@ -434,18 +453,20 @@ async def test_a_watch_of_metadata_outlives_what_it_watches():
         "kind": "CustomResourceDefinition",
         "metadata": {"name": "foos.example.com"},
         "spec": {
-            "group": "example.com", "scope": "Cluster",
+            "group": "example.com",
+            "scope": "Cluster",
             "names": {"kind": "Foo", "plural": "foos"},
             "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
         },
-    }  # fmt: skip
+    }
     accept = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
     path = "/apis/example.com/v1/foos"
     async with served() as session:
         session.pace.set_speed(50)
         await session.ask("POST", group, body)
-        await session.ask("POST", path, {"apiVersion": "example.com/v1", "kind": "Foo",
-                                         "metadata": {"name": "a"}})  # fmt: skip
+        await session.ask(
+            "POST", path, {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "a"}}
+        )
         stream = await session.connect()
         async with stream:
             asked = f"{path}?watch=1&allowWatchBookmarks=true&timeoutSeconds=8"

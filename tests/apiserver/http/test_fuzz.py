@@ -17,9 +17,12 @@ from tests.apiserver.test_malformed_fuzz import CORE, OBJECTS, PLAIN, requests
 
 NAMES = ("a", "d", "s", "m", "t", "default", "things.x.io", "o", "kubernetes")
 QUIET = settings(
-    database=None, deadline=None, derandomize=True, phases=[Phase.generate],
+    database=None,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,22 @@ GROUP = "rbac.authorization.k8s.io"
 
 
 def role(kind, name, *rules):
-    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name},
-            "rules": list(rules)}  # fmt: skip
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "rules": list(rules),
+    }
 
 
 def binding(kind, name, role_kind, role_name, *subjects):
     return {
-        "apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name},
+        "apiVersion": f"{GROUP}/v1",
+        "kind": kind,
+        "metadata": {"name": name},
         "roleRef": {"apiGroup": GROUP, "kind": role_kind, "name": role_name},
         "subjects": list(subjects),
-    }  # fmt: skip
+    }
 
 
 def user(name):
@@ -52,8 +58,11 @@ async def test_nobody_may_do_what_no_role_allows():
 async def test_a_role_in_a_namespace():
     async with served() as session:
         await made(session, "namespaces/default/roles", role("Role", "reader", READ_PODS))
-        await made(session, "namespaces/default/rolebindings",
-                   binding("RoleBinding", "bob", "Role", "reader", user("bob")))  # fmt: skip
+        await made(
+            session,
+            "namespaces/default/rolebindings",
+            binding("RoleBinding", "bob", "Role", "reader", user("bob")),
+        )
         assert (await session.ask("GET", PODS, Impersonate_User="bob")).code == 200
         assert (await session.ask("GET", PODS, Impersonate_User="eve")).code == 403
         watch = await session.ask("GET", f"{PODS}?watch=1", Impersonate_User="bob")
@@ -66,17 +75,27 @@ async def test_a_role_in_a_namespace():
 
 
 async def test_a_cluster_role_for_groups_accounts_and_single_names():
-    one = {"apiGroups": ["*"], "resources": ["configmaps"], "verbs": ["*"],
-           "resourceNames": ["mine"]}  # fmt: skip
+    one = {
+        "apiGroups": ["*"],
+        "resources": ["configmaps"],
+        "verbs": ["*"],
+        "resourceNames": ["mine"],
+    }
     async with served() as session:
         await made(session, "clusterroles", role("ClusterRole", "pods", READ_PODS))
         await made(session, "clusterroles", role("ClusterRole", "mine", one))
         group = {"apiGroup": GROUP, "kind": "Group", "name": "readers"}
         account = {"kind": "ServiceAccount", "name": "robot", "namespace": "default"}
-        await made(session, "clusterrolebindings",
-                   binding("ClusterRoleBinding", "a", "ClusterRole", "pods", group))  # fmt: skip
-        await made(session, "clusterrolebindings",
-                   binding("ClusterRoleBinding", "b", "ClusterRole", "mine", account))  # fmt: skip
+        await made(
+            session,
+            "clusterrolebindings",
+            binding("ClusterRoleBinding", "a", "ClusterRole", "pods", group),
+        )
+        await made(
+            session,
+            "clusterrolebindings",
+            binding("ClusterRoleBinding", "b", "ClusterRole", "mine", account),
+        )
         reader = {"Impersonate_User": "bob", "Impersonate_Group": "readers"}
         assert (await session.ask("GET", "/api/v1/pods", **reader)).code == 200
         robot = {"Impersonate_User": "system:serviceaccount:default:robot"}
@@ -102,15 +121,20 @@ async def test_access_reviews_tell_the_truth():
     async with served() as session:
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         tree = {
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": {"namespace": "default", "verb": "list",
-                                            "resource": "pods"}},
-        }  # fmt: skip
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {
+                "resourceAttributes": {"namespace": "default", "verb": "list", "resource": "pods"}
+            },
+        }
         assert (await session.ask("POST", path, tree)).tree["status"]["allowed"] is True
         found = await session.ask("POST", path, tree, Impersonate_User="bob")
         assert (found.code, found.tree["status"]) == (201, {"allowed": False})
-        await made(session, "namespaces/default/rolebindings",
-                   binding("RoleBinding", "bob", "ClusterRole", "view", user("bob")))  # fmt: skip
+        await made(
+            session,
+            "namespaces/default/rolebindings",
+            binding("RoleBinding", "bob", "ClusterRole", "view", user("bob")),
+        )
         found = await session.ask("POST", path, tree, Impersonate_User="bob")
         assert found.tree["status"] == {
             "allowed": True,
@@ -121,16 +145,22 @@ async def test_access_reviews_tell_the_truth():
 
 async def test_more_about_a_user_must_be_allowed_too():
     async with served(token="secret") as session:
-        scopes = {"apiGroups": ["authentication.k8s.io"], "resources": ["userextras/scopes"],
-                  "verbs": ["impersonate"], "resourceNames": ["dev"]}  # fmt: skip
+        scopes = {
+            "apiGroups": ["authentication.k8s.io"],
+            "resources": ["userextras/scopes"],
+            "verbs": ["impersonate"],
+            "resourceNames": ["dev"],
+        }
         anyone = {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}
         admin = {"Authorization": "Bearer secret"}
         nobody = {"apiGroup": GROUP, "kind": "Group", "name": "system:unauthenticated"}
         for path, tree in (
             ("clusterroles", role("ClusterRole", "actor", scopes, anyone)),
-            ("clusterrolebindings",
-             binding("ClusterRoleBinding", "a", "ClusterRole", "actor", nobody)),
-        ):  # fmt: skip
+            (
+                "clusterrolebindings",
+                binding("ClusterRoleBinding", "a", "ClusterRole", "actor", nobody),
+            ),
+        ):
             assert (await session.ask("POST", f"{RBAC}/{path}", tree, **admin)).code == 201
         as_bob = {"Impersonate_User": "bob"}
         dev = await session.ask("GET", "/api", Impersonate_Extra_Scopes="dev", **as_bob)
@@ -148,10 +178,16 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 async def test_whoever_may_only_change_objects_makes_none_by_put_or_apply():
     """Upstream: endpoints/handlers/update.go, withAuthorization, asks for create when the object is new."""
-    change = {"apiGroups": ["", "coordination.k8s.io"], "resources": ["configmaps", "leases"],
-              "verbs": ["get", "update", "patch"]}  # fmt: skip
-    create = {"apiGroups": ["", "coordination.k8s.io"], "resources": ["configmaps", "leases"],
-              "verbs": ["create"]}  # fmt: skip
+    change = {
+        "apiGroups": ["", "coordination.k8s.io"],
+        "resources": ["configmaps", "leases"],
+        "verbs": ["get", "update", "patch"],
+    }
+    create = {
+        "apiGroups": ["", "coordination.k8s.io"],
+        "resources": ["configmaps", "leases"],
+        "verbs": ["create"],
+    }
     lease = {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -163,8 +199,11 @@ async def test_whoever_may_only_change_objects_makes_none_by_put_or_apply():
     applied = ("PATCH", f"{CONFIGMAPS}/a?fieldManager=m", config("a"), APPLY)
     async with served() as session:
         await made(session, "clusterroles", role("ClusterRole", "change", change))
-        await made(session, "namespaces/default/rolebindings",
-                   binding("RoleBinding", "bob", "ClusterRole", "change", user("bob")))  # fmt: skip
+        await made(
+            session,
+            "namespaces/default/rolebindings",
+            binding("RoleBinding", "bob", "ClusterRole", "change", user("bob")),
+        )
         for (method, path, tree, headers), shown in (
             (put, 'leases.coordination.k8s.io "a" is forbidden: '),
             (applied, 'configmaps "a" is forbidden: '),
@@ -175,8 +214,11 @@ async def test_whoever_may_only_change_objects_makes_none_by_put_or_apply():
             dry = path + ("&" if "?" in path else "?") + "dryRun=All"
             assert (await session.ask(method, dry, tree, **headers, **bob)).code == 403
         await made(session, "clusterroles", role("ClusterRole", "create", create))
-        await made(session, "namespaces/default/rolebindings",
-                   binding("RoleBinding", "bob-too", "ClusterRole", "create", user("bob")))  # fmt: skip
+        await made(
+            session,
+            "namespaces/default/rolebindings",
+            binding("RoleBinding", "bob-too", "ClusterRole", "create", user("bob")),
+        )
         for method, path, tree, headers in (put, applied):
             assert (await session.ask(method, path, tree, **headers, **bob)).code == 201
         await session.ask("DELETE", f"{RBAC}/namespaces/default/rolebindings/bob-too")

@@ -24,9 +24,11 @@ class Served:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
         self.environment = {
-            **os.environ, "KUBECONFIG": str(folder / "controlplane.kubeconfig"),
-            "HOME": str(folder), "COLUMNS": "200",
-        }  # fmt: skip
+            **os.environ,
+            "KUBECONFIG": str(folder / "controlplane.kubeconfig"),
+            "HOME": str(folder),
+            "COLUMNS": "200",
+        }
         self.process = subprocess.Popen(
             [*MAIN, "serve", *arguments],
             cwd=folder,
@@ -160,16 +162,22 @@ def test_what_people_do_with_configuration(start):
     assert "created" in served.kubectl("apply", "-f", "-", text=tree % "red")
     assert "configured" in served.kubectl("apply", "-f", "-", text=tree % "blue")
     assert "unchanged" in served.kubectl("apply", "-f", "-", text=tree % "blue")
-    applied = served.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-",
-                             text=tree % "green")  # fmt: skip
+    applied = served.kubectl(
+        "apply", "--server-side", "--force-conflicts", "-f", "-", text=tree % "green"
+    )
     assert "serverside-applied" in applied
     assert "green" in served.kubectl("get", "configmap", "settings", "-o", "yaml")
     served.kubectl("label", "configmap", "settings", "a=b")
     served.kubectl("patch", "configmap", "settings", "-p", '{"data":{"size":"big"}}')
     assert "big" in served.kubectl("get", "cm", "settings", "-o", "jsonpath={.data.size}")
     assert "deployments" in served.kubectl("api-resources")
-    refused = served.kubectl("create", "-f", "-", text="apiVersion: v1\nkind: Pod\n"
-                             "metadata: {name: x}\nspec: {containers: []}\n", code=1)  # fmt: skip
+    refused = served.kubectl(
+        "create",
+        "-f",
+        "-",
+        text="apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: []}\n",
+        code=1,
+    )
     assert "spec.containers" in refused
     served.kubectl("delete", "configmap", "settings")
     assert "NotFound" in served.kubectl("get", "configmap", "settings", code=1)

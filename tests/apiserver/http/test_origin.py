@@ -13,18 +13,38 @@ TIME = "/controlplane/time"
 
 @pytest.mark.parametrize(
     "host",
-    ["", "127.0.0.1", "127.0.0.1:6443", "[::1]:6443", "localhost:80", "LOCALHOST", "a.localhost", "box",
-     "10.0.0.7", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local:443", "serve.example.com"],
-)  # fmt: skip
+    [
+        "",
+        "127.0.0.1",
+        "127.0.0.1:6443",
+        "[::1]:6443",
+        "localhost:80",
+        "LOCALHOST",
+        "a.localhost",
+        "box",
+        "10.0.0.7",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local:443",
+        "serve.example.com",
+    ],
+)
 def test_names_that_nobody_can_take_are_ours(host):
     assert refusal(host, "", "serve.example.com", anybody=True) == ""
 
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "evil.example:6443", "localhost.evil.example", "127.0.0.1.evil.example", "1.2.3",
-     "svc.evil", "127.0.0.1.nip.io", "evil.example."],
-)  # fmt: skip
+    [
+        "evil.example",
+        "evil.example:6443",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "1.2.3",
+        "svc.evil",
+        "127.0.0.1.nip.io",
+        "evil.example.",
+    ],
+)
 def test_other_names_are_not_answered_without_a_token(host):
     assert "does not go by the name" in refusal(host, "", "127.0.0.1", anybody=True)
     assert refusal(host, "", "127.0.0.1", anybody=False) == ""
@@ -41,9 +61,18 @@ def test_pages_of_others_are_not_answered(origin, anybody):
 
 @pytest.mark.parametrize(
     ("host", "local"),
-    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("127.9.9.9", True), ("0.0.0.0", False),
-     ("::", False), ("10.0.0.1", False), ("example.com", False), ("fe80::1%eth0", False)],
-)  # fmt: skip
+    [
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("127.9.9.9", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("example.com", False),
+        ("fe80::1%eth0", False),
+    ],
+)
 def test_which_addresses_only_this_machine_reaches(host, local):
     assert is_local(host) is local
 
@@ -74,9 +103,11 @@ async def test_time_is_moved_only_by_who_may():
     async with served(token="secret") as session:
         pause = {"action": "pause"}
         for headers in (
-            {}, {"Impersonate_User": "bob", **ADMIN}, {"Origin": "http://evil.example", **ADMIN},
+            {},
+            {"Impersonate_User": "bob", **ADMIN},
+            {"Origin": "http://evil.example", **ADMIN},
             {"Authorization": "Bearer guess"},
-        ):  # fmt: skip
+        ):
             assert (await session.ask("POST", TIME, pause, **headers)).code in (401, 403)
             assert not session.pace.paused
         refused = await session.ask("POST", TIME, pause, Impersonate_User="bob", **ADMIN)
@@ -85,11 +116,19 @@ async def test_time_is_moved_only_by_who_may():
         )
         rule = {"nonResourceURLs": [TIME], "verbs": ["get", "post"]}
         group = "rbac.authorization.k8s.io"
-        role = {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "time"},
-                "rules": [rule]}  # fmt: skip
-        bound = {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "t"},
-                 "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "time"},
-                 "subjects": [{"apiGroup": group, "kind": "User", "name": "bob"}]}  # fmt: skip
+        role = {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "time"},
+            "rules": [rule],
+        }
+        bound = {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "t"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "time"},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": "bob"}],
+        }
         for path, tree in (("clusterroles", role), ("clusterrolebindings", bound)):
             made = await session.ask("POST", f"/apis/{group}/v1/{path}", tree, **ADMIN)
             assert made.code == 201

@@ -18,10 +18,16 @@ GET = b"GET /a?b HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def pod(annotations=None, ports=(8080,)):
-    return {"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": "p", "annotations": annotations or {}},
-            "spec": {"containers": [{"name": "c", "image": "b", "ports": [
-                {"containerPort": port} for port in ports]}]}}  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "annotations": annotations or {}},
+        "spec": {
+            "containers": [
+                {"name": "c", "image": "b", "ports": [{"containerPort": port} for port in ports]}
+            ]
+        },
+    }
 
 
 class Client:
@@ -66,11 +72,13 @@ class Client:
 def connected(client, session, number, port="8080"):
     """A connection: its stream for errors, and its stream for data."""
     error, data = 4 * number + 1, 4 * number + 3
-    client.take(session.receive(
-        client.opened(error, streamtype="error", port=port, requestid=str(number))
-        + client.sent(error, b"", ended=True)
-        + client.opened(data, streamtype="data", port=port, requestid=str(number))
-    ))  # fmt: skip
+    client.take(
+        session.receive(
+            client.opened(error, streamtype="error", port=port, requestid=str(number))
+            + client.sent(error, b"", ended=True)
+            + client.opened(data, streamtype="data", port=port, requestid=str(number))
+        )
+    )
     return error, data
 
 

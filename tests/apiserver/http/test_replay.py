@@ -109,8 +109,11 @@ async def tokens(session) -> list[str]:
 async def test_a_replay_gives_the_same_tokens_if_the_recording_holds_their_key(tmp_path, recorded):
     async with served(keep=True, record_token_key=recorded) as session:
         given = await tokens(session)
-        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
-                  "spec": {"token": given[0]}}  # fmt: skip
+        review = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": given[0]},
+        }
         asked = await session.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
         assert asked.tree["status"]["authenticated"] is True
     first = session.serving
@@ -137,8 +140,12 @@ async def test_a_replay_gives_the_same_tokens_if_the_recording_holds_their_key(t
 
 
 async def test_what_people_read_of_a_session_holds_no_secret(tmp_path):
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
-              "stringData": {"password": "correct horse"}}  # fmt: skip
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s"},
+        "stringData": {"password": "correct horse"},
+    }
     encoded = b"Y29ycmVjdCBob3JzZQ=="
     before = os.umask(0)
     try:
@@ -146,8 +153,11 @@ async def test_what_people_read_of_a_session_holds_no_secret(tmp_path):
             made = await session.ask("POST", "/api/v1/namespaces/default/secrets", secret)
             assert made.code == 201
             given = await tokens(session)
-            review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
-                      "spec": {"token": given[0]}}  # fmt: skip
+            review = {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenReview",
+                "spec": {"token": given[0]},
+            }
             await session.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
         session.serving.save(tmp_path / "out")
         session.serving.save(tmp_path / "shown", show_secrets=True)

@@ -111,28 +111,51 @@ def test_the_inside_of_a_container_is_what_its_pod_and_the_objects_it_names_say(
         "metadata": {"name": "p", "namespace": "ns", "uid": "u", "labels": {"app": "x"}},
         "spec": {
             "nodeName": "n",
-            "containers": [{
-                "name": "c",
-                "envFrom": [{"prefix": "P_", "configMapRef": {"name": "m"}}],
-                "env": [
-                    {"name": "LABEL", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
-                    {"name": "BOTH", "value": "$(LABEL)-$(P_k)"},
-                    {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
-                ],
-                "volumeMounts": [
-                    {"name": "m", "mountPath": "/m"},
-                    {"name": "one", "mountPath": "/one/file", "subPath": "to"},
-                    {"name": "d", "mountPath": "/d/"},
-                ],
-            }],
+            "containers": [
+                {
+                    "name": "c",
+                    "envFrom": [{"prefix": "P_", "configMapRef": {"name": "m"}}],
+                    "env": [
+                        {
+                            "name": "LABEL",
+                            "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}},
+                        },
+                        {"name": "BOTH", "value": "$(LABEL)-$(P_k)"},
+                        {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+                    ],
+                    "volumeMounts": [
+                        {"name": "m", "mountPath": "/m"},
+                        {"name": "one", "mountPath": "/one/file", "subPath": "to"},
+                        {"name": "d", "mountPath": "/d/"},
+                    ],
+                }
+            ],
             "volumes": [
                 {"name": "m", "configMap": {"name": "m"}},
-                {"name": "one", "secret": {"secretName": "s", "items": [{"key": "k", "path": "to"}]}},
-                {"name": "d", "projected": {"sources": [{"downwardAPI": {"items": [
-                    {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}}]}},
+                {
+                    "name": "one",
+                    "secret": {"secretName": "s", "items": [{"key": "k", "path": "to"}]},
+                },
+                {
+                    "name": "d",
+                    "projected": {
+                        "sources": [
+                            {
+                                "downwardAPI": {
+                                    "items": [
+                                        {
+                                            "path": "labels",
+                                            "fieldRef": {"fieldPath": "metadata.labels"},
+                                        }
+                                    ]
+                                }
+                            }
+                        ]
+                    },
+                },
             ],
         },
-    }  # fmt: skip
+    }
     objects = {
         ("configmaps", "ns", "m"): {"kind": "ConfigMap", "data": {"k": "v"}},
         ("secrets", "ns", "s"): {"kind": "Secret", "data": {"k": "aGk="}},

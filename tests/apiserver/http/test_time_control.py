@@ -19,11 +19,15 @@ async def control(session, **asked):
 async def test_pause_step_resume_speed():
     async with served(Pacer(paused=True)) as session:
         assert (await session.ask("GET", PATH)).tree == {
-            "paused": True, "speed": 1.0, "virtual": 0.0
-        }  # fmt: skip
+            "paused": True,
+            "speed": 1.0,
+            "virtual": 0.0,
+        }
         assert await control(session, action="step", seconds=90.5) == {
-            "paused": True, "speed": 1.0, "virtual": 90.5
-        }  # fmt: skip
+            "paused": True,
+            "speed": 1.0,
+            "virtual": 90.5,
+        }
         made = await session.ask("POST", CONFIGMAPS, config("a"))
         assert made.tree["metadata"]["creationTimestamp"] == "2026-01-01T00:01:30Z"
         assert (await control(session, action="speed", speed="max"))["speed"] == "max"
@@ -44,10 +48,20 @@ async def test_nodes_go_on_beating_while_time_is_stepped():
 
 @pytest.mark.parametrize(
     "asked",
-    [None, 1, [], {}, {"action": "fly"}, {"action": "step"}, {"action": "step", "seconds": -1},
-     {"action": "step", "seconds": True}, {"action": "speed", "speed": 0},
-     {"action": "speed", "speed": "fast"}, {"action": "step", "seconds": 1e30}],
-)  # fmt: skip
+    [
+        None,
+        1,
+        [],
+        {},
+        {"action": "fly"},
+        {"action": "step"},
+        {"action": "step", "seconds": -1},
+        {"action": "step", "seconds": True},
+        {"action": "speed", "speed": 0},
+        {"action": "speed", "speed": "fast"},
+        {"action": "step", "seconds": 1e30},
+    ],
+)
 async def test_wrong_orders_are_refused(asked):
     async with served() as session:
         found = await session.ask("POST", PATH, b"null" if asked is None else asked)

@@ -110,9 +110,7 @@ async def test_long_headers_are_refused_early_before_authentication_only():
             assert (await keeper.receive_some(65536)).startswith(b"HTTP/1.1 200")
 
 
-@pytest.mark.parametrize(
-    ("headers", "code"), [({}, 403), ({"Authorization": "Bearer guess"}, 401)]
-)  # fmt: skip
+@pytest.mark.parametrize(("headers", "code"), [({}, 403), ({"Authorization": "Bearer guess"}, 401)])
 async def test_the_body_of_a_request_that_is_not_allowed_is_not_read(headers, code):
     """It is answered although not a byte of its body came, and a long body is not kept."""
     async with served(token="secret", limits=QUICK) as session:
@@ -121,7 +119,7 @@ async def test_the_body_of_a_request_that_is_not_allowed_is_not_read(headers, co
             assert Answer(await session.raw(head)).code == code
         expect = request(
             "POST", CONFIGMAPS, Content_Length="3000000", Expect="100-continue", **headers
-        )  # fmt: skip
+        )
         found = await session.raw(expect)
         assert found.startswith(f"HTTP/1.1 {code}".encode())
         chunked = request("POST", CONFIGMAPS, Transfer_Encoding="chunked", **headers)
@@ -146,11 +144,16 @@ async def test_the_roles_are_asked_before_the_body_is_read():
             '"configmaps" in API group "" in the namespace "default"'
         )
         binding = {
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
             "metadata": {"name": "robot"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "edit",
+            },
             "subjects": [{"kind": "ServiceAccount", "name": "robot", "namespace": "default"}],
-        }  # fmt: skip
+        }
         path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
         assert (await session.ask("POST", path, binding, **ADMIN)).code == 201
         assert (await session.ask("POST", CONFIGMAPS, config("a"), **mine)).code == 201

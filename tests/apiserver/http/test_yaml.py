@@ -19,8 +19,12 @@ def answered(items: list[Object]) -> HttpAnswer:
 
 def test_a_list_in_yaml_is_the_same_item_by_item() -> None:
     labels = {"app": "x"}
-    items = [Object({"apiVersion": "v1", "kind": "ConfigMap",
-                     "metadata": {"name": name, "labels": labels}}) for name in "ab"]  # fmt: skip
+    items = [
+        Object(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}}
+        )
+        for name in "ab"
+    ]
     listing = answered(items)
     text = b"".join(answer_bodies.encoded(listing, pretty=False))
     assert yaml.safe_load(text) == listing.tree
@@ -29,8 +33,10 @@ def test_a_list_in_yaml_is_the_same_item_by_item() -> None:
 
 
 def test_a_long_list_in_yaml_leaves_in_pieces() -> None:
-    items = [Object({"metadata": {"name": str(number), "annotations": {"x": "y" * 50_000}}})
-             for number in range(8)]  # fmt: skip
+    items = [
+        Object({"metadata": {"name": str(number), "annotations": {"x": "y" * 50_000}}})
+        for number in range(8)
+    ]
     pieces = list(answer_bodies.encoded(answered(items), pretty=False))
     assert len(pieces) > 1
     assert [item["metadata"]["name"] for item in yaml.safe_load(b"".join(pieces))["items"]] == [

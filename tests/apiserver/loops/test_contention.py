@@ -94,9 +94,13 @@ PODS = "/api/v1/namespaces/a/pods"
         ("DELETE", f"{PODS}/x", ("delete", "pods", "a", "x", "")),
         ("DELETE", PODS, ("deletecollection", "pods", "a", "", "")),
         ("DELETE", "/api/v1/namespaces/a", ("delete", "namespaces", "", "a", "")),
-        ("POST", "/apis/example.com/v1/things" + "x" * 2000, ("create", "things" + "x" * 2000, "", "", "")),
+        (
+            "POST",
+            "/apis/example.com/v1/things" + "x" * 2000,
+            ("create", "things" + "x" * 2000, "", "", ""),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_request_from_outside_is_about_what_its_first_line_says(method, path, expected):
     found = from_outside(outside(method, path))
     assert (found.verb, found.resource, found.namespace, found.name, found.subresource) == expected

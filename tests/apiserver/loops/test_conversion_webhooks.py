@@ -17,14 +17,20 @@ OLD, NEW = (Resource(GROUP, version, "sites") for version in ("v1", "v2"))
 
 
 def site(name, at="v1", **spec):
-    return {"apiVersion": f"{GROUP}/{at}", "kind": "Site",
-            "metadata": {"name": name, "namespace": "default"}, "spec": spec}  # fmt: skip
+    return {
+        "apiVersion": f"{GROUP}/{at}",
+        "kind": "Site",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
 
 
 def success(request):
     wanted = request["desiredAPIVersion"]
-    return {"result": {"status": "Success"},
-            "convertedObjects": [translated(tree, wanted) for tree in request["objects"]]}  # fmt: skip
+    return {
+        "result": {"status": "Success"},
+        "convertedObjects": [translated(tree, wanted) for tree in request["objects"]],
+    }
 
 
 def played(script, decide=success, *, made=None, apiservers=1):
@@ -104,8 +110,15 @@ def test_lists_convert_each_stored_object_once(apiservers):
 
 def test_a_dry_run_goes_by_way_of_the_storage_version():
     async def script(_ctx, client, told, asked):
-        request = Request("create", GROUP, "v2", "sites", namespace="default",
-                          body=site("a", "v2", address="x"), query={"dryRun": "All"})  # fmt: skip
+        request = Request(
+            "create",
+            GROUP,
+            "v2",
+            "sites",
+            namespace="default",
+            body=site("a", "v2", address="x"),
+            query={"dryRun": "All"},
+        )
         told.append(((await client.call(request)).tree["spec"], tuple(asked)))
         told.append(len((await client.list(OLD, "default")).items))
 
@@ -131,8 +144,11 @@ def test_a_failure_of_the_webhook_fails_the_request_and_writes_nothing():
 
     text = f"conversion webhook for {GROUP}/%s, Kind=Site failed: cannot do"
     assert played(script, lambda _: broken) == [
-        (500, text % "v1"), (500, text % "v2"), (500, text % "v1"), ["a"]
-    ]  # fmt: skip
+        (500, text % "v1"),
+        (500, text % "v2"),
+        (500, text % "v1"),
+        ["a"],
+    ]
 
 
 @pytest.mark.parametrize("apiservers", [1, 2])

@@ -114,9 +114,12 @@ def test_events_that_could_not_be_let_go_of_go_in_a_later_round(tmp_path) -> Non
     LAYER.begin()
     events = Resource("", "v1", "events")
     tree = {
-        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "default"},
-        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"}, "type": "Normal",
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
+        "type": "Normal",
+    }
     left = []
 
     async def main(ctx: Context, cluster: Cluster) -> None:
@@ -172,8 +175,13 @@ def test_a_deletion_without_grace_is_finished_after_a_kill_between_its_writes(tm
     type(space).delete = dies  # type: ignore[method-assign]
     try:
         for name, grace in (("killed", 0), ("held", 0), ("slow", 30)):
-            asked = Request("delete", resource="pods", namespace="default", name=name,
-                            body={"gracePeriodSeconds": grace})  # fmt: skip
+            asked = Request(
+                "delete",
+                resource="pods",
+                namespace="default",
+                name=name,
+                body={"gracePeriodSeconds": grace},
+            )
             try:
                 server.handle(asked, EPOCH_NS)
             except RuntimeError as error:

@@ -16,15 +16,19 @@ SECOND = 1_000_000_000
 
 
 def config_map(name, namespace="default"):
-    return {"apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": name, "namespace": namespace}}  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+    }
 
 
 def cluster(strategy=None, **config):
     return Cluster(
         ClusterConfig(kubelets=False, controllers=False, schedulers=0, **config),
-        strategy=strategy, log=EventLog(),
-    )  # fmt: skip
+        strategy=strategy,
+        log=EventLog(),
+    )
 
 
 def commits(made):
@@ -134,8 +138,9 @@ def test_servers_share_nothing_with_the_store_but_values():
 
     made = Cluster(
         ClusterConfig(kubelets=False, controllers=False, schedulers=0, apiservers=2),
-        log=EventLog(), checks=DebugChecks(sharing=True),
-    )  # fmt: skip
+        log=EventLog(),
+        checks=DebugChecks(sharing=True),
+    )
     made.user("user", user)
     result = made.world.run("bare")
     assert result.verdict == "quiescent", result.reason

@@ -13,13 +13,27 @@ CONFIG_MAPS = Resource("", "v1", "configmaps")
 POLICIES = Resource(GROUP, "v1", "validatingadmissionpolicies")
 BINDINGS = Resource(GROUP, "v1", "validatingadmissionpolicybindings")
 MS = 1_000_000
-RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
-        "resources": ["configmaps"]}  # fmt: skip
-POLICY = {"apiVersion": f"{GROUP}/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"},
-          "spec": {"matchConstraints": {"resourceRules": [RULE]},
-                   "validations": [{"expression": "false"}]}}  # fmt: skip
-BINDING = {"apiVersion": f"{GROUP}/v1", "kind": "ValidatingAdmissionPolicyBinding",
-           "metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}}  # fmt: skip
+RULE = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE"],
+    "resources": ["configmaps"],
+}
+POLICY = {
+    "apiVersion": f"{GROUP}/v1",
+    "kind": "ValidatingAdmissionPolicy",
+    "metadata": {"name": "p"},
+    "spec": {
+        "matchConstraints": {"resourceRules": [RULE]},
+        "validations": [{"expression": "false"}],
+    },
+}
+BINDING = {
+    "apiVersion": f"{GROUP}/v1",
+    "kind": "ValidatingAdmissionPolicyBinding",
+    "metadata": {"name": "b"},
+    "spec": {"policyName": "p", "validationActions": ["Deny"]},
+}
 
 
 async def writing(ctx, codes):
@@ -28,8 +42,11 @@ async def writing(ctx, codes):
     await client.create(POLICIES, POLICY)
     await client.create(BINDINGS, BINDING)
     for number in range(6):
-        body = {"apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"name": f"c{number}", "namespace": "default"}}  # fmt: skip
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": f"c{number}", "namespace": "default"},
+        }
         try:
             await client.create(CONFIG_MAPS, body)
         except ApiError as error:
@@ -59,18 +76,23 @@ MUTATIONS = Resource(GROUP, "v1", "mutatingadmissionpolicies")
 MUTATION_BINDINGS = Resource(GROUP, "v1", "mutatingadmissionpolicybindings")
 MARKING = "Object{metadata: Object.metadata{labels: {'marked': 'yes'}}}"
 MUTATION = {
-    "apiVersion": f"{GROUP}/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "m"},
+    "apiVersion": f"{GROUP}/v1",
+    "kind": "MutatingAdmissionPolicy",
+    "metadata": {"name": "m"},
     "spec": {
         "matchConstraints": {"resourceRules": [RULE]},
         "reinvocationPolicy": "Never",
-        "mutations": [{"patchType": "ApplyConfiguration",
-                       "applyConfiguration": {"expression": MARKING}}],
+        "mutations": [
+            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": MARKING}}
+        ],
     },
-}  # fmt: skip
+}
 MUTATION_BINDING = {
-    "apiVersion": f"{GROUP}/v1", "kind": "MutatingAdmissionPolicyBinding",
-    "metadata": {"name": "b"}, "spec": {"policyName": "m"},
-}  # fmt: skip
+    "apiVersion": f"{GROUP}/v1",
+    "kind": "MutatingAdmissionPolicyBinding",
+    "metadata": {"name": "b"},
+    "spec": {"policyName": "m"},
+}
 
 
 async def writing_both(ctx, server, outcomes):

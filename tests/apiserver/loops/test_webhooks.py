@@ -21,22 +21,41 @@ SECOND = 1_000_000_000
 
 
 def hook(name="a.example.com", service="checker", **spec):
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"],
-            "resources": ["configmaps"]}  # fmt: skip
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["*"],
+        "resources": ["configmaps"],
+    }
     client = {"service": {"name": service, "namespace": "default", "path": "/check"}}
-    return {"name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None",
-            "clientConfig": client, "rules": [rule], "timeoutSeconds": 3, **spec}  # fmt: skip
+    return {
+        "name": name,
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "clientConfig": client,
+        "rules": [rule],
+        "timeoutSeconds": 3,
+        **spec,
+    }
 
 
 def configuration(*hooks, mutating=False):
     kind = "MutatingWebhookConfiguration" if mutating else "ValidatingWebhookConfiguration"
-    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": "x"},
-            "webhooks": list(hooks)}  # fmt: skip
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": kind,
+        "metadata": {"name": "x"},
+        "webhooks": list(hooks),
+    }
 
 
 def config(name="c", **data):
-    return {"apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": name, "namespace": "default"}, "data": data}  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+        "data": data,
+    }
 
 
 def patching(*operations):
@@ -159,10 +178,15 @@ def test_updates_and_deletions_are_asked_about_with_both_states():
         return {"allowed": True}
 
     played(updating_and_deleting, hook(), answers={HOST: decide})
-    assert asked == [
-        ("CREATE", None, {"a": "1"}), ("UPDATE", {"a": "1"}, {"a": "1", "b": "1"}),
-        ("DELETE", {"a": "1", "b": "1"}, None),
-    ] * 2  # fmt: skip
+    assert (
+        asked
+        == [
+            ("CREATE", None, {"a": "1"}),
+            ("UPDATE", {"a": "1"}, {"a": "1", "b": "1"}),
+            ("DELETE", {"a": "1", "b": "1"}, None),
+        ]
+        * 2
+    )
 
 
 async def silent(ctx):
@@ -170,33 +194,53 @@ async def silent(ctx):
         await ctx.recv(idle=True)
 
 
-@pytest.mark.parametrize(("policy", "told"), [
-    ("Fail", (500, 'Internal error occurred: failed calling webhook "a.example.com": failed to call '
-                   'webhook: Post "https://checker.default.svc:443/check?timeout=3s": context deadline '
-                   "exceeded")),
-    ("Ignore", {"a": "1"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (
+            "Fail",
+            (
+                500,
+                'Internal error occurred: failed calling webhook "a.example.com": failed to call '
+                'webhook: Post "https://checker.default.svc:443/check?timeout=3s": context deadline '
+                "exceeded",
+            ),
+        ),
+        ("Ignore", {"a": "1"}),
+    ],
+)
 def test_silence_refuses_after_the_timeout_unless_failures_are_ignored(policy, told):
     seen, now = played(creating, hook(failurePolicy=policy), actor=silent)
     assert seen == [told]
     assert now >= 4 * SECOND
 
 
-@pytest.mark.parametrize(("answer", "text"), [
-    ({"allowed": True, "patch": "W10="}, "webhook returned response.patch but not response.patchType"),
-    ({"allowed": True, "patch": "W10=", "patchType": "Merge"},
-     'webhook returned invalid response.patchType of "Merge"'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (
+            {"allowed": True, "patch": "W10="},
+            "webhook returned response.patch but not response.patchType",
+        ),
+        (
+            {"allowed": True, "patch": "W10=", "patchType": "Merge"},
+            'webhook returned invalid response.patchType of "Merge"',
+        ),
+    ],
+)
 def test_answers_that_are_none_are_failures(answer, text):
     told, _ = played(creating, hook(), answers={HOST: lambda _: answer}, mutating=True)
     assert told[0][0] == 500 and told[0][1].endswith(text)
 
 
-@pytest.mark.parametrize("spec", [
-    {"matchConditions": [{"name": "c", "expression": "object.data.a != '1'"}]},
-    {"objectSelector": {"matchLabels": {"a": "b"}}},
-    {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"matchConditions": [{"name": "c", "expression": "object.data.a != '1'"}]},
+        {"objectSelector": {"matchLabels": {"a": "b"}}},
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}},
+    ],
+)
 def test_what_is_none_of_its_business_is_not_asked(spec):
     told, _ = played(creating, hook(**spec), answers={HOST: lambda _: {"allowed": False}})
     assert told == [{"a": "1"}]

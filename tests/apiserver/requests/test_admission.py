@@ -13,8 +13,9 @@ def test_pods_get_priority_tolerations_and_a_service_account():
     assert spec["serviceAccountName"] == "default"
     assert spec["priority"] == 0
     assert {t["key"] for t in spec["tolerations"]} == {
-        "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
-    }  # fmt: skip
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    }
 
 
 @pytest.mark.parametrize("spec", [None, {}, {"containers": None}, {"containers": []}])
@@ -29,8 +30,12 @@ def test_a_pod_without_containers_is_invalid_whatever_it_runs_as(spec):
 
 def test_a_priority_class_gives_its_value():
     world = World()
-    body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-            "metadata": {"name": "high"}, "value": 100}  # fmt: skip
+    body = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 100,
+    }
     world.create("priorityclasses", body, group="scheduling.k8s.io", namespace="")
     wanted = pod("a")
     wanted["spec"]["priorityClassName"] = "high"
@@ -48,8 +53,12 @@ def test_a_new_node_is_tainted_until_it_is_ready():
 
 
 def limits(**limit):
-    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"},
-            "spec": {"limits": [{"type": "Container", **limit}]}}  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "l"},
+        "spec": {"limits": [{"type": "Container", **limit}]},
+    }
 
 
 def test_limit_ranges_fill_in_and_refuse():
@@ -57,8 +66,9 @@ def test_limit_ranges_fill_in_and_refuse():
     world.create("limitranges", limits(max={"cpu": "1"}, defaultRequest={"cpu": "100m"}))
     made = world.create("pods", pod("a")).tree
     assert made["spec"]["containers"][0]["resources"] == {
-        "limits": {"cpu": "1"}, "requests": {"cpu": "100m"}
-    }  # fmt: skip
+        "limits": {"cpu": "1"},
+        "requests": {"cpu": "100m"},
+    }
     refused = world.create("pods", pod("b", resources={"limits": {"cpu": "2"}}))
     assert refused.tree["message"] == (
         'pods "b" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
@@ -66,8 +76,12 @@ def test_limit_ranges_fill_in_and_refuse():
 
 
 def quota(world, **hard):
-    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"},
-            "spec": {"hard": hard}}  # fmt: skip
+    body = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q"},
+        "spec": {"hard": hard},
+    }
     world.create("resourcequotas", body)
     state = {"status": {"hard": hard, "used": dict.fromkeys(hard, "0")}}
     assert world.patch("resourcequotas", "q", state, MERGE, sub="status").code == 200
@@ -83,8 +97,9 @@ def test_a_quota_counts_what_is_created_and_refuses_what_exceeds_it():
     )
     assert world.create("pods", pod("b", **asking)).code == 201
     assert world.get("resourcequotas", "q").tree["status"]["used"] == {
-        "pods": "1", "requests.cpu": "600m"
-    }  # fmt: skip
+        "pods": "1",
+        "requests.cpu": "600m",
+    }
     refused = world.create("pods", pod("c", **asking))
     assert refused.tree["message"] == (
         'pods "c" is forbidden: exceeded quota: q, requested: pods=1,requests.cpu=600m, used: '

@@ -21,15 +21,22 @@ class Server:
     def __init__(self) -> None:
         serials = iter(range(1 << 30))
         self.core = ApiServer(
-            uid=lambda: f"uid-{next(serials)}", suffix=lambda: "abcde",
+            uid=lambda: f"uid-{next(serials)}",
+            suffix=lambda: "abcde",
             options=ServerOptions(track_fields=True, auto_namespaces=True),
-        )  # fmt: skip
+        )
         self.now = 0
 
     def ask(self, method: str, path: str, body: Any, media: str, **query: str) -> HttpAnswer:
         self.now += 1_000_000_000
-        http = HttpRequest(method, path, {key: [value] for key, value in query.items()},
-                           {"content-type": media}, json.dumps(body).encode(), ADMIN)  # fmt: skip
+        http = HttpRequest(
+            method,
+            path,
+            {key: [value] for key, value in query.items()},
+            {"content-type": media},
+            json.dumps(body).encode(),
+            ADMIN,
+        )
         found = answer(self.core, http, self.now)
         assert isinstance(found, HttpAnswer)
         return found
@@ -46,15 +53,25 @@ def config(note: bool, **data: str) -> dict[str, Any]:
 @pytest.fixture
 def server() -> Server:
     found = Server()
-    made = found.ask("POST", PATH, config(True, a="1", b="1"), "application/json",
-                     fieldManager="kubectl-client-side-apply")  # fmt: skip
+    made = found.ask(
+        "POST",
+        PATH,
+        config(True, a="1", b="1"),
+        "application/json",
+        fieldManager="kubectl-client-side-apply",
+    )
     assert made.code == 201
     return found
 
 
 def applied(server: Server, manager: str, **data: str) -> HttpAnswer:
-    return server.ask("PATCH", f"{PATH}/m", config(False, **data), "application/apply-patch+yaml",
-                      fieldManager=manager)  # fmt: skip
+    return server.ask(
+        "PATCH",
+        f"{PATH}/m",
+        config(False, **data),
+        "application/apply-patch+yaml",
+        fieldManager=manager,
+    )
 
 
 def test_kubectl_takes_over_what_it_noted(server: Server) -> None:
@@ -75,8 +92,13 @@ def test_another_manager_conflicts(server: Server) -> None:
 
 
 def test_what_somebody_changed_since_is_not_taken_over(server: Server) -> None:
-    server.ask("PATCH", f"{PATH}/m", {"data": {"b": "changed"}}, "application/merge-patch+json",
-               fieldManager="editor")  # fmt: skip
+    server.ask(
+        "PATCH",
+        f"{PATH}/m",
+        {"data": {"b": "changed"}},
+        "application/merge-patch+json",
+        fieldManager="editor",
+    )
     found = applied(server, "kubectl", a="2", b="2")
     assert found.code == 409
     assert found.tree["message"] == (
@@ -86,6 +108,11 @@ def test_what_somebody_changed_since_is_not_taken_over(server: Server) -> None:
 
 @pytest.mark.parametrize("note", ["", "no JSON", '{"apiVersion":"v2","kind":"ConfigMap"}', "[]"])
 def test_a_note_that_cannot_be_read_takes_nothing_over(server: Server, note: str) -> None:
-    server.ask("PATCH", f"{PATH}/m", {"metadata": {"annotations": {NOTE: note}}},
-               "application/merge-patch+json", fieldManager="editor")  # fmt: skip
+    server.ask(
+        "PATCH",
+        f"{PATH}/m",
+        {"metadata": {"annotations": {NOTE: note}}},
+        "application/merge-patch+json",
+        fieldManager="editor",
+    )
     assert applied(server, "kubectl", a="2").code == 409

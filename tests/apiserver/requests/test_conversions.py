@@ -26,8 +26,13 @@ def version(name, field, *, storage=False, default=None):
         fields["size"]["default"] = default
     spec = {"type": "object", "properties": fields}
     schema = {"type": "object", "properties": {"spec": spec, "status": {"type": "object"}}}
-    return {"name": name, "served": True, "storage": storage,
-            "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}  # fmt: skip
+    return {
+        "name": name,
+        "served": True,
+        "storage": storage,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
 
 
 def definition(*, reviews=("v1",), client=None, storage="v1"):
@@ -35,16 +40,26 @@ def definition(*, reviews=("v1",), client=None, storage="v1"):
     service = {"service": {"name": "hook", "namespace": "default", "port": 443, "path": "/convert"}}
     names = {"kind": "Site", "plural": "sites", "singular": "site", "listKind": "SiteList"}
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": f"sites.{GROUP}"},
         "spec": {
-            "group": GROUP, "scope": "Namespaced", "names": names,
-            "versions": [version("v1", "host", storage=storage == "v1"),
-                         version("v2", "address", storage=storage == "v2", default=2)],
-            "conversion": {"strategy": "Webhook", "webhook": {
-                "conversionReviewVersions": list(reviews), "clientConfig": client or service}},
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [
+                version("v1", "host", storage=storage == "v1"),
+                version("v2", "address", storage=storage == "v2", default=2),
+            ],
+            "conversion": {
+                "strategy": "Webhook",
+                "webhook": {
+                    "conversionReviewVersions": list(reviews),
+                    "clientConfig": client or service,
+                },
+            },
         },
-    }  # fmt: skip
+    }
 
 
 def info_of(made, name="v2"):
@@ -110,11 +125,17 @@ def test_a_call_names_the_version_wanted_and_sends_the_object_without_its_resour
     assert (asked.to, asked.url) == ("webhook hook.default.svc", URL)
     assert asked.timeout_ns == 30 * 10**9
     assert asked.body == {
-        "kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1",
-        "request": {"uid": "uid-1", "desiredAPIVersion": f"{GROUP}/v2", "objects": [
-            {**site(), "metadata": {"name": "e", "namespace": "default", "uid": "u-1"}}]},
+        "kind": "ConversionReview",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "request": {
+            "uid": "uid-1",
+            "desiredAPIVersion": f"{GROUP}/v2",
+            "objects": [
+                {**site(), "metadata": {"name": "e", "namespace": "default", "uid": "u-1"}}
+            ],
+        },
         "response": {"uid": "", "convertedObjects": None, "result": {"metadata": {}}},
-    }  # fmt: skip
+    }
 
 
 def test_an_object_that_is_stored_in_the_version_asked_for_needs_no_call():
@@ -171,13 +192,15 @@ def test_only_labels_and_annotations_of_the_metadata_may_change():
         ({"uid": "nope"}, 'failed: expected response.uid="uid-1", got "nope"'),
         ({"uid": ""}, 'failed: expected response.uid="uid-1", got ""'),
         ({"result": {"status": "Failure", "message": "cannot do"}}, "failed: cannot do"),
-        ({"result": {"status": "Failure"}},
-         "failed: response.result.status was 'Failure', not 'Success'"),
+        (
+            {"result": {"status": "Failure"}},
+            "failed: response.result.status was 'Failure', not 'Success'",
+        ),
         ({"result": {}}, "failed: response.result.status was '', not 'Success'"),
         ({"convertedObjects": []}, "returned 0 objects, expected 1"),
         ({"convertedObjects": [{}, {}]}, "returned 2 objects, expected 1"),
     ],
-)  # fmt: skip
+)
 def test_refused_responses(response, text):
     assert refusal(lambda asked: review(asked, **response)) == f"{NAMED} {text}"
 
@@ -186,16 +209,27 @@ def test_refused_responses(response, text):
     ("answer", "text"),
     [
         ({"response": None}, "no response provided"),
-        ({"kind": "Other"}, 'no kind "Other" is registered for version "apiextensions.k8s.io/v1" in '
-                            'scheme "k8s.io/apiserver/pkg/util/webhook/client.go:71"'),
-        ({"apiVersion": "foo/v1"}, 'no kind "ConversionReview" is registered for version "foo/v1" in '
-                                   'scheme "k8s.io/apiserver/pkg/util/webhook/client.go:71"'),
-        ({"apiVersion": "apiextensions.k8s.io/v1beta1"},
-         "converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion"),
-        ({"apiVersion": "", "kind": ""}, "expected webhook response of apiextensions.k8s.io/v1, "
-                                         "Kind=ConversionReview, got /, Kind="),
+        (
+            {"kind": "Other"},
+            'no kind "Other" is registered for version "apiextensions.k8s.io/v1" in '
+            'scheme "k8s.io/apiserver/pkg/util/webhook/client.go:71"',
+        ),
+        (
+            {"apiVersion": "foo/v1"},
+            'no kind "ConversionReview" is registered for version "foo/v1" in '
+            'scheme "k8s.io/apiserver/pkg/util/webhook/client.go:71"',
+        ),
+        (
+            {"apiVersion": "apiextensions.k8s.io/v1beta1"},
+            "converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion",
+        ),
+        (
+            {"apiVersion": "", "kind": ""},
+            "expected webhook response of apiextensions.k8s.io/v1, "
+            "Kind=ConversionReview, got /, Kind=",
+        ),
     ],
-)  # fmt: skip
+)
 def test_refused_answers(answer, text):
     told = refusal(lambda asked: {**review(asked), **answer})
     assert told == f"{NAMED} failed: {text}"
@@ -225,31 +259,52 @@ INVALID = f"{NAMED} returned invalid"
 @pytest.mark.parametrize(
     ("decide", "text"),
     [
-        (of_object(apiVersion=""), f"{INVALID} object at index 0: invalid groupVersion "
-                                   "(expected conv.example.io/v2, received )"),
-        (of_object(apiVersion=f"{GROUP}/v3"), f"{INVALID} object at index 0: invalid groupVersion "
-                                              "(expected conv.example.io/v2, received conv.example.io/v3)"),
-        (of_object(kind="Foo"),
-         f"{INVALID} object at index 0: invalid kind (expected Site, received Foo)"),
+        (
+            of_object(apiVersion=""),
+            f"{INVALID} object at index 0: invalid groupVersion "
+            "(expected conv.example.io/v2, received )",
+        ),
+        (
+            of_object(apiVersion=f"{GROUP}/v3"),
+            f"{INVALID} object at index 0: invalid groupVersion "
+            "(expected conv.example.io/v2, received conv.example.io/v3)",
+        ),
+        (
+            of_object(kind="Foo"),
+            f"{INVALID} object at index 0: invalid kind (expected Site, received Foo)",
+        ),
         (of_meta(name="f"), f"{INVALID} object: must have the same name: e != f"),
         (of_meta(namespace="f"), f"{INVALID} object: must have the same namespace: default != f"),
         (of_meta(uid="f"), f"{INVALID} object: must have the same UID: u-1 != f"),
         (of_object(metadata="a"), f"{INVALID} object: must have the same name: e != "),
-        (of_meta(labels=["a"]),
-         f"{INVALID} metadata: invalid metadata.labels of type []interface {{}} in converted object"),
-        (of_meta(labels={"a": 1}),
-         f"{INVALID} metadata: metadata.labels[a] must be a string, but is int64 in converted object"),
-        (of_meta(labels={"a": 1.5}),
-         f"{INVALID} metadata: metadata.labels[a] must be a string, but is float64 in converted object"),
-        (of_meta(annotations={"a": None}), f"{INVALID} metadata: metadata.annotations[a] must be a "
-                                           "string, but is <nil> in converted object"),
+        (
+            of_meta(labels=["a"]),
+            f"{INVALID} metadata: invalid metadata.labels of type []interface {{}} in converted object",
+        ),
+        (
+            of_meta(labels={"a": 1}),
+            f"{INVALID} metadata: metadata.labels[a] must be a string, but is int64 in converted object",
+        ),
+        (
+            of_meta(labels={"a": 1.5}),
+            f"{INVALID} metadata: metadata.labels[a] must be a string, but is float64 in converted object",
+        ),
+        (
+            of_meta(annotations={"a": None}),
+            f"{INVALID} metadata: metadata.annotations[a] must be a "
+            "string, but is <nil> in converted object",
+        ),
         (lambda asked: review(asked, convertedObjects=[None]), "unexpected end of JSON input"),
-        (lambda asked: review(asked, convertedObjects=["x"]),
-         "json: cannot unmarshal string into Go value of type map[string]interface {}"),
-        (lambda asked: review(asked, convertedObjects=[{"apiVersion": "a/v1"}]),
-         "Object 'Kind' is missing in '{\"apiVersion\":\"a/v1\"}'"),
+        (
+            lambda asked: review(asked, convertedObjects=["x"]),
+            "json: cannot unmarshal string into Go value of type map[string]interface {}",
+        ),
+        (
+            lambda asked: review(asked, convertedObjects=[{"apiVersion": "a/v1"}]),
+            "Object 'Kind' is missing in '{\"apiVersion\":\"a/v1\"}'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_refused_objects(decide, text):
     assert refusal(decide) == text
 
@@ -257,11 +312,16 @@ def test_refused_objects(decide, text):
 @pytest.mark.parametrize(
     ("changes", "start"),
     [
-        ({"labels": {"a b": "c d"}}, f'{INVALID} metadata: [metadata.labels: Invalid value: "a b": '),
-        ({"annotations": {"a b": "x"}},
-         f'{INVALID} metadata: metadata.annotation: Invalid value: "a b": '),
+        (
+            {"labels": {"a b": "c d"}},
+            f'{INVALID} metadata: [metadata.labels: Invalid value: "a b": ',
+        ),
+        (
+            {"annotations": {"a b": "x"}},
+            f'{INVALID} metadata: metadata.annotation: Invalid value: "a b": ',
+        ),
     ],
-)  # fmt: skip
+)
 def test_changed_labels_and_annotations_are_validated(changes, start):
     assert refusal(of_meta(**changes)).startswith(start)
 
@@ -300,8 +360,11 @@ def test_a_definition_without_a_webhook_to_answer_serves_its_storage_version_alo
     assert ask(world, "create", "v1", body=fresh()).code == 201
     assert ask(world, "get", "v1", "e").tree["spec"] == {"host": "h"}
     text = f'{NAMED} failed: Post "{URL}": service "hook" not found'
-    for found in (ask(world, "get", "v2", "e"), ask(world, "delete", "v2", "e"),
-                  ask(world, "get", "v2", "e", subresource="status")):  # fmt: skip
+    for found in (
+        ask(world, "get", "v2", "e"),
+        ask(world, "delete", "v2", "e"),
+        ask(world, "get", "v2", "e", subresource="status"),
+    ):
         assert (found.code, found.tree["message"]) == (500, text)
         assert "reason" not in found.tree
     made = ask(world, "create", "v2", body=fresh("v2", "n"))

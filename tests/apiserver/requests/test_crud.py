@@ -127,8 +127,12 @@ def test_preconditions_of_a_deletion_are_checked():
 def test_binding_sets_the_node_and_a_condition():
     world = World()
     world.create("pods", pod("a"))
-    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"},
-            "target": {"kind": "Node", "name": "n1"}}  # fmt: skip
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "a"},
+        "target": {"kind": "Node", "name": "n1"},
+    }
     assert world.create("pods", body, name="a", sub="binding").code == 201
     bound = world.get("pods", "a").tree
     assert bound["spec"]["nodeName"] == "n1"
@@ -150,8 +154,11 @@ def test_objects_need_their_namespace_to_exist_and_to_live():
     world = World()
     missing = world.create("configmaps", config_map("a"), namespace="nowhere")
     assert (missing.code, missing.tree["message"]) == (404, 'namespaces "nowhere" not found')
-    world.create("namespaces", {"apiVersion": "v1", "kind": "Namespace",
-                                "metadata": {"name": "n"}}, namespace="")  # fmt: skip
+    world.create(
+        "namespaces",
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}},
+        namespace="",
+    )
     world.delete("namespaces", "n", namespace="")
     refused = world.create("configmaps", config_map("a"), namespace="n")
     assert (refused.code, refused.tree["reason"]) == (403, "Forbidden")
@@ -159,13 +166,20 @@ def test_objects_need_their_namespace_to_exist_and_to_live():
 
 def test_a_service_gets_an_address_and_gives_it_back():
     world = World()
-    body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
-            "spec": {"ports": [{"port": 80}], "type": "NodePort"}}  # fmt: skip
+    body = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "s"},
+        "spec": {"ports": [{"port": 80}], "type": "NodePort"},
+    }
     spec = world.create("services", body).tree["spec"]
     assert spec["clusterIP"].startswith("10.")
     assert 30000 <= spec["ports"][0]["nodePort"] <= 32767
-    taken = {**body, "metadata": {"name": "t"}, "spec": {**body["spec"],
-             "clusterIP": spec["clusterIP"]}}  # fmt: skip
+    taken = {
+        **body,
+        "metadata": {"name": "t"},
+        "spec": {**body["spec"], "clusterIP": spec["clusterIP"]},
+    }
     assert world.create("services", taken).code == 422
     world.delete("services", "s")
     assert world.create("services", taken).code == 201
@@ -173,8 +187,12 @@ def test_a_service_gets_an_address_and_gives_it_back():
 
 def test_events_expire():
     world = World()
-    body = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"},
-            "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}}  # fmt: skip
+    body = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e"},
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+    }
     world.create("events", body)
     assert world.server.store.next_expiry() == START + 3600 * 10**9
     world.server.store.expire(START + 3600 * 10**9)
@@ -188,13 +206,18 @@ def test_unknown_resources_are_not_found():
 
 def webhooks(**fields):
     hook = {
-        "name": "h.example.com", "clientConfig": {"url": "https://x"}, "sideEffects": "None",
-        "admissionReviewVersions": ["v1"], **fields,
-    }  # fmt: skip
+        "name": "h.example.com",
+        "clientConfig": {"url": "https://x"},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        **fields,
+    }
     return {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "w"}, "webhooks": [hook],
-    }  # fmt: skip
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "w"},
+        "webhooks": [hook],
+    }
 
 
 def test_webhooks_count_each_change_and_each_list_that_was_written_without_items():

@@ -19,29 +19,47 @@ SPEC = {
 
 
 def definition(**version):
-    schema = {"type": "object", "properties": {"spec": SPEC, "status": {
-        "type": "object", "properties": {"replicas": {"type": "integer"}}}}}  # fmt: skip
+    schema = {
+        "type": "object",
+        "properties": {
+            "spec": SPEC,
+            "status": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
+        },
+    }
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": f"foos.{GROUP}"},
         "spec": {
-            "group": GROUP, "scope": "Namespaced", "names": {"kind": "Foo", "plural": "foos"},
-            "versions": [{
-                "name": "v1", "served": True, "storage": True,
-                "schema": {"openAPIV3Schema": schema},
-                "subresources": {"status": {}, "scale": {
-                    "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"}},
-                **version,
-            }],
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"kind": "Foo", "plural": "foos"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                    "subresources": {
+                        "status": {},
+                        "scale": {
+                            "specReplicasPath": ".spec.size",
+                            "statusReplicasPath": ".status.replicas",
+                        },
+                    },
+                    **version,
+                }
+            ],
         },
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture
 def world():
     made = World()
-    answer = made.create("customresourcedefinitions", definition(),
-                         group="apiextensions.k8s.io", namespace="")  # fmt: skip
+    answer = made.create(
+        "customresourcedefinitions", definition(), group="apiextensions.k8s.io", namespace=""
+    )
     assert answer.code == 201
     return made
 
@@ -55,8 +73,9 @@ def made(world, name, **spec):
 
 
 def test_an_accepted_definition_serves_its_resource(world):
-    stored = world.get("customresourcedefinitions", f"foos.{GROUP}",
-                       group="apiextensions.k8s.io", namespace="").tree  # fmt: skip
+    stored = world.get(
+        "customresourcedefinitions", f"foos.{GROUP}", group="apiextensions.k8s.io", namespace=""
+    ).tree
     assert [c["type"] for c in stored["status"]["conditions"]] == ["NamesAccepted", "Established"]
     assert stored["status"]["acceptedNames"]["listKind"] == "FooList"
     assert world.do("list", "foos", group=GROUP).tree["kind"] == "FooList"
@@ -86,8 +105,9 @@ def test_rules_compare_with_the_former_object(world):
     made(world, "a", size=5)
     refused = world.patch("foos", "a", {"spec": {"size": 4}}, MERGE, group=GROUP)
     assert (refused.code, refused.tree["details"]["causes"][0]["message"]) == (
-        422, "Invalid value: size may not shrink"
-    )  # fmt: skip
+        422,
+        "Invalid value: size may not shrink",
+    )
     assert world.patch("foos", "a", {"spec": {"size": 6}}, MERGE, group=GROUP).code == 200
 
 
@@ -114,8 +134,9 @@ def test_custom_resources_can_be_watched(world):
 
 def test_deleting_the_definition_takes_the_objects_along(world):
     made(world, "a")
-    answer = world.delete("customresourcedefinitions", f"foos.{GROUP}",
-                          group="apiextensions.k8s.io", namespace="")  # fmt: skip
+    answer = world.delete(
+        "customresourcedefinitions", f"foos.{GROUP}", group="apiextensions.k8s.io", namespace=""
+    )
     assert "deletionTimestamp" in answer.tree["metadata"]
     assert world.get("foos", "a", group=GROUP).code == 404
     assert not world.server.store.keyspace(f"/registry/{GROUP}/foos/").entries
@@ -124,8 +145,9 @@ def test_deleting_the_definition_takes_the_objects_along(world):
 def test_definitions_that_cannot_work_are_refused():
     body = definition()
     body["metadata"]["name"] = "wrong"
-    answer = World().create("customresourcedefinitions", body,
-                            group="apiextensions.k8s.io", namespace="")  # fmt: skip
+    answer = World().create(
+        "customresourcedefinitions", body, group="apiextensions.k8s.io", namespace=""
+    )
     assert answer.tree["details"]["causes"][0]["field"] == "metadata.name"
 
 
@@ -182,8 +204,9 @@ def refused(**spec):
     crd = definition()
     root = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     root["properties"]["spec"] = {"type": "object", **spec}
-    answer = World().create("customresourcedefinitions", crd,
-                            group="apiextensions.k8s.io", namespace="")  # fmt: skip
+    answer = World().create(
+        "customresourcedefinitions", crd, group="apiextensions.k8s.io", namespace=""
+    )
     causes = answer.tree.get("details", {}).get("causes", [])
     where = "spec.validation.openAPIV3Schema.properties[spec]."
     return answer, [(c["field"].removeprefix(where), c["message"]) for c in causes]
@@ -195,18 +218,30 @@ TEXTS = {"type": "array", "items": {"type": "string", "maxLength": 9}, "maxItems
 @pytest.mark.parametrize(
     ("rule", "field", "text"),
     [
-        ({"rule": "has(self.l)", "fieldPath": ".zz"}, "fieldPath",
-         'Invalid value: ".zz": must be a valid path'),
-        ({"rule": "has(self.l)", "optionalOldSelf": True}, "optionalOldSelf",
-         "Invalid value: true: may not be set if oldSelf is not used in rule"),
-        ({"rule": "has(self.l)", "reason": "Sometimes"}, "reason",
-         'Unsupported value: "Sometimes": supported values: "FieldValueDuplicate", '
-         '"FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"'),
+        (
+            {"rule": "has(self.l)", "fieldPath": ".zz"},
+            "fieldPath",
+            'Invalid value: ".zz": must be a valid path',
+        ),
+        (
+            {"rule": "has(self.l)", "optionalOldSelf": True},
+            "optionalOldSelf",
+            "Invalid value: true: may not be set if oldSelf is not used in rule",
+        ),
+        (
+            {"rule": "has(self.l)", "reason": "Sometimes"},
+            "reason",
+            'Unsupported value: "Sometimes": supported values: "FieldValueDuplicate", '
+            '"FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"',
+        ),
         ({"rule": " "}, "rule", "Required value: rule is not specified"),
-        ({"rule": "has(self.l)", "message": " "}, "message",
-         'Invalid value: " ": message must be non-empty if specified'),
+        (
+            {"rule": "has(self.l)", "message": " "},
+            "message",
+            'Invalid value: " ": message must be non-empty if specified',
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_rule_is_checked_when_it_is_declared(rule, field, text):
     _, causes = refused(properties={"l": TEXTS}, **{"x-kubernetes-validations": [rule]})
     assert causes == [(f"x-kubernetes-validations[0].{field}", text)]
@@ -235,8 +270,15 @@ def test_formats_that_nothing_validates_are_warned_of():
 
 
 def crd(world, verb, body=None):
-    return world.do(verb, "customresourcedefinitions", f"foos.{GROUP}", body, media=MERGE,
-                    group="apiextensions.k8s.io", namespace="")  # fmt: skip
+    return world.do(
+        verb,
+        "customresourcedefinitions",
+        f"foos.{GROUP}",
+        body,
+        media=MERGE,
+        group="apiextensions.k8s.io",
+        namespace="",
+    )
 
 
 def test_a_watch_hears_of_the_end_of_its_objects_and_ends_with_the_definition(world):
@@ -270,8 +312,12 @@ def test_an_object_whose_root_keeps_unknown_fields_can_be_applied():
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     made = definition(schema={"openAPIV3Schema": schema}, subresources={})
     world.create("customresourcedefinitions", made, group="apiextensions.k8s.io", namespace="")
-    tree = {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": "a"},
-            "anything": {"b": [1]}}  # fmt: skip
+    tree = {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "Foo",
+        "metadata": {"name": "a"},
+        "anything": {"b": [1]},
+    }
     for code, value in ((201, [1]), (200, [1, 2])):
         tree["anything"]["b"] = value
         answer = world.patch("foos", "a", tree, APPLY, group=GROUP, fieldManager="me")
@@ -279,17 +325,21 @@ def test_an_object_whose_root_keeps_unknown_fields_can_be_applied():
         assert answer.tree["anything"] == {"b": value}
     (entry,) = answer.tree["metadata"]["managedFields"]
     assert "f:anything" in entry["fieldsV1"]
-    answer = world.patch("foos", "a", {**tree, "anything": {"b": []}}, APPLY, group=GROUP,
-                         fieldManager="other")  # fmt: skip
+    answer = world.patch(
+        "foos", "a", {**tree, "anything": {"b": []}}, APPLY, group=GROUP, fieldManager="other"
+    )
     assert answer.code == 409
 
 
 def test_a_pattern_that_is_none_of_gos_is_refused():
-    schema = {"type": "object", "properties": {
-        "a": {"type": "string", "pattern": "+"},
-        "b": {"type": "string", "anyOf": [{"pattern": "(?=a)"}]},
-        "c": {"type": "string", "pattern": "^(a+)+$"},
-    }}  # fmt: skip
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string", "pattern": "+"},
+            "b": {"type": "string", "anyOf": [{"pattern": "(?=a)"}]},
+            "c": {"type": "string", "pattern": "^(a+)+$"},
+        },
+    }
     refused = World().create(
         "customresourcedefinitions",
         definition(schema={"openAPIV3Schema": schema}, subresources={}),
@@ -297,8 +347,10 @@ def test_a_pattern_that_is_none_of_gos_is_refused():
         namespace="",
     )
     assert refused.code == 422
-    told = {each["field"].rpartition("openAPIV3Schema.")[2]: each["message"]
-            for each in refused.tree["details"]["causes"]}  # fmt: skip
+    told = {
+        each["field"].rpartition("openAPIV3Schema.")[2]: each["message"]
+        for each in refused.tree["details"]["causes"]
+    }
     wrong = "must be a valid regular expression, but isn't: error parsing regexp: "
     assert told["properties[a].pattern"] == (
         f'Invalid value: "+": {wrong}missing argument to repetition operator: `+`'
@@ -315,10 +367,14 @@ def ruled(world, spec, **more):
     body["metadata"]["name"] = f"bars.{GROUP}"
     body["spec"]["names"] = {"kind": "Bar", "plural": "bars"}
     body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {
-        "type": "object", "properties": spec, **more}  # fmt: skip
+        "type": "object",
+        "properties": spec,
+        **more,
+    }
     del body["spec"]["versions"][0]["subresources"]
-    answer = world.create("customresourcedefinitions", body, group="apiextensions.k8s.io",
-                          namespace="")  # fmt: skip
+    answer = world.create(
+        "customresourcedefinitions", body, group="apiextensions.k8s.io", namespace=""
+    )
     assert answer.code == 201, answer.tree
 
 
@@ -327,23 +383,41 @@ def bar(world, **spec):
     return world.create("bars", body, group=GROUP)
 
 
-RULED = {"type": "string", "maxLength": 10, "x-kubernetes-validations": [
-    {"rule": "self != 'bad'", "message": "not bad"}]}  # fmt: skip
+RULED = {
+    "type": "string",
+    "maxLength": 10,
+    "x-kubernetes-validations": [{"rule": "self != 'bad'", "message": "not bad"}],
+}
 
 
 @pytest.mark.parametrize(
     ("schema", "value", "path"),
     [
-        ({"type": "array", "maxItems": 5, "items": {"type": "object", "properties": {
-            "b": RULED, "c": {"type": "string"}}}}, [{"b": "a"}, {"c": "bad", "b": "bad"}],
-         "spec.a[1].b"),
-        ({"type": "object", "maxProperties": 5, "additionalProperties": {
-            "type": "array", "maxItems": 5, "items": RULED}}, {"x": [], "y": ["a", "bad"]},
-         "spec.a[y][1]"),
-        ({"type": "object", "properties": {"p": {"type": "object", "properties": {"q": RULED}}}},
-         {"p": {"q": "bad"}}, "spec.a.p.q"),
+        (
+            {
+                "type": "array",
+                "maxItems": 5,
+                "items": {"type": "object", "properties": {"b": RULED, "c": {"type": "string"}}},
+            },
+            [{"b": "a"}, {"c": "bad", "b": "bad"}],
+            "spec.a[1].b",
+        ),
+        (
+            {
+                "type": "object",
+                "maxProperties": 5,
+                "additionalProperties": {"type": "array", "maxItems": 5, "items": RULED},
+            },
+            {"x": [], "y": ["a", "bad"]},
+            "spec.a[y][1]",
+        ),
+        (
+            {"type": "object", "properties": {"p": {"type": "object", "properties": {"q": RULED}}}},
+            {"p": {"q": "bad"}},
+            "spec.a.p.q",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_rule_deep_in_a_schema_is_asked_where_it_stands(world, schema, value, path):
     ruled(world, {"a": schema, "free": {"type": "array", "items": {"type": "string"}}})
     answer = bar(world, a=value, free=["bad"])
@@ -354,14 +428,29 @@ def test_a_rule_deep_in_a_schema_is_asked_where_it_stands(world, schema, value, 
 
 def test_lists_and_watches_show_what_the_schema_knows_now(world):
     made(world, "a", size=2, mode="A")
-    stored = world.get("customresourcedefinitions", f"foos.{GROUP}",
-                       group="apiextensions.k8s.io", namespace="").tree  # fmt: skip
-    changed = definition(schema={"openAPIV3Schema": {"type": "object", "properties": {
-        "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
-        "status": {"type": "object", "properties": {"replicas": {"type": "integer"}}}}}})  # fmt: skip
+    stored = world.get(
+        "customresourcedefinitions", f"foos.{GROUP}", group="apiextensions.k8s.io", namespace=""
+    ).tree
+    changed = definition(
+        schema={
+            "openAPIV3Schema": {
+                "type": "object",
+                "properties": {
+                    "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+                    "status": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
+                },
+            }
+        }
+    )
     changed["metadata"] = stored["metadata"]
-    answer = world.do("update", "customresourcedefinitions", f"foos.{GROUP}", changed,
-                      group="apiextensions.k8s.io", namespace="")  # fmt: skip
+    answer = world.do(
+        "update",
+        "customresourcedefinitions",
+        f"foos.{GROUP}",
+        changed,
+        group="apiextensions.k8s.io",
+        namespace="",
+    )
     assert answer.code == 200
     assert world.get("foos", "a", group=GROUP).tree["spec"] == {"size": 2}
     listed = world.do("list", "foos", group=GROUP)

@@ -10,9 +10,17 @@ from controlplane.apiserver.requests.routing import HttpRequest, to_request
 from tests.apiserver.world import World
 
 TEXTS = [
-    ("false", False), ("False", False), ("FALSE", False), ("0", False),
-    ("true", True), ("1", True), ("", True), ("no", True), ("00", True), ("f", True),
-]  # fmt: skip
+    ("false", False),
+    ("False", False),
+    ("FALSE", False),
+    ("0", False),
+    ("true", True),
+    ("1", True),
+    ("", True),
+    ("no", True),
+    ("00", True),
+    ("f", True),
+]
 
 
 @pytest.mark.parametrize(("text", "expected"), [*TEXTS, (None, False)])

@@ -46,18 +46,23 @@ def play(without=(), *, informers=INFORMERS, memory=None, client=PLAIN, strategy
     async def user(ctx):
         server = Client(ctx, cluster.address("user"))
         for number in range(OBJECTS):
-            await server.create(CONFIG_MAPS, {
-                "apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"name": f"c{number:02}", "namespace": "default"},
-                "data": {"text": "x" * SIZE},
-            })  # fmt: skip
+            await server.create(
+                CONFIG_MAPS,
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": {"name": f"c{number:02}", "namespace": "default"},
+                    "data": {"text": "x" * SIZE},
+                },
+            )
         started.append(True)
 
     cluster.user("user", user)
     for number in range(informers):
         name = f"component-{number}"
-        cluster.user(name, lambda ctx, name=name: component(
-            ctx, started, synced, cluster.address(name)))  # fmt: skip
+        cluster.user(
+            name, lambda ctx, name=name: component(ctx, started, synced, cluster.address(name))
+        )
     result = cluster.world.run("bare", until_ns=120 * SECOND)
     return cluster, synced, result
 

@@ -40,21 +40,38 @@ def labels(**given):
 @pytest.mark.parametrize(
     ("asked", "key"),
     [
-        (Request("get", resource="nodes", name="n"),
-         ("GET", "", "", "v1", "nodes", "", "resource")),
-        (Request("list", resource="pods", namespace="d"),
-         ("LIST", "", "", "v1", "pods", "", "namespace")),
-        (Request("create", resource="pods", namespace="d", query={"dryRun": "All"}),
-         ("POST", "All", "", "v1", "pods", "", "namespace")),
-        (Request("update", "apps", "v1", "deployments", "d", "x", "status"),
-         ("PUT", "", "apps", "v1", "deployments", "status", "namespace")),
-        (Request("patch", resource="pods", namespace="d", name="x",
-                 content_type="application/apply-patch+yaml"),
-         ("APPLY", "", "", "v1", "pods", "", "namespace")),
-        (Request("deletecollection", resource="nodes"),
-         ("DELETECOLLECTION", "", "", "v1", "nodes", "", "cluster")),
+        (
+            Request("get", resource="nodes", name="n"),
+            ("GET", "", "", "v1", "nodes", "", "resource"),
+        ),
+        (
+            Request("list", resource="pods", namespace="d"),
+            ("LIST", "", "", "v1", "pods", "", "namespace"),
+        ),
+        (
+            Request("create", resource="pods", namespace="d", query={"dryRun": "All"}),
+            ("POST", "All", "", "v1", "pods", "", "namespace"),
+        ),
+        (
+            Request("update", "apps", "v1", "deployments", "d", "x", "status"),
+            ("PUT", "", "apps", "v1", "deployments", "status", "namespace"),
+        ),
+        (
+            Request(
+                "patch",
+                resource="pods",
+                namespace="d",
+                name="x",
+                content_type="application/apply-patch+yaml",
+            ),
+            ("APPLY", "", "", "v1", "pods", "", "namespace"),
+        ),
+        (
+            Request("deletecollection", resource="nodes"),
+            ("DELETECOLLECTION", "", "", "v1", "nodes", "", "cluster"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_components_request_has_upstreams_labels(asked, key):
     assert key_of(asked) == key
 
@@ -63,17 +80,32 @@ def test_a_components_request_has_upstreams_labels(asked, key):
     ("method", "path", "query", "code", "key"),
     [
         ("GET", "/api/v1/nodes", {}, 200, ("LIST", "", "", "v1", "nodes", "", "cluster")),
-        ("GET", "/api/v1/nodes", {"watch": ["1"]}, 200,
-         ("WATCH", "", "", "v1", "nodes", "", "cluster")),
-        ("PUT", "/apis/apps/v1/namespaces/d/deployments/x/scale", {}, 200,
-         ("PUT", "", "apps", "v1", "deployments", "scale", "namespace")),
-        ("DELETE", "/api/v1/namespaces/d/pods", {}, 200,
-         ("DELETECOLLECTION", "", "", "v1", "pods", "", "namespace")),
+        (
+            "GET",
+            "/api/v1/nodes",
+            {"watch": ["1"]},
+            200,
+            ("WATCH", "", "", "v1", "nodes", "", "cluster"),
+        ),
+        (
+            "PUT",
+            "/apis/apps/v1/namespaces/d/deployments/x/scale",
+            {},
+            200,
+            ("PUT", "", "apps", "v1", "deployments", "scale", "namespace"),
+        ),
+        (
+            "DELETE",
+            "/api/v1/namespaces/d/pods",
+            {},
+            200,
+            ("DELETECOLLECTION", "", "", "v1", "pods", "", "namespace"),
+        ),
         ("GET", "/healthz", {}, 200, ("GET", "", "", "", "", "/healthz", "")),
         ("GET", "/any/thing", {}, 404, ("GET", "", "", "", "", "", "")),
         ("GET", "/openapi/v3/apis/apps/v1", {}, 200, ("GET", "", "", "", "", "/openapi", "")),
     ],
-)  # fmt: skip
+)
 def test_a_request_from_outside_has_them_too(method, path, query, code, key):
     http = HttpRequest(method, path, query, {}, b"")
     assert key_of_http(http, code, TABLE) == key

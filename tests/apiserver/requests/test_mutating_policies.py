@@ -9,8 +9,14 @@ GROUP = "admissionregistration.k8s.io"
 
 
 def rules(*resources, groups=("*",)):
-    return [{"apiGroups": list(groups), "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
-             "resources": list(resources)}]  # fmt: skip
+    return [
+        {
+            "apiGroups": list(groups),
+            "apiVersions": ["*"],
+            "operations": ["CREATE", "UPDATE"],
+            "resources": list(resources),
+        }
+    ]
 
 
 def policy(*mutations, name="p", resources=("configmaps", "deployments"), **spec):
@@ -21,15 +27,25 @@ def policy(*mutations, name="p", resources=("configmaps", "deployments"), **spec
         for text in mutations
     ]
     spec = {"reinvocationPolicy": "Never", "failurePolicy": "Fail", **spec}
-    return {"apiVersion": f"{GROUP}/v1", "kind": "MutatingAdmissionPolicy",
-            "metadata": {"name": name},
-            "spec": {"matchConstraints": {"resourceRules": rules(*resources)}, "mutations": told,
-                     **spec}}  # fmt: skip
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": rules(*resources)},
+            "mutations": told,
+            **spec,
+        },
+    }
 
 
 def binding(name="b", policy_name="p", **spec):
-    return {"apiVersion": f"{GROUP}/v1", "kind": "MutatingAdmissionPolicyBinding",
-            "metadata": {"name": name}, "spec": {"policyName": policy_name, **spec}}  # fmt: skip
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": policy_name, **spec},
+    }
 
 
 def changed_by(*policies, bindings=None, world=None):
@@ -47,10 +63,19 @@ def changed_by(*policies, bindings=None, world=None):
 
 
 def deployment(replicas=1, **spec):
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {
-        "replicas": replicas, "selector": {"matchLabels": {"a": "b"}},
-        "template": {"metadata": {"labels": {"a": "b"}},
-                     "spec": {"containers": [{"name": "a", "image": "i"}], **spec}}}}  # fmt: skip
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "a", "image": "i"}], **spec},
+            },
+        },
+    }
 
 
 def made_of(body, *policies, resource="deployments", group="apps", **how):
@@ -81,24 +106,42 @@ REPLACE = '[JSONPatch{op: "replace", path: "/spec/replicas", value: object.spec.
         ([SET, REPLACE], 111),
         ([REPLACE, SET], 111),
         (["Object{spec: Object.spec{replicas: object.spec.replicas % 2 == 0 ? 7 : 8}}"], 8),
-        (["""[JSONPatch{op: "test", path: "/spec/replicas", value: 100},
-              JSONPatch{op: "replace", path: "/spec/replicas", value: 3}]"""], 1),
-        (["""[JSONPatch{op: "test", path: "/spec/replicas", value: 1},
-              JSONPatch{op: "replace", path: "/spec/replicas", value: 3}]"""], 3),
-        (["""[JSONPatch{op: "replace", path: "/spec/replicas",
-              value: request.kind.kind == 'Deployment' && request.operation == 'CREATE' ? 10 : 0}]"""], 10),
+        (
+            [
+                """[JSONPatch{op: "test", path: "/spec/replicas", value: 100},
+              JSONPatch{op: "replace", path: "/spec/replicas", value: 3}]"""
+            ],
+            1,
+        ),
+        (
+            [
+                """[JSONPatch{op: "test", path: "/spec/replicas", value: 1},
+              JSONPatch{op: "replace", path: "/spec/replicas", value: 3}]"""
+            ],
+            3,
+        ),
+        (
+            [
+                """[JSONPatch{op: "replace", path: "/spec/replicas",
+              value: request.kind.kind == 'Deployment' && request.operation == 'CREATE' ? 10 : 0}]"""
+            ],
+            10,
+        ),
         (["Object{}"], 1),
     ],
-)  # fmt: skip
+)
 def test_mutations_are_made_one_after_the_other(mutations, replicas):
     assert replicas_of(*mutations) == replicas
 
 
 def test_variables_may_be_used():
-    assert replicas_of(
-        "Object{spec: Object.spec{replicas: variables.wanted + 1}}",
-        variables=[{"name": "wanted", "expression": "10"}],
-    ) == 11  # fmt: skip
+    assert (
+        replicas_of(
+            "Object{spec: Object.spec{replicas: variables.wanted + 1}}",
+            variables=[{"name": "wanted", "expression": "10"}],
+        )
+        == 11
+    )
 
 
 CONTAINERS = "Object.spec.template.spec.containers"
@@ -113,13 +156,19 @@ def test_what_has_keys_is_merged_by_them():
             containers: [{CONTAINERS}{{name: "a", ports: [{CONTAINERS}.ports{{containerPort: 80}}]}},
                          {CONTAINERS}{{name: "side", image: "car"}}]}}}}}}}}"""
     spec = made_of(
-        deployment(volumes=[{"name": "x", "emptyDir": {}}, {"name": "y", "hostPath": {"path": "/b", "type": ""}}]),
+        deployment(
+            volumes=[
+                {"name": "x", "emptyDir": {}},
+                {"name": "y", "hostPath": {"path": "/b", "type": ""}},
+            ]
+        ),
         policy(text),
-    )["spec"]["template"]  # fmt: skip
+    )["spec"]["template"]
     assert spec["metadata"]["labels"] == {"a": "b", "app": "nginx"}
     assert [(v["name"], v.get("hostPath", {}).get("path")) for v in spec["spec"]["volumes"]] == [
-        ("x", None), ("y", "/a"),
-    ]  # fmt: skip
+        ("x", None),
+        ("y", "/a"),
+    ]
     first, second = spec["spec"]["containers"]
     assert (first["image"], first["ports"][0]["containerPort"]) == ("i", 80)
     assert (second["name"], second["imagePullPolicy"]) == ("side", "Always")  # with its defaults
@@ -130,9 +179,11 @@ def test_a_patch_may_write_objects_down():
         name: "x", image: "i", ports: [{CONTAINERS}.ports{{containerPort: 8080}}]}}}},
         JSONPatch{{op: "add", path: "/metadata/labels", value: {{"k": string(JSONPatch{{op: "o"}}.op)}}}},
         JSONPatch{{op: "add", path: "/metadata/labels/" + jsonpatch.escapeKey("a/b~c"), value: "1"}}]"""
-    tree = changed_by(policy(text.replace("a/b~c", "a.io/b"))).create(
-        "deployments", deployment(), group="apps"
-    ).tree  # fmt: skip
+    tree = (
+        changed_by(policy(text.replace("a/b~c", "a.io/b")))
+        .create("deployments", deployment(), group="apps")
+        .tree
+    )
     assert tree["spec"]["template"]["spec"]["containers"][1]["ports"][0]["containerPort"] == 8080
     assert tree["metadata"]["labels"] == {"k": "o", "a.io/b": "1"}
 
@@ -149,24 +200,41 @@ def test_a_field_that_may_be_missing_is_left_out():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("Object{spec: Object.specx{replicas: 1}}",
-         'type mismatch: unexpected type name "Object.specx", expected "Object.spec", which matches field name path'
-         " from root Object type"),
-        ("Object{spec: Object.spec{replicasx: 1}}",
-         "error applying patch: failed to convert patch object to typed object: .spec.replicasx: field not"
-         " declared in schema"),
-        ('Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {"l": "v"}}}}',
-         "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs:"
-         " .spec.selector"),
-        ("Object{spec: Object.spec{replicas: object.spec.nothing}}",
-         "expression 'Object{spec: Object.spec{replicas: object.spec.nothing}}' resulted in error: no such key:"
-         " nothing"),
-        ('[JSONPatch{op: "add", path: "/spec/template/spec/containers/-", value: '
-         + CONTAINERS + "{ports: [" + CONTAINERS + ".portsZ{}]}}]",
-         'type mismatch: unexpected type name "' + CONTAINERS + '.portsZ", expected "' + CONTAINERS + '.ports",'
-         " which matches field name path from root Object type"),
+        (
+            "Object{spec: Object.specx{replicas: 1}}",
+            'type mismatch: unexpected type name "Object.specx", expected "Object.spec", which matches field name path'
+            " from root Object type",
+        ),
+        (
+            "Object{spec: Object.spec{replicasx: 1}}",
+            "error applying patch: failed to convert patch object to typed object: .spec.replicasx: field not"
+            " declared in schema",
+        ),
+        (
+            'Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {"l": "v"}}}}',
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs:"
+            " .spec.selector",
+        ),
+        (
+            "Object{spec: Object.spec{replicas: object.spec.nothing}}",
+            "expression 'Object{spec: Object.spec{replicas: object.spec.nothing}}' resulted in error: no such key:"
+            " nothing",
+        ),
+        (
+            '[JSONPatch{op: "add", path: "/spec/template/spec/containers/-", value: '
+            + CONTAINERS
+            + "{ports: ["
+            + CONTAINERS
+            + ".portsZ{}]}}]",
+            'type mismatch: unexpected type name "'
+            + CONTAINERS
+            + '.portsZ", expected "'
+            + CONTAINERS
+            + '.ports",'
+            " which matches field name path from root Object type",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_done_denies_the_request_in_upstreams_words(text, problem):
     refused = refusal(deployment(), text)
     assert refused.message == f"policy 'p' with binding 'b-p' denied request: {problem}"
@@ -183,8 +251,9 @@ def test_a_patch_with_a_field_that_nobody_knows_is_an_error_of_the_server():
 
 
 def test_a_failure_may_be_ignored():
-    broken = policy("Object{spec: Object.spec{replicas: object.spec.nothing}}", REPLACE,
-                    failurePolicy="Ignore")  # fmt: skip
+    broken = policy(
+        "Object{spec: Object.spec{replicas: object.spec.nothing}}", REPLACE, failurePolicy="Ignore"
+    )
     assert made_of(deployment(), broken)["spec"]["replicas"] == 11
 
 
@@ -204,8 +273,11 @@ def test_parameters_are_handed_over():
     world.create("configmaps", config("given", team="red"))
     kind = {"apiVersion": "v1", "kind": "ConfigMap"}
     reference = {"name": "given", "namespace": "default", "parameterNotFoundAction": "Deny"}
-    world = changed_by(policy(text, paramKind=kind, resources=("deployments",)),
-                       bindings=[binding(paramRef=reference)], world=world)  # fmt: skip
+    world = changed_by(
+        policy(text, paramKind=kind, resources=("deployments",)),
+        bindings=[binding(paramRef=reference)],
+        world=world,
+    )
     made = world.create("deployments", deployment(), group="apps")
     assert made.tree["metadata"]["labels"] == {"team": "red"}
 

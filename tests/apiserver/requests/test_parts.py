@@ -10,8 +10,9 @@ class Handling:
 
     def __init__(self, world, verb, resource, name="", body=None, **query):
         media = MERGE if verb == "patch" else "application/json"
-        request = Request(verb, "", "v1", resource, "default", name, query=query, body=body,
-                          content_type=media)  # fmt: skip
+        request = Request(
+            verb, "", "v1", resource, "default", name, query=query, body=body, content_type=media
+        )
         self.store = world.server.store
         self.steps = world.server.steps(request, world.now)
         self.operation = next(self.steps)
@@ -100,8 +101,12 @@ def test_creation_that_is_overtaken_finds_the_name_taken():
 
 def service(name):
     ports = [{"port": 80}]
-    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
-            "spec": {"type": "NodePort", "ports": ports}}  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name},
+        "spec": {"type": "NodePort", "ports": ports},
+    }
 
 
 def test_services_that_are_created_at_once_share_no_address_and_no_port():
@@ -117,8 +122,9 @@ def test_services_that_are_created_at_once_share_no_address_and_no_port():
 
 def test_creations_at_once_cannot_both_take_the_last_of_a_quota():
     world = World()
-    world.create("resourcequotas", {"metadata": {"name": "q"},
-                                    "spec": {"hard": {"count/configmaps": "1"}}})  # fmt: skip
+    world.create(
+        "resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"count/configmaps": "1"}}}
+    )
     status = {"status": {"hard": {"count/configmaps": "1"}, "used": {"count/configmaps": "0"}}}
     assert world.patch("resourcequotas", "q", status, sub="status").ok
     one = Handling(world, "create", "configmaps", "", config_map("one")).to(Transaction)

@@ -23,8 +23,10 @@ def test_strategic_patches_merge_lists_by_key():
     old = containers({"name": "a", "image": "1"}, {"name": "b", "image": "1"})
     new = strategic_patch(old, containers({"name": "b", "image": "2"}, {"name": "c"}), POD)
     assert {c["name"]: c.get("image") for c in new["spec"]["containers"]} == {
-        "a": "1", "b": "2", "c": None
-    }  # fmt: skip
+        "a": "1",
+        "b": "2",
+        "c": None,
+    }
 
 
 def test_strategic_patches_delete_and_replace_on_demand():

@@ -26,8 +26,12 @@ TEXTS = st.sampled_from(("", "a", "b"))
 def conditions() -> st.SearchStrategy[list[dict[str, Any]]]:
     one = st.fixed_dictionaries(
         {"type": st.sampled_from(TYPES), "status": st.sampled_from(("True", "False"))},
-        optional={"reason": TEXTS, "lastProbeTime": st.none(), "observedGeneration": st.integers(0, 2)},
-    )  # fmt: skip
+        optional={
+            "reason": TEXTS,
+            "lastProbeTime": st.none(),
+            "observedGeneration": st.integers(0, 2),
+        },
+    )
     return st.lists(one, max_size=4, unique_by=lambda each: each["type"])
 
 

@@ -24,25 +24,41 @@ OBJECT_SPENT = (
 
 def texts(*given):
     return {
-        "type": "array", "maxItems": 13, "items": {"type": "string", "maxLength": 3000},
+        "type": "array",
+        "maxItems": 13,
+        "items": {"type": "string", "maxLength": 3000},
         "x-kubernetes-validations": list(given),
-    }  # fmt: skip
+    }
 
 
 def world_with(**properties):
     world = World()
     body = {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": f"foos.{GROUP}"},
         "spec": {
-            "group": GROUP, "scope": "Namespaced", "names": {"kind": "Foo", "plural": "foos"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {
-                "openAPIV3Schema": {"type": "object", "properties": {
-                    "spec": {"type": "object", "properties": properties}}}}}],
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"kind": "Foo", "plural": "foos"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {"spec": {"type": "object", "properties": properties}},
+                        }
+                    },
+                }
+            ],
         },
-    }  # fmt: skip
-    answer = world.create("customresourcedefinitions", body, group="apiextensions.k8s.io",
-                          namespace="")  # fmt: skip
+    }
+    answer = world.create(
+        "customresourcedefinitions", body, group="apiextensions.k8s.io", namespace=""
+    )
     assert answer.code == 201, answer.tree
     return world
 
@@ -97,6 +113,10 @@ def test_the_next_object_has_ten_million_of_its_own():
     names = [f"p{number}" for number in range(9)]
     world = world_with(**{name: texts({"rule": SEARCH}) for name in names})
     for name in ("a", "b"):
-        body = {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": name},
-                "spec": {each: [TEXT] * 11 for each in names}}  # fmt: skip
+        body = {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "Foo",
+            "metadata": {"name": name},
+            "spec": {each: [TEXT] * 11 for each in names},
+        }
         assert world.create("foos", body, group=GROUP).code == 201

@@ -58,11 +58,15 @@ def definition(group, *versions):
     return {
         "metadata": {"name": f"foos.{group}"},
         "spec": {
-            "group": group, "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo"},
-            "versions": [{"name": name, "served": served, "storage": name == "v1", "schema": schema}
-                         for name, served in versions],
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "foos", "kind": "Foo"},
+            "versions": [
+                {"name": name, "served": served, "storage": name == "v1", "schema": schema}
+                for name, served in versions
+            ],
         },
-    }  # fmt: skip
+    }
 
 
 def registered(world):
@@ -82,8 +86,12 @@ def test_versions_of_custom_resources_have_api_services_while_they_are_served():
     one = world.get(
         "apiservices", "v1.g.example", group="apiregistration.k8s.io", namespace=""
     ).tree
-    assert one["spec"] == {"group": "g.example", "version": "v1", "groupPriorityMinimum": 1000,
-                           "versionPriority": 100}  # fmt: skip
+    assert one["spec"] == {
+        "group": "g.example",
+        "version": "v1",
+        "groupPriorityMinimum": 1000,
+        "versionPriority": 100,
+    }
     assert one["metadata"]["labels"] == {"kube-aggregator.kubernetes.io/automanaged": "true"}
     assert one["status"]["conditions"][0]["type"] == "Available"
     world.delete(crds, "foos.g.example", **where)
@@ -100,15 +108,22 @@ def test_api_services_are_shown_with_where_they_are_and_how():
     down = {"type": "Available", "status": "False", "reason": "MissingEndpoints"}
     trees = [
         {"metadata": {"name": "v1.apps"}, "spec": {}, "status": {"conditions": [ready]}},
-        {"metadata": {"name": "v1.x"}, "spec": {"service": {"namespace": "n", "name": "s"}},
-         "status": {"conditions": [down]}},
+        {
+            "metadata": {"name": "v1.x"},
+            "spec": {"service": {"namespace": "n", "name": "s"}},
+            "status": {"conditions": [down]},
+        },
         {"metadata": {"name": "v1.y"}, "spec": {}},
-    ]  # fmt: skip
+    ]
     table = table_of(info, [Object(tree) for tree in trees], 0, "None", "v1")
     assert [each["name"] for each in table["columnDefinitions"]] == [
-        "Name", "Service", "Available", "Age"
-    ]  # fmt: skip
+        "Name",
+        "Service",
+        "Available",
+        "Age",
+    ]
     assert [row["cells"][:3] for row in table["rows"]] == [
-        ["v1.apps", "Local", "True"], ["v1.x", "n/s", "False (MissingEndpoints)"],
+        ["v1.apps", "Local", "True"],
+        ["v1.x", "n/s", "False (MissingEndpoints)"],
         ["v1.y", "Local", "Unknown"],
-    ]  # fmt: skip
+    ]

@@ -23,11 +23,17 @@ BLOCK = "-----BEGIN CERTIFICATE REQUEST-----\n{}\n-----END CERTIFICATE REQUEST--
     ],
 )
 def test_what_holds_no_request_is_told(request_text, problem):
-    body = {"metadata": {"name": "c"}, "spec": {
-        "request": base64.b64encode(request_text.encode()).decode(), "signerName": "a.io/b",
-        "usages": ["digital signature"]}}  # fmt: skip
-    answer = World().create("certificatesigningrequests", body, group="certificates.k8s.io",
-                            namespace="")  # fmt: skip
+    body = {
+        "metadata": {"name": "c"},
+        "spec": {
+            "request": base64.b64encode(request_text.encode()).decode(),
+            "signerName": "a.io/b",
+            "usages": ["digital signature"],
+        },
+    }
+    answer = World().create(
+        "certificatesigningrequests", body, group="certificates.k8s.io", namespace=""
+    )
     assert answer.code == 422
     (cause,) = answer.tree["details"]["causes"]
     assert cause["field"] == "spec.request"
@@ -43,8 +49,13 @@ def asked(world, **status):
     made = x509.CertificateSigningRequestBuilder().subject_name(name)
     signed = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
     text = base64.b64encode(signed.public_bytes(serialization.Encoding.PEM)).decode()
-    spec = {"request": text, "signerName": "a.io/b", "usages": ["digital signature"],
-            "username": "other", "extra": {"k": ["v"]}}  # fmt: skip
+    spec = {
+        "request": text,
+        "signerName": "a.io/b",
+        "usages": ["digital signature"],
+        "username": "other",
+        "extra": {"k": ["v"]},
+    }
     body = {"metadata": {"name": "c"}, "spec": spec, "status": status}
     return world.create(RESOURCE, body, **KIND).tree
 
@@ -70,8 +81,11 @@ def test_who_sends_a_request_is_who_asks():
 def test_an_update_changes_neither_what_is_asked_nor_what_is_decided():
     world = World()
     tree = asked(world)
-    sent = {**tree, "spec": {**tree["spec"], "signerName": "x.io/y"},
-            "status": {"conditions": [condition("Approved")]}}  # fmt: skip
+    sent = {
+        **tree,
+        "spec": {**tree["spec"], "signerName": "x.io/y"},
+        "status": {"conditions": [condition("Approved")]},
+    }
     answer = world.do("update", RESOURCE, "c", sent, **KIND)
     assert (answer.tree["spec"], answer.tree["status"]) == (tree["spec"], {})
 

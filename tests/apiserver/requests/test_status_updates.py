@@ -30,14 +30,29 @@ LOCAL = {"group": "a.io", "version": "v1", "groupPriorityMinimum": 1, "versionPr
     [
         ("flowschemas", "a", FLOW_SCHEMA, FLOW, conditions(status="True")),
         ("prioritylevelconfigurations", "a", LEVEL, FLOW, conditions(status="True")),
-        ("servicecidrs", "a", {"cidrs": ["10.9.0.0/24"]},
-         {"group": "networking.k8s.io", "namespace": ""}, conditions(status="True")),
-        ("apiservices", "v1.a.io", LOCAL, {"group": "apiregistration.k8s.io", "namespace": ""},
-         conditions(status="True")),
-        ("resourceclaims", "a", CLAIM, {"group": "resource.k8s.io"},
-         {"metadata": {"labels": {"new": "1"}}, "status": {}}),
+        (
+            "servicecidrs",
+            "a",
+            {"cidrs": ["10.9.0.0/24"]},
+            {"group": "networking.k8s.io", "namespace": ""},
+            conditions(status="True"),
+        ),
+        (
+            "apiservices",
+            "v1.a.io",
+            LOCAL,
+            {"group": "apiregistration.k8s.io", "namespace": ""},
+            conditions(status="True"),
+        ),
+        (
+            "resourceclaims",
+            "a",
+            CLAIM,
+            {"group": "resource.k8s.io"},
+            {"metadata": {"labels": {"new": "1"}}, "status": {}},
+        ),
     ],
-)  # fmt: skip
+)
 def test_metadata_stays(
     resource: str, name: str, spec: Any, where: dict[str, str], change: Any
 ) -> None:
@@ -51,9 +66,13 @@ def test_metadata_stays(
 
 def test_a_daemon_set_keeps_the_count_of_its_template() -> None:
     world = World()
-    body = {"metadata": {"name": "d"}, "spec": {
-        "selector": {"matchLabels": {"a": "b"}},
-        "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD}}}  # fmt: skip
+    body = {
+        "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD},
+        },
+    }
     world.create("daemonsets", body, group="apps")
     key = "deprecated.daemonset.template.generation"
     change = {"metadata": {"annotations": {key: "7", "mine": "1"}}}
@@ -63,8 +82,17 @@ def test_a_daemon_set_keeps_the_count_of_its_template() -> None:
 
 def test_the_status_of_a_range_of_services_may_be_written_everywhere() -> None:
     world, where = World(), {"group": "networking.k8s.io", "namespace": ""}
-    status = {"conditions": [{"type": "Ready", "status": "True", "reason": "R", "message": "",
-                              "lastTransitionTime": "2020-01-01T00:00:00Z"}]}  # fmt: skip
+    status = {
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "True",
+                "reason": "R",
+                "message": "",
+                "lastTransitionTime": "2020-01-01T00:00:00Z",
+            }
+        ]
+    }
     body = {"metadata": {"name": "a"}, "spec": {"cidrs": ["10.9.0.0/24"]}, "status": status}
     assert world.create("servicecidrs", body, **where).tree["status"] == status
     made = world.patch("servicecidrs", "a", {"status": {"conditions": None}}, **where)
@@ -96,8 +124,12 @@ def test_devices_that_are_given_back_report_no_more() -> None:
 
 def test_what_is_dropped_of_a_slice_counts_as_a_change() -> None:
     world, where = World(), {"group": "resource.k8s.io", "namespace": ""}
-    spec = {"driver": "d", "nodeName": "n", "devices": [{"name": "x"}],
-            "pool": {"name": "p", "resourceSliceCount": 1}}  # fmt: skip
+    spec = {
+        "driver": "d",
+        "nodeName": "n",
+        "devices": [{"name": "x"}],
+        "pool": {"name": "p", "resourceSliceCount": 1},
+    }
     world.create("resourceslices", {"metadata": {"name": "a"}, "spec": spec}, **where)
     change = {"spec": {"devices": [{"name": "x", "nodeAllocatableResourceMappings": {"cpu": {}}}]}}
     made = world.patch("resourceslices", "a", change, **where)

@@ -21,10 +21,15 @@ SECRET = bytes(range(32))
 ROBOT = {"metadata": {"name": "robot"}}
 NOW = START // SECOND
 GOOD = {
-    "aud": [ISSUER], "exp": NOW + 3600, "iat": NOW, "nbf": NOW, "iss": ISSUER, "jti": "j",
+    "aud": [ISSUER],
+    "exp": NOW + 3600,
+    "iat": NOW,
+    "nbf": NOW,
+    "iss": ISSUER,
+    "jti": "j",
     "kubernetes.io": {"namespace": "default", "serviceaccount": {"name": "robot", "uid": "u"}},
     "sub": "system:serviceaccount:default:robot",
-}  # fmt: skip
+}
 
 
 def part(value):
@@ -49,9 +54,9 @@ def token(made, **spec):
 
 def review(made, text):
     body = {"spec": {"token": text}}
-    return made.create(
-        "tokenreviews", body, group="authentication.k8s.io", namespace=""
-    ).tree["status"]  # fmt: skip
+    return made.create("tokenreviews", body, group="authentication.k8s.io", namespace="").tree[
+        "status"
+    ]
 
 
 def test_a_token_is_signed_by_the_servers_key_and_says_what_upstreams_say():
@@ -88,8 +93,10 @@ def test_what_is_known_of_a_cluster_does_not_sign():
     """The uid of kube-system, and every other constant, was enough for that once."""
     made = world()
     uid = made.account["metadata"]["uid"]
-    claims = {**GOOD, "kubernetes.io": {
-        "namespace": "default", "serviceaccount": {"name": "robot", "uid": uid}}}  # fmt: skip
+    claims = {
+        **GOOD,
+        "kubernetes.io": {"namespace": "default", "serviceaccount": {"name": "robot", "uid": uid}},
+    }
     system = made.get("namespaces", "kube-system", namespace="").tree["metadata"]["uid"]
     public = token_key(SECRET).public
     verifier = Verifier(SECRET)
@@ -116,21 +123,44 @@ def test_the_key_of_emulated_worlds_is_refused_at_the_rim():
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("nbf", [0]), ("nbf", "0"), ("nbf", True), ("nbf", -1), ("nbf", 1e300), ("nbf", {}),
-        ("exp", [0]), ("exp", None), ("exp", NOW - 61), ("exp", 10**400), ("exp", float("nan")),
-        ("iat", "x"), ("iat", NOW + 120), ("nbf", NOW + 7200), ("nbf", NOW + 61),
-        ("aud", None), ("aud", 1), ("aud", [1]), ("aud", {ISSUER: 1}), ("aud", "vault"), ("aud", []),
-        ("iss", "kubernetes"), ("iss", None), ("iss", [ISSUER]),
-        ("sub", "system:serviceaccount:default:admin"), ("sub", 1),
-        ("jti", 1), ("jti", "x" * 300),
-        ("kubernetes.io", None), ("kubernetes.io", []), ("kubernetes.io", {"namespace": "default"}),
+        ("nbf", [0]),
+        ("nbf", "0"),
+        ("nbf", True),
+        ("nbf", -1),
+        ("nbf", 1e300),
+        ("nbf", {}),
+        ("exp", [0]),
+        ("exp", None),
+        ("exp", NOW - 61),
+        ("exp", 10**400),
+        ("exp", float("nan")),
+        ("iat", "x"),
+        ("iat", NOW + 120),
+        ("nbf", NOW + 7200),
+        ("nbf", NOW + 61),
+        ("aud", None),
+        ("aud", 1),
+        ("aud", [1]),
+        ("aud", {ISSUER: 1}),
+        ("aud", "vault"),
+        ("aud", []),
+        ("iss", "kubernetes"),
+        ("iss", None),
+        ("iss", [ISSUER]),
+        ("sub", "system:serviceaccount:default:admin"),
+        ("sub", 1),
+        ("jti", 1),
+        ("jti", "x" * 300),
+        ("kubernetes.io", None),
+        ("kubernetes.io", []),
+        ("kubernetes.io", {"namespace": "default"}),
         ("kubernetes.io", {"namespace": 1, "serviceaccount": {"name": "robot", "uid": "u"}}),
         ("kubernetes.io", {"namespace": "default", "serviceaccount": {"name": ["r"], "uid": "u"}}),
         ("kubernetes.io", {"namespace": "default", "serviceaccount": {"name": "robot", "uid": 1}}),
         ("kubernetes.io", {**GOOD["kubernetes.io"], "pod": "p"}),
         ("kubernetes.io", {**GOOD["kubernetes.io"], "secret": {"uid": "u"}}),
     ],
-)  # fmt: skip
+)
 def test_a_claim_of_another_type_size_or_time_is_nobodys(key, value):
     verifier = Verifier(SECRET)
     assert verifier.user(token_key(SECRET).signed(GOOD), START) is not None
@@ -148,12 +178,16 @@ def test_a_claim_of_another_type_size_or_time_is_nobodys(key, value):
         st.sampled_from([*GOOD]),
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
-            lambda inner: st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from(["namespace", "serviceaccount", "name", "uid", "pod"]), inner),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["namespace", "serviceaccount", "name", "uid", "pod"]), inner
+                )
+            ),
             max_leaves=8,
         ),
     )
-)  # fmt: skip
+)
 def test_no_claims_break_the_reading_of_them(changed):
     found = Claims.of({**GOOD, **changed})
     if found is not None:
@@ -163,7 +197,17 @@ def test_no_claims_break_the_reading_of_them(changed):
 @pytest.mark.parametrize(
     "text",
     [
-        "", ".", "..", "...", "a.b", "a.b.c", "é.é.é", "\ud800.a.b", "%.%.%", "A" * 100_000, "." * 100_000,
+        "",
+        ".",
+        "..",
+        "...",
+        "a.b",
+        "a.b.c",
+        "é.é.é",
+        "\ud800.a.b",
+        "%.%.%",
+        "A" * 100_000,
+        "." * 100_000,
         f"{part({'alg': 'ES256', 'kid': 'x' * 2000})}.{part(GOOD)}.{part(b'x' * 64)}",
         f"{part(b'[' * 700)}.{part(GOOD)}.{part(b'x' * 64)}",
         f"{part({'alg': 'ES256', 'crit': ['b64'], 'b64': False})}..{part(b'x' * 64)}",
@@ -171,7 +215,7 @@ def test_no_claims_break_the_reading_of_them(changed):
         f"{part({'alg': 'ES256'})}.{part(GOOD)}.{part(bytes(64))}",
         f"{part({'alg': 'ES256'})}.{part(GOOD)}.{part(b'x' * 9000)}",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_token_is_nobodys(text):
     assert Verifier(SECRET).user(text, START) is None
     if text and "\ud800" not in text:
@@ -196,10 +240,15 @@ def test_a_remembered_token_still_ends_and_few_are_remembered():
 
 
 BOUND = [
-    ("Pod", "pods", {**pod("p"), "spec": {**pod("p")["spec"], "serviceAccountName": "robot"}}, "default"),
+    (
+        "Pod",
+        "pods",
+        {**pod("p"), "spec": {**pod("p")["spec"], "serviceAccountName": "robot"}},
+        "default",
+    ),
     ("Secret", "secrets", {"metadata": {"name": "p"}}, "default"),
     ("Node", "nodes", {"metadata": {"name": "p"}}, ""),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "resource", "body", "namespace"), BOUND)

@@ -28,8 +28,9 @@ def requests(draw):
     elif verb == "delete" and draw(st.booleans()):
         body = {"gracePeriodSeconds": 0}
     named = "" if verb in ("create", "list", "deletecollection") else name
-    return Request(verb, "", "v1", resource, "default", named, query=query, body=body,
-                   content_type=media)  # fmt: skip
+    return Request(
+        verb, "", "v1", resource, "default", named, query=query, body=body, content_type=media
+    )
 
 
 def by_values(world, request):

@@ -30,11 +30,18 @@ def test_json_at_the_limit_is_read_and_what_is_wrong_before_it_is_told_first():
     assert refused(parse_json, b"[" * DEPTH) == "unexpected end of JSON input"
 
 
-@pytest.mark.parametrize(("text", "value"), [
-    (rb'"\ud800"', "\ufffd"), (rb'"\udc00\ud800"', "\ufffd\ufffd"), (rb'{"\ud800":["\udfff"]}',
-    {"\ufffd": ["\ufffd"]}), (rb'"\ud83d\ude00"', "\U0001f600"), (b'"\xff\xfe"', "\ufffd\ufffd"),
-    (b'"\xed\xa0\x80"', "\ufffd\ufffd\ufffd"), (rb'"\\ud800"', "\\ud800"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (rb'"\ud800"', "\ufffd"),
+        (rb'"\udc00\ud800"', "\ufffd\ufffd"),
+        (rb'{"\ud800":["\udfff"]}', {"\ufffd": ["\ufffd"]}),
+        (rb'"\ud83d\ude00"', "\U0001f600"),
+        (b'"\xff\xfe"', "\ufffd\ufffd"),
+        (b'"\xed\xa0\x80"', "\ufffd\ufffd\ufffd"),
+        (rb'"\\ud800"', "\\ud800"),
+    ],
+)
 def test_halves_of_pairs_and_what_is_no_utf8_are_replaced(text, value):
     assert parse_json(text) == value
 
@@ -61,17 +68,20 @@ def test_json_has_no_such_numbers(text):
     assert "invalid character" in refused(parse_json, text)
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("[" * 10**5, f"yaml: line 1: exceeded max depth of {DEPTH}"),
-    ("a: !!int foo", "yaml: cannot decode !!str `foo` as a !!int"),
-    ("a: !!bool foo", "yaml: cannot decode !!str `foo` as a !!bool"),
-    ("a: !!float ''", "yaml: cannot decode !!str `` as a !!float"),
-    ("a: !!null x", "yaml: cannot decode !!str `x` as a !!null"),
-    ("a: !!binary Y", "yaml: !!binary value contains invalid base64 data"),
-    ("[a]: b", "yaml: invalid map key: []interface {}{...}"),
-    ("a: .nan", "json: unsupported value: NaN"),
-    ("&a [" + "x," * 9 + "]: 1", "yaml: invalid map key: []interface {}{...}"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 10**5, f"yaml: line 1: exceeded max depth of {DEPTH}"),
+        ("a: !!int foo", "yaml: cannot decode !!str `foo` as a !!int"),
+        ("a: !!bool foo", "yaml: cannot decode !!str `foo` as a !!bool"),
+        ("a: !!float ''", "yaml: cannot decode !!str `` as a !!float"),
+        ("a: !!null x", "yaml: cannot decode !!str `x` as a !!null"),
+        ("a: !!binary Y", "yaml: !!binary value contains invalid base64 data"),
+        ("[a]: b", "yaml: invalid map key: []interface {}{...}"),
+        ("a: .nan", "json: unsupported value: NaN"),
+        ("&a [" + "x," * 9 + "]: 1", "yaml: invalid map key: []interface {}{...}"),
+    ],
+)
 def test_yaml_that_is_none_of_kubernetes_is_refused(text, message):
     assert refused(parse_yaml, text) == message
 
@@ -84,22 +94,44 @@ def test_yaml_bombs_are_refused():
     assert refused(parse_yaml, laughs) == "yaml: document contains excessive aliasing"
 
 
-@pytest.mark.parametrize("text", [
-    "!!set {a: , b: }", "!!omap [a: b]", "!!pairs [a: b]", "!!timestamp 2001-01-01", "!foo 1",
-    "!!binary YQ==", "!!python/name:os.system ''", "0x_", "0b_", "=", "!!int 0x1F", "1e400",
-    "!!timestamp 2001-99-99",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!!set {a: , b: }",
+        "!!omap [a: b]",
+        "!!pairs [a: b]",
+        "!!timestamp 2001-01-01",
+        "!foo 1",
+        "!!binary YQ==",
+        "!!python/name:os.system ''",
+        "0x_",
+        "0b_",
+        "=",
+        "!!int 0x1F",
+        "1e400",
+        "!!timestamp 2001-99-99",
+    ],
+)
 def test_whatever_yaml_says_a_value_is_it_can_be_written_as_json(text):
     value = parse_yaml(f"a: {text}".encode())
     assert json.loads(json.dumps(value)) == value
 
 
-@given(st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.text(max_size=5),
-              st.floats(allow_nan=False, allow_infinity=False)),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=8,
-))  # fmt: skip
+@given(
+    st.recursive(
+        st.one_of(
+            st.none(),
+            st.booleans(),
+            st.integers(-(2**70), 2**70),
+            st.text(max_size=5),
+            st.floats(allow_nan=False, allow_infinity=False),
+        ),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        ),
+        max_leaves=8,
+    )
+)
 def test_yaml_that_is_json_is_read_as_yaml_all_the_same(value):
     text = json.dumps({"a": value}).encode()
 

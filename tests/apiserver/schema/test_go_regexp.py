@@ -14,14 +14,24 @@ def _begun():
     work.on(work.FREE)
 
 
-@pytest.mark.parametrize(("pattern", "problem"), [
-    ("(", "missing closing ): `(`"), ("a)", "unexpected ): `a)`"), ("[a", "missing closing ]: `[a`"),
-    ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"), ("a{2,1}", "invalid repeat count: `{2,1}`"),
-    ("a**", "invalid nested repetition operator: `**`"), ("+", "missing argument to repetition operator: `+`"),
-    (r"\p{Foo}", r"invalid character class range: `\p{Foo}`"), (r"\1", r"invalid escape sequence: `\1`"),
-    ("[z-a]", "invalid character class range: `z-a`"), ("(?P<n", "invalid named capture: `(?P<n`"),
-    ("a{1001}", "invalid repeat count: `{1001}`"), ("a\\", "trailing backslash at end of expression: ``"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("(", "missing closing ): `(`"),
+        ("a)", "unexpected ): `a)`"),
+        ("[a", "missing closing ]: `[a`"),
+        ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
+        ("a{2,1}", "invalid repeat count: `{2,1}`"),
+        ("a**", "invalid nested repetition operator: `**`"),
+        ("+", "missing argument to repetition operator: `+`"),
+        (r"\p{Foo}", r"invalid character class range: `\p{Foo}`"),
+        (r"\1", r"invalid escape sequence: `\1`"),
+        ("[z-a]", "invalid character class range: `z-a`"),
+        ("(?P<n", "invalid named capture: `(?P<n`"),
+        ("a{1001}", "invalid repeat count: `{1001}`"),
+        ("a\\", "trailing backslash at end of expression: ``"),
+    ],
+)
 def test_what_is_no_pattern_of_go_is_refused_in_its_words(pattern, problem):
     with pytest.raises(PatternError) as error:
         compiled(pattern)

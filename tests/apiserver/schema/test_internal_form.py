@@ -20,9 +20,13 @@ def test_every_type_prints_from_nothing(kind: str) -> None:
 def test_sources_of_volumes_have_the_names_of_go_fields() -> None:
     shown = internal("VolumeSource", {"azureDisk": {"diskName": "d", "diskURI": "u"}})
     assert shown["AzureDisk"] == {
-        "DiskName": "d", "DataDiskURI": "u", "CachingMode": None, "FSType": None,
-        "ReadOnly": None, "Kind": None,
-    }  # fmt: skip
+        "DiskName": "d",
+        "DataDiskURI": "u",
+        "CachingMode": None,
+        "FSType": None,
+        "ReadOnly": None,
+        "Kind": None,
+    }
 
 
 def test_secrets_of_persistent_volumes_have_a_namespace() -> None:
@@ -41,6 +45,7 @@ def test_a_list_written_without_items_is_not_none() -> None:
 
 
 def test_selectors_print_as_they_are_sent() -> None:
-    shown = internal("ClaimSpec", {"selector": {"matchExpressions": [{"operator": "In",
-                                                                      "key": "a"}]}})  # fmt: skip
+    shown = internal(
+        "ClaimSpec", {"selector": {"matchExpressions": [{"operator": "In", "key": "a"}]}}
+    )
     assert list(shown["Selector"]["matchExpressions"][0]) == ["key", "operator"]

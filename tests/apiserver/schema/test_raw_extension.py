@@ -50,8 +50,7 @@ def test_other_kinds_keep_no_texts() -> None:
 
 def test_parameters_are_found_wherever_a_claim_has_them() -> None:
     config = [{"opaque": {"driver": "d.io", "parameters": {"a": 1}}}, {"requests": ["r"]}]
-    claim = {"spec": {"devices": {"config": config}},
-             "status": {"devices": [{"data": {"b": 2}}]}}  # fmt: skip
+    claim = {"spec": {"devices": {"config": config}}, "status": {"devices": [{"data": {"b": 2}}]}}
     text = json.dumps(claim).encode()
     read = json.loads(text)
     keep_texts("ResourceClaim", read, text)

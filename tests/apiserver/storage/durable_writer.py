@@ -46,9 +46,12 @@ def config(name, value):
 
 def event(name):
     return {
-        "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": "default"},
-        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"}, "type": "Normal",
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
+        "type": "Normal",
+    }
 
 
 class Writer:

@@ -27,8 +27,15 @@ Delete = CFUNCTYPE(c_int, c_void_p, c_char_p, c_int)
 
 
 class Methods(ctypes.Structure):
-    _fields_ = [("version", c_int), ("close", c_void_p), ("read", c_void_p), ("write", c_void_p),
-                ("truncate", c_void_p), ("sync", c_void_p), ("rest", c_void_p * 13)]  # fmt: skip
+    _fields_ = [
+        ("version", c_int),
+        ("close", c_void_p),
+        ("read", c_void_p),
+        ("write", c_void_p),
+        ("truncate", c_void_p),
+        ("sync", c_void_p),
+        ("rest", c_void_p * 13),
+    ]
 
 
 class File(ctypes.Structure):
@@ -36,9 +43,17 @@ class File(ctypes.Structure):
 
 
 class Vfs(ctypes.Structure):
-    _fields_ = [("version", c_int), ("size", c_int), ("longest", c_int), ("next", c_void_p),
-                ("name", c_char_p), ("data", c_void_p), ("open", c_void_p), ("delete", c_void_p),
-                ("rest", c_void_p * 14)]  # fmt: skip
+    _fields_ = [
+        ("version", c_int),
+        ("size", c_int),
+        ("longest", c_int),
+        ("next", c_void_p),
+        ("name", c_char_p),
+        ("data", c_void_p),
+        ("open", c_void_p),
+        ("delete", c_void_p),
+        ("rest", c_void_p * 14),
+    ]
 
 
 @dataclass

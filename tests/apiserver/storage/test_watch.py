@@ -73,9 +73,11 @@ def test_streaming_lists_end_their_start_with_a_marked_bookmark():
     world = World()
     world.create("configmaps", config_map("a"))
     watcher = world.watch(
-        "configmaps", sendInitialEvents="true", resourceVersionMatch="NotOlderThan",
+        "configmaps",
+        sendInitialEvents="true",
+        resourceVersionMatch="NotOlderThan",
         allowWatchBookmarks="true",
-    )  # fmt: skip
+    )
     first, last = watcher.drain()
     assert (first.type, last.type) == ("ADDED", "BOOKMARK")
     assert last.object.metadata["annotations"] == {"k8s.io/initial-events-end": "true"}

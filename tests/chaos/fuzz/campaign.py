@@ -73,8 +73,12 @@ def in_process(requests: int, seed: int, workers: int) -> Tally:
         took = time.monotonic() - began
         if took - told > 30:
             told = took
-            print(f"{total.requests} requests, {total.requests / took:.0f}/s,"
-                  f" {len(total.findings)} findings", file=sys.stderr, flush=True)  # fmt: skip
+            print(
+                f"{total.requests} requests, {total.requests / took:.0f}/s,"
+                f" {len(total.findings)} findings",
+                file=sys.stderr,
+                flush=True,
+            )
     return total
 
 

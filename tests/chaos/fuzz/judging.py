@@ -14,7 +14,11 @@ SECONDS = 1.0
 UPSTREAMS = (
     (500, "target.name: ", "a binding without a target fails inside of the storage"),
     (500, "target.kind: ", "a binding without a target fails inside of the storage"),
-    (500, "failed to create typed patch object", "apply of a body that is not typed: a plain error"),
+    (
+        500,
+        "failed to create typed patch object",
+        "apply of a body that is not typed: a plain error",
+    ),
     (500, "resourceVersion: ", "a malformed version fails inside of the storage"),
     (500, "unknown patch type", "a subresource that knows no such patch"),
     (500, "map: ", "strategic merge patch of something that is no map"),
@@ -24,10 +28,26 @@ UPSTREAMS = (
     (500, "strconv.ParseUint: parsing", "a malformed version fails inside of the storage"),
     (500, "failed to convert new object", "apply in another version: a plain error"),
     (503, "no endpoints available", "a service without endpoints"),
-    (504, "request did not complete within requested timeout", "what takes too long is interrupted"),
-    (504, "request did not complete within the allotted timeout", "what takes too long is interrupted"),
-    (500, "resourceVersion should not be set on objects to be created", "said by the storage alone"),
-    (500, "cannot merge lists without merge key for struct", "strategic merge patch of plain lists"),
+    (
+        504,
+        "request did not complete within requested timeout",
+        "what takes too long is interrupted",
+    ),
+    (
+        504,
+        "request did not complete within the allotted timeout",
+        "what takes too long is interrupted",
+    ),
+    (
+        500,
+        "resourceVersion should not be set on objects to be created",
+        "said by the storage alone",
+    ),
+    (
+        500,
+        "cannot merge lists without merge key for struct",
+        "strategic merge patch of plain lists",
+    ),
     (500, "is not a map.", "strategic merge patch whose order of a list names no items"),
     (500, "expected a map[string]interface {}, but received a", "strategic merge patch of no map"),
     (500, "expected a []interface {}, but received a", "strategic merge patch of no list"),
@@ -35,13 +55,21 @@ UPSTREAMS = (
     (500, "merging an object in json but data type is not", "strategic merge patch of opaque data"),
     (500, "unable to find api field in struct", "strategic merge patch of a field that is none"),
     (500, "This pod has more than one PodDisruptionBudget", "said with this code by the eviction"),
-    (500, "merging lists cannot yet be specified", "strategic merge patch with a directive in a list"),
-    (500, "failed to allocate a serviceIP: range is full", "more services than the range has addresses"),
+    (
+        500,
+        "merging lists cannot yet be specified",
+        "strategic merge patch with a directive in a list",
+    ),
+    (
+        500,
+        "failed to allocate a serviceIP: range is full",
+        "more services than the range has addresses",
+    ),
     (500, "content is not a list", "one object is wanted as a list"),
     (500, "replicas field", "a custom resource without the field that its scale stands in"),
     (500, "unable to upgrade connection: container not found", "a container that does not run"),
     (500, "failed calling webhook", "a webhook that fails, and whose failure policy is to fail"),
-)  # fmt: skip
+)
 """Failures of a server's own that are upstream's: code, a part of the message, and why."""
 
 

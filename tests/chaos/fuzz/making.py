@@ -14,10 +14,38 @@ from controlplane.apiserver.schema.types import Field, Kind, StructType
 Json = Any
 DEPTH = 5
 WORDS = (
-    "a", "b", "app", "Always", "Never", "ClusterIP", "TCP", "Equal", "Exists", "In", "", "*", "-1",
-    "10%", "1.2.3.4", "10.0.0.0/24", "a.b.io/c", "{}", "/x", "*/5 * * * *", "é", "A_b", "x" * 300,
-    "default", "x", "o", "things.x.io", "a in (b)", "self == 1", "object.metadata.name == 'a'", "v1",
-)  # fmt: skip
+    "a",
+    "b",
+    "app",
+    "Always",
+    "Never",
+    "ClusterIP",
+    "TCP",
+    "Equal",
+    "Exists",
+    "In",
+    "",
+    "*",
+    "-1",
+    "10%",
+    "1.2.3.4",
+    "10.0.0.0/24",
+    "a.b.io/c",
+    "{}",
+    "/x",
+    "*/5 * * * *",
+    "é",
+    "A_b",
+    "x" * 300,
+    "default",
+    "x",
+    "o",
+    "things.x.io",
+    "a in (b)",
+    "self == 1",
+    "object.metadata.name == 'a'",
+    "v1",
+)
 _VALUES = {
     Kind.STRING: WORDS,
     Kind.BOOL: (True, False),
@@ -78,9 +106,16 @@ def walked(get: Any) -> list[Served]:
                 if each["name"].startswith(f"{entry['name']}/")
             )
             found.append(
-                Served(group, version, entry["name"], entry["kind"], entry["namespaced"],
-                       tuple(entry["verbs"]), under)
-            )  # fmt: skip
+                Served(
+                    group,
+                    version,
+                    entry["name"],
+                    entry["kind"],
+                    entry["namespaced"],
+                    tuple(entry["verbs"]),
+                    under,
+                )
+            )
     return found
 
 
@@ -107,26 +142,53 @@ def made(draw: Random, served: Served, name: str) -> Json:
 
 
 _META: tuple[Json, ...] = (
-    {"labels": {"a": "b", "app": "x"}}, {"annotations": {"x/y": "z"}}, {"finalizers": ["a.io/b"]},
+    {"labels": {"a": "b", "app": "x"}},
+    {"annotations": {"x/y": "z"}},
+    {"finalizers": ["a.io/b"]},
     {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"}]},
-    {"generateName": "g-", "name": ""}, {"resourceVersion": "@rv@"}, {"resourceVersion": "@old@"},
-    {"uid": "@uid@"}, {"deletionTimestamp": "2030-01-01T00:00:00Z"}, {"generation": 7},
-    {"managedFields": [{"manager": "m", "operation": "Apply", "apiVersion": "v1",
-                        "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {}}}}]},
-    {"managedFields": [{}]}, {"managedFields": []}, {"creationTimestamp": None},
-)  # fmt: skip
+    {"generateName": "g-", "name": ""},
+    {"resourceVersion": "@rv@"},
+    {"resourceVersion": "@old@"},
+    {"uid": "@uid@"},
+    {"deletionTimestamp": "2030-01-01T00:00:00Z"},
+    {"generation": 7},
+    {
+        "managedFields": [
+            {
+                "manager": "m",
+                "operation": "Apply",
+                "apiVersion": "v1",
+                "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:metadata": {"f:labels": {}}},
+            }
+        ]
+    },
+    {"managedFields": [{}]},
+    {"managedFields": []},
+    {"creationTimestamp": None},
+)
 _CUSTOM_SPECS: tuple[Json, ...] = (
-    {"size": 1}, {"size": 1, "parts": ["a"]}, {"size": 9}, {"size": -1}, {"size": 2, "any": {"x": [1]}},
-    {"size": "1"}, {"parts": ["b"], "size": 1}, {"size": 3, "unknown": {"a": [None]}}, [], 7, None,
-)  # fmt: skip
+    {"size": 1},
+    {"size": 1, "parts": ["a"]},
+    {"size": 9},
+    {"size": -1},
+    {"size": 2, "any": {"x": [1]}},
+    {"size": "1"},
+    {"parts": ["b"], "size": 1},
+    {"size": 3, "unknown": {"a": [None]}},
+    [],
+    7,
+    None,
+)
 
 
 def _struct(draw: Random, struct: StructType, depth: int) -> Json:
     if depth <= 0:
         return {}
     optional = [name for name, field in struct.fields.items() if not field.required]
-    names = [name for name, field in struct.fields.items()
-             if field.required and draw.random() < 0.93]  # fmt: skip
+    names = [
+        name for name, field in struct.fields.items() if field.required and draw.random() < 0.93
+    ]
     if optional:
         names += draw.sample(optional, min(draw.choice((0, 1, 1, 2, 3)), len(optional)))
     return {name: value(draw, struct.fields[name], depth) for name in names if name != "metadata"}
@@ -141,8 +203,10 @@ def value(draw: Random, field: Field, depth: int) -> Json:
         return [value(draw, field.element, depth) for _ in range(draw.choice((0, 1, 1, 2)))]
     if field.kind == Kind.MAP:
         assert field.element is not None
-        return {draw.choice(WORDS): value(draw, field.element, depth)
-                for _ in range(draw.choice((0, 1, 2)))}  # fmt: skip
+        return {
+            draw.choice(WORDS): value(draw, field.element, depth)
+            for _ in range(draw.choice((0, 1, 2)))
+        }
     if field.kind == Kind.STRUCT:
         return _struct(draw, field.struct, depth - 1)
     if field.name == "name" or field.name.endswith("Name"):

@@ -82,8 +82,9 @@ def place_of(path: str) -> str:
     start = len(parts) - len(rest)
     if len(rest) >= 4 and rest[0] == "namespaces":
         return "/" + "/".join(parts[: start + 4])
-    if len(rest) >= 2 and (rest[0] != "namespaces" or len(rest) == 2 or rest[2] in (
-        "status", "finalize")):  # fmt: skip
+    if len(rest) >= 2 and (
+        rest[0] != "namespaces" or len(rest) == 2 or rest[2] in ("status", "finalize")
+    ):
         return "/" + "/".join(parts[: start + 2])
     return ""
 

@@ -49,11 +49,16 @@ def _definition() -> Json:
     found = definition(spec)
     version = found["spec"]["versions"][0]
     version["schema"]["openAPIV3Schema"]["properties"]["status"] = {
-        "type": "object", "properties": {"size": {"type": "integer"}}}  # fmt: skip
-    version["subresources"] = {"status": {}, "scale": {
-        "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}}  # fmt: skip
+        "type": "object",
+        "properties": {"size": {"type": "integer"}},
+    }
+    version["subresources"] = {
+        "status": {},
+        "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"},
+    }
     version["additionalPrinterColumns"] = [
-        {"name": "S", "type": "integer", "jsonPath": ".spec.size"}]  # fmt: skip
+        {"name": "S", "type": "integer", "jsonPath": ".spec.size"}
+    ]
     return found
 
 
@@ -61,12 +66,19 @@ SETUP: tuple[tuple[str, Json], ...] = (
     ("/api/v1/nodes", {"metadata": {"name": "n"}}),
     (f"{_CORE}/serviceaccounts", {"metadata": {"name": "default"}}),
     (_CRDS, _definition()),
-    ("/apis/x.io/v1/namespaces/default/things",
-     {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "o"}, "spec": {"size": 1}}),
-    (f"{_CORE}/pods", {"metadata": {"name": "a"}, "spec": {
-        "nodeName": "n", "containers": [{"name": "c", "image": "i"}]}}),
+    (
+        "/apis/x.io/v1/namespaces/default/things",
+        {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "o"}, "spec": {"size": 1}},
+    ),
+    (
+        f"{_CORE}/pods",
+        {
+            "metadata": {"name": "a"},
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
+        },
+    ),
     (f"{_CORE}/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}),
-)  # fmt: skip
+)
 
 
 def _written(pod: Json, container: str, now: int, previous: bool) -> Output:
@@ -166,8 +178,10 @@ class Process:
             found = failed(failure(error), http.headers.get("accept", ""))
         if isinstance(found, WatchAnswer):
             return self._opened(found)
-        headers = {key.lower(): each if isinstance(each, str) else each[0]
-                   for key, each in found.headers.items()}  # fmt: skip
+        headers = {
+            key.lower(): each if isinstance(each, str) else each[0]
+            for key, each in found.headers.items()
+        }
         if message.method == "HEAD" or found.code in _NO_BODY:
             return Answered(found.code, headers, b"", found.tree)
         pretty = answer_bodies.pretty_wanted(query, http.headers.get("user-agent", ""))
@@ -295,8 +309,10 @@ def replay(
     requests: Sequence[tuple[str, str, dict[str, str], bytes]], *, durable: bool = False
 ) -> list[Finding]:
     """What a conversation as `shrinking` prints it finds wrong; `durable`: with a store in a file."""
-    made = (Message(method, target, tuple(headers.items()), body)
-            for method, target, headers, body in requests)  # fmt: skip
+    made = (
+        Message(method, target, tuple(headers.items()), body)
+        for method, target, headers, body in requests
+    )
     return run(made, durable=durable)[1]
 
 

@@ -98,8 +98,11 @@ class Register:
         self.touched[asked] = self.touched.get(asked, 0) + 1
         self._note(events)
         found = _besides(asked, message, events)
-        if place and len(parts_of(message.path)) and place in (
-            message.path, f"{message.path.rstrip('/')}/{place.rpartition('/')[2]}"):  # fmt: skip
+        if (
+            place
+            and len(parts_of(message.path))
+            and place in (message.path, f"{message.path.rstrip('/')}/{place.rpartition('/')[2]}")
+        ):
             found += self._served(message, answered, place, events, get)
         return found
 
@@ -110,8 +113,11 @@ class Register:
             if prefix.endswith(
                 "/customresourcedefinitions/"
             ):  # another schema may show other fields
-                self._trees = {at: each for at, each in self._trees.items() if ".k8s.io" in each[0]
-                               or "." not in each[0].split("/")[2]}  # fmt: skip
+                self._trees = {
+                    at: each
+                    for at, each in self._trees.items()
+                    if ".k8s.io" in each[0] or "." not in each[0].split("/")[2]
+                }
 
     def _served(
         self, message: Message, answered: Answered, place: str, events: Any, get: Get
@@ -134,8 +140,11 @@ class Register:
         own = [each for each in events if each[1].new is not None and each[1].new.uid == uid]
         if own and own[-1][1].revision != int(meta["resourceVersion"]):
             return []  # something went on with it in the same step
-        gone = [each for each in events if each[1].new is None and each[1].old is not None
-                and each[1].old.uid == uid]  # fmt: skip
+        gone = [
+            each
+            for each in events
+            if each[1].new is None and each[1].old is not None and each[1].old.uid == uid
+        ]
         shown = get(place)
         if gone:
             if shown.code != 404:
@@ -175,9 +184,13 @@ def _besides(asked: str, message: Message, events: Any) -> list[Finding]:
     allowed = (*_BESIDES.get(resource, ()), *_BESIDES["*"])
     if "*" in allowed or message.path.endswith("/binding") or resource == "bindings":
         return []
-    wanted = {"events": ("events",), "nodes": ("minions",), "endpoints": ("endpoints",),
-              "replicationcontrollers": ("controllers",), "ingresses": ("ingress",)}.get(
-                  resource, (resource,))  # fmt: skip
+    wanted = {
+        "events": ("events",),
+        "nodes": ("minions",),
+        "endpoints": ("endpoints",),
+        "replicationcontrollers": ("controllers",),
+        "ingresses": ("ingress",),
+    }.get(resource, (resource,))
     for prefix, event in events:
         if not any(f"/{each}/" in prefix for each in (*wanted, *allowed)):
             return [Finding("register", f"a write to {asked} wrote to {prefix}", event.key)]

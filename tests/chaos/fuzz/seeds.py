@@ -14,11 +14,24 @@ from tests.chaos.fuzz.messages import resource_of
 Json = Any
 DATA = Path(__file__).parents[2] / "golden/data"
 FILES = (
-    "api/crud", "api/patch", "api/apply", "api/defaulting_validation", "api/crd", "api/list_watch",
-    "api/discovery", "further/crud", "further/crud.requests", "further/crud.policy",
-    "further/crud.admission", "further/crud.rbac", "further/crd", "further/defaulting_validation",
-    "further/apply", "further/patch", "further/discovery",
-)  # fmt: skip
+    "api/crud",
+    "api/patch",
+    "api/apply",
+    "api/defaulting_validation",
+    "api/crd",
+    "api/list_watch",
+    "api/discovery",
+    "further/crud",
+    "further/crud.requests",
+    "further/crud.policy",
+    "further/crud.admission",
+    "further/crud.rbac",
+    "further/crd",
+    "further/defaulting_validation",
+    "further/apply",
+    "further/patch",
+    "further/discovery",
+)
 _WANT = b'"want":'
 _PLACEHOLDERS = (
     (re.compile(r"<(?:rv|listrv):\d+>"), "@rv@"),

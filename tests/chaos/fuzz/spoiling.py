@@ -15,22 +15,120 @@ Json = Any
 RAW = "\x02"
 """A text that begins with this is written as it stands behind it, without quotes."""
 VALUES: tuple[Json, ...] = (
-    None, True, False, 0, -1, 1, 3, 2**31, 2**63, -(2**63) - 1, 10**40, 1.5, 1e300, -0.0,
-    "", "a", "a" * 300, "a" * 5000, "é", "\ud800", "x\udfffy", "\x00", "\u2028", "😀", "..", "/", "%",
-    "a/b/c", "-1", "1e3", "25%", "0.1m", "1e400", "2030-01-01T00:00:00Z", "YQ==", "{}", "null", "~",
-    "delete", "$patch", "default", "kubernetes", "v1", "Pod", "@rv@", "@old@", "@uid@", "*", "a.b.io/c",
-    [], {}, [[]], [{}], [None], {"": ""}, {"a": {}}, {"a": None}, {"$patch": "replace"},
-    {"$patch": "delete"}, {"$retainKeys": ["a"]}, {"name": "a"}, ["a", "a"], [{"name": "a"}] * 2,
-    RAW + "NaN", RAW + "Infinity", RAW + "-Infinity", RAW + "1e400", RAW + "-0", RAW + "1.0", RAW + "01",
-    RAW + "1E5", RAW + "9" * 400, RAW + "0.1e-400", RAW + "tru", RAW + '"\\ud800"', RAW + '"\\u0000"',
-    RAW + '{"a":1,"a":2}', RAW + "[1,]", RAW + '"\\x"', RAW + "1e1000000000", RAW + '"\t"',
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    3,
+    2**31,
+    2**63,
+    -(2**63) - 1,
+    10**40,
+    1.5,
+    1e300,
+    -0.0,
+    "",
+    "a",
+    "a" * 300,
+    "a" * 5000,
+    "é",
+    "\ud800",
+    "x\udfffy",
+    "\x00",
+    "\u2028",
+    "😀",
+    "..",
+    "/",
+    "%",
+    "a/b/c",
+    "-1",
+    "1e3",
+    "25%",
+    "0.1m",
+    "1e400",
+    "2030-01-01T00:00:00Z",
+    "YQ==",
+    "{}",
+    "null",
+    "~",
+    "delete",
+    "$patch",
+    "default",
+    "kubernetes",
+    "v1",
+    "Pod",
+    "@rv@",
+    "@old@",
+    "@uid@",
+    "*",
+    "a.b.io/c",
+    [],
+    {},
+    [[]],
+    [{}],
+    [None],
+    {"": ""},
+    {"a": {}},
+    {"a": None},
+    {"$patch": "replace"},
+    {"$patch": "delete"},
+    {"$retainKeys": ["a"]},
+    {"name": "a"},
+    ["a", "a"],
+    [{"name": "a"}] * 2,
+    RAW + "NaN",
+    RAW + "Infinity",
+    RAW + "-Infinity",
+    RAW + "1e400",
+    RAW + "-0",
+    RAW + "1.0",
+    RAW + "01",
+    RAW + "1E5",
+    RAW + "9" * 400,
+    RAW + "0.1e-400",
+    RAW + "tru",
+    RAW + '"\\ud800"',
+    RAW + '"\\u0000"',
+    RAW + '{"a":1,"a":2}',
+    RAW + "[1,]",
+    RAW + '"\\x"',
+    RAW + "1e1000000000",
+    RAW + '"\t"',
+)
 KEYS = (
-    "", "name", "namespace", "metadata", "spec", "status", "kind", "apiVersion", "labels", "$patch", "x",
-    "$setElementOrder/containers", "$deleteFromPrimitiveList/finalizers", "$retainKeys", "KIND", "é", "a" * 300,
-    "\ud800", "f:a", "uid", "resourceVersion", "finalizers", "ownerReferences", "managedFields", "items",
-    "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "creationTimestamp",
-)  # fmt: skip
+    "",
+    "name",
+    "namespace",
+    "metadata",
+    "spec",
+    "status",
+    "kind",
+    "apiVersion",
+    "labels",
+    "$patch",
+    "x",
+    "$setElementOrder/containers",
+    "$deleteFromPrimitiveList/finalizers",
+    "$retainKeys",
+    "KIND",
+    "é",
+    "a" * 300,
+    "\ud800",
+    "f:a",
+    "uid",
+    "resourceVersion",
+    "finalizers",
+    "ownerReferences",
+    "managedFields",
+    "items",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generateName",
+    "creationTimestamp",
+)
 
 
 def places(tree: Json, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -109,8 +207,11 @@ def nested(levels: int, key: str | None) -> Json:
 
 def operations(draw: Random, tree: Json) -> Json:
     """A JSON patch, mostly with paths that exist."""
-    pointers = ["/" + "/".join(str(key).replace("~", "~0").replace("/", "~1") for key in path)
-                for path in places(tree) if path]  # fmt: skip
+    pointers = [
+        "/" + "/".join(str(key).replace("~", "~0").replace("/", "~1") for key in path)
+        for path in places(tree)
+        if path
+    ]
     pointers += [
         "",
         "x",
@@ -123,8 +224,10 @@ def operations(draw: Random, tree: Json) -> Json:
     ]
     made: list[Json] = []
     for _ in range(draw.choice((0, 1, 1, 1, 2, 3))):
-        step: Json = {"op": draw.choice(("add", "remove", "replace", "move", "copy", "test", "x")),
-                      "path": draw.choice(pointers)}  # fmt: skip
+        step: Json = {
+            "op": draw.choice(("add", "remove", "replace", "move", "copy", "test", "x")),
+            "path": draw.choice(pointers),
+        }
         if draw.random() < 0.8:
             step["value"] = draw.choice(VALUES)
         if step["op"] in ("move", "copy") or draw.random() < 0.1:
@@ -151,8 +254,13 @@ def as_yaml(draw: Random, tree: Json) -> bytes:
     if draw.random() < 0.3:
         return as_json(tree)
     try:
-        text = yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=draw.random() < 0.5,
-                         default_flow_style=draw.choice((True, False, None)))  # fmt: skip
+        text = yaml.dump(
+            tree,
+            Dumper=_Dumper,
+            sort_keys=False,
+            allow_unicode=draw.random() < 0.5,
+            default_flow_style=draw.choice((True, False, None)),
+        )
         raw = text.encode()
     except (ValueError, yaml.YAMLError):
         return as_json(tree)
@@ -169,9 +277,25 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 
 _YAML = (
-    b"a: &a 1", b"b: *a", b"<<: *a", b"<<: {a: 1}", b"---", b"...", b"%YAML 1.1", b"\tx: 1", b"- a", b"? a",
-    b"x: !!binary YQ==", b"x: !!int 'a'", b"y: yes", b"x: 0o17", b"x: 1_000", b"x: .inf", b"x: |", b"#",
-)  # fmt: skip
+    b"a: &a 1",
+    b"b: *a",
+    b"<<: *a",
+    b"<<: {a: 1}",
+    b"---",
+    b"...",
+    b"%YAML 1.1",
+    b"\tx: 1",
+    b"- a",
+    b"? a",
+    b"x: !!binary YQ==",
+    b"x: !!int 'a'",
+    b"y: yes",
+    b"x: 0o17",
+    b"x: 1_000",
+    b"x: .inf",
+    b"x: |",
+    b"#",
+)
 
 
 def as_protobuf(tree: Json) -> bytes | None:
@@ -224,7 +348,30 @@ def broken(draw: Random, raw: bytes) -> bytes:
 
 
 _BITS = (
-    b"\xff", b"\x00", b"\xed\xa0\x80", b"\xc0\x80", b"\xef\xbb\xbf", b"{", b"}", b"[", b'"', b",", b":", b"\\",
-    b"null", b" ", b"\n", b"\x80" * 12, b"\x0a\xff\xff\xff\xff\x0f", b"{}", b"1", b"\x12\x00", b"k8s\x00",
-    b"---\n", b"\xf4\x90\x80\x80", b"\x7f", b"\\ud800", b"\x1f\x8b",
-)  # fmt: skip
+    b"\xff",
+    b"\x00",
+    b"\xed\xa0\x80",
+    b"\xc0\x80",
+    b"\xef\xbb\xbf",
+    b"{",
+    b"}",
+    b"[",
+    b'"',
+    b",",
+    b":",
+    b"\\",
+    b"null",
+    b" ",
+    b"\n",
+    b"\x80" * 12,
+    b"\x0a\xff\xff\xff\xff\x0f",
+    b"{}",
+    b"1",
+    b"\x12\x00",
+    b"k8s\x00",
+    b"---\n",
+    b"\xf4\x90\x80\x80",
+    b"\x7f",
+    b"\\ud800",
+    b"\x1f\x8b",
+)

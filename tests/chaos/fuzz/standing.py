@@ -26,14 +26,28 @@ _FAILED = {"type": "Failed", "status": "True", "reason": "r", "message": "m"}
 _RULES = [{"apiGroups": ["none.io"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]}]
 _CONTAINER = {"name": "c", "image": "i"}
 _RUNNING = {
-    "name": "c", "image": "i", "imageID": "i", "ready": True, "restartCount": 0,
-    "containerID": "containerd://1", "state": {"running": {"startedAt": "2030-12-31T00:00:00Z"}},
-}  # fmt: skip
+    "name": "c",
+    "image": "i",
+    "imageID": "i",
+    "ready": True,
+    "restartCount": 0,
+    "containerID": "containerd://1",
+    "state": {"running": {"startedAt": "2030-12-31T00:00:00Z"}},
+}
 _UPGRADES = (
-    {"upgrade": "websocket", "connection": "Upgrade", "sec-websocket-version": "13",
-     "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", "sec-websocket-protocol": "v4.channel.k8s.io"},
-    {"upgrade": "SPDY/3.1", "connection": "Upgrade", "x-stream-protocol-version": "v4.channel.k8s.io"},
-)  # fmt: skip
+    {
+        "upgrade": "websocket",
+        "connection": "Upgrade",
+        "sec-websocket-version": "13",
+        "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+        "sec-websocket-protocol": "v4.channel.k8s.io",
+    },
+    {
+        "upgrade": "SPDY/3.1",
+        "connection": "Upgrade",
+        "x-stream-protocol-version": "v4.channel.k8s.io",
+    },
+)
 
 
 def steps(draw: Random, namespace: str) -> Iterator[tuple[str, str, str, Json, dict[str, str]]]:
@@ -44,8 +58,20 @@ def steps(draw: Random, namespace: str) -> Iterator[tuple[str, str, str, Json, d
     services = "/apis/apiregistration.k8s.io/v1/apiservices"
     what = draw.randrange(6)
     if what == 0:
-        yield "POST", _CSRS, made, {"metadata": {"name": "c"}, "spec": {
-            "request": _REQUEST, "signerName": "a.io/b", "usages": ["digital signature"]}}, {}  # fmt: skip
+        yield (
+            "POST",
+            _CSRS,
+            made,
+            {
+                "metadata": {"name": "c"},
+                "spec": {
+                    "request": _REQUEST,
+                    "signerName": "a.io/b",
+                    "usages": ["digital signature"],
+                },
+            },
+            {},
+        )
         yield "PATCH", f"{_CSRS}/c/approval", MERGE, {"status": {"conditions": [_APPROVED]}}, {}
         both = {"status": {"conditions": [_APPROVED, _FAILED]}}
         yield "PATCH", f"{_CSRS}/c/status", draw.choice((MERGE, STRATEGIC)), both, {}
@@ -55,22 +81,60 @@ def steps(draw: Random, namespace: str) -> Iterator[tuple[str, str, str, Json, d
         yield "PATCH", at, MERGE, {"status": {"storedVersions": ["v1"]}}, {}
         yield "GET", at, made, None, {}
     elif what == 2:
-        yield "POST", services, made, {"metadata": {"name": "v1.z.io"}, "spec": {
-            "group": "z.io", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10}}, {}  # fmt: skip
+        yield (
+            "POST",
+            services,
+            made,
+            {
+                "metadata": {"name": "v1.z.io"},
+                "spec": {
+                    "group": "z.io",
+                    "version": "v1",
+                    "groupPriorityMinimum": 100,
+                    "versionPriority": 10,
+                },
+            },
+            {},
+        )
         condition = {"type": "Available", "status": draw.choice(("True", "False")), "reason": "r"}
         at = f"{services}/v1.z.io"
         yield "PATCH", f"{at}/status", MERGE, {"status": {"conditions": [condition]}}, {}
         yield "DELETE", at, made, None, {}
     elif what == 3:
         labels = {"a": "b"}
-        yield "POST", sets, made, {"metadata": {"name": "r"}, "spec": {
-            "replicas": 1, "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [_CONTAINER]}}}}, {}  # fmt: skip
+        yield (
+            "POST",
+            sets,
+            made,
+            {
+                "metadata": {"name": "r"},
+                "spec": {
+                    "replicas": 1,
+                    "selector": {"matchLabels": labels},
+                    "template": {
+                        "metadata": {"labels": labels},
+                        "spec": {"containers": [_CONTAINER]},
+                    },
+                },
+            },
+            {},
+        )
         yield "PATCH", f"{sets}/r/scale", MERGE, {"spec": {"replicas": draw.randrange(4)}}, {}
         yield "GET", f"{sets}/r/scale", made, None, {}
     elif what == 4:
-        yield "POST", policies, made, {"metadata": {"name": "v"}, "spec": {
-            "matchConstraints": {"resourceRules": _RULES}, "validations": [{"expression": "true"}]}}, {}  # fmt: skip
+        yield (
+            "POST",
+            policies,
+            made,
+            {
+                "metadata": {"name": "v"},
+                "spec": {
+                    "matchConstraints": {"resourceRules": _RULES},
+                    "validations": [{"expression": "true"}],
+                },
+            },
+            {},
+        )
         yield "PATCH", f"{policies}/v/status", MERGE, {"status": {"observedGeneration": 1}}, {}
         yield "DELETE", f"{policies}/v", made, None, {}
     else:
@@ -83,8 +147,13 @@ def _inside(
     """A pod that runs, its log, and connections into it."""
     made = "application/json"
     nodes = draw.choice(("n", "node-0"))
-    yield "POST", str(pod.parent), made, {"metadata": {"name": pod.name}, "spec": {
-        "nodeName": nodes, "containers": [_CONTAINER]}}, {}  # fmt: skip
+    yield (
+        "POST",
+        str(pod.parent),
+        made,
+        {"metadata": {"name": pod.name}, "spec": {"nodeName": nodes, "containers": [_CONTAINER]}},
+        {},
+    )
     status = {"status": {"phase": "Running", "containerStatuses": [_RUNNING]}}
     yield "PATCH", f"{pod}/status", STRATEGIC, status, {}
     debugger = {"spec": {"ephemeralContainers": [{"name": "e", "image": "i"}]}}

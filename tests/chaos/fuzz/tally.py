@@ -81,13 +81,22 @@ class Tally:
         lines.append(f"\n{'SECONDS':>8}  SLOWEST (computing)")
         lines += [f"{seconds:8.3f}  {code} {what}" for seconds, what, code in self.slowest]
         missed = [each for each in resources if not self.served[each]]
-        lines.append(f"\nanswered with success: {len(resources) - len(missed)} of {len(resources)} resources and"
-                     f" subresources{'; never: ' + ', '.join(missed) if missed else ''}")  # fmt: skip
+        lines.append(
+            f"\nanswered with success: {len(resources) - len(missed)} of {len(resources)} resources and"
+            f" subresources{'; never: ' + ', '.join(missed) if missed else ''}"
+        )
         return "\n".join(lines)
 
 
 _MEDIA = (
-    "-", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "application/cbor",
-    "application/merge-patch+json", "application/strategic-merge-patch+json", "application/json-patch+json",
-    "application/apply-patch+yaml", "*/*",
-)  # fmt: skip
+    "-",
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "application/cbor",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/json-patch+json",
+    "application/apply-patch+yaml",
+    "*/*",
+)

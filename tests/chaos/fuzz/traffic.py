@@ -29,43 +29,191 @@ NAMES = ("a", "b", "x", "o", "d")
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 USUAL = (JSON, JSON, JSON, "", "*/*", YAML, PROTOBUF, f"{PROTOBUF}, {JSON}", TABLE)
 ACCEPTS = (
-    CBOR, "application/json;as=Table;v=v1beta1;g=meta.k8s.io", f"{YAML};as=Table;v=v1;g=meta.k8s.io", ";;", "a",
-    "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json", f"{CBOR},{TABLE},{JSON}",
-    "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "text/html", "application/json;q=0.x",
-    f"{PROTOBUF};as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "application/json;as=Table;v=v9;g=x",
-    f"{PROTOBUF};as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "application/json;stream=watch",
-    "image/*,*/*;q=0.1", f"{JSON};as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io",
+    CBOR,
+    "application/json;as=Table;v=v1beta1;g=meta.k8s.io",
+    f"{YAML};as=Table;v=v1;g=meta.k8s.io",
+    ";;",
+    "a",
+    "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json",
+    f"{CBOR},{TABLE},{JSON}",
+    "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+    "text/html",
+    "application/json;q=0.x",
+    f"{PROTOBUF};as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+    "application/json;as=Table;v=v9;g=x",
+    f"{PROTOBUF};as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+    "application/json;stream=watch",
+    "image/*,*/*;q=0.1",
+    f"{JSON};as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io",
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
-)  # fmt: skip
-MEDIA = (JSON, YAML, PROTOBUF, CBOR, MERGE, STRATEGIC, JSON_PATCH, APPLY, "", "text/plain", "x", "application/*",
-         "application/json; charset=utf-8", "application/apply-patch+cbor", "application/x-www-form")  # fmt: skip
+)
+MEDIA = (
+    JSON,
+    YAML,
+    PROTOBUF,
+    CBOR,
+    MERGE,
+    STRATEGIC,
+    JSON_PATCH,
+    APPLY,
+    "",
+    "text/plain",
+    "x",
+    "application/*",
+    "application/json; charset=utf-8",
+    "application/apply-patch+cbor",
+    "application/x-www-form",
+)
 PARAMETERS = (
-    "dryRun", "fieldManager", "fieldValidation", "force", "resourceVersion", "limit", "continue", "labelSelector",
-    "fieldSelector", "watch", "timeoutSeconds", "resourceVersionMatch", "sendInitialEvents", "allowWatchBookmarks",
-    "pretty", "propagationPolicy", "gracePeriodSeconds", "includeObject", "container", "tailLines", "sinceSeconds",
-    "limitBytes", "orphanDependents", "sinceTime", "timestamps", "previous", "follow", "stdout", "command", "x",
-    "ignoreStoreReadErrorWithClusterBreakingPotential", "timeout", "verbose", "exclude", "shardSelector",
+    "dryRun",
+    "fieldManager",
+    "fieldValidation",
+    "force",
+    "resourceVersion",
+    "limit",
+    "continue",
+    "labelSelector",
+    "fieldSelector",
+    "watch",
+    "timeoutSeconds",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "allowWatchBookmarks",
+    "pretty",
+    "propagationPolicy",
+    "gracePeriodSeconds",
+    "includeObject",
+    "container",
+    "tailLines",
+    "sinceSeconds",
+    "limitBytes",
+    "orphanDependents",
+    "sinceTime",
+    "timestamps",
+    "previous",
+    "follow",
+    "stdout",
+    "command",
+    "x",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "timeout",
+    "verbose",
+    "exclude",
+    "shardSelector",
     "stream",
-)  # fmt: skip
+)
 ARGUMENTS = (
-    "", "All", "Strict", "Warn", "Ignore", "true", "false", "0", "1", "2", "-1", "x", "99", "a=b", "a in", "a in (b)",
-    "a in (b", "!", "!a", "metadata.name=a", "metadata.namespace!=x", "spec.nodeName=n", "=", "NotOlderThan", "Exact",
-    "\u0661", "\u00b2", "9" * 30, "9" * 5000, "1.5", "=,=", "a>b", "a>1", "a,b,!c", "e30", "\x00", "@rv@", "@old@",
-    "@continue@", "Object", "None", "Metadata", "Foreground", "Background", "Orphan", "2030-01-01T00:00:00Z", "1h",
-    "status.phase=Running", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6IngiLCJzdGFydCI6MX0", "m" * 129, "é", "\ud7ff",
-    "involvedObject.name=a", "type=Opaque", "spec.x=1", "1s", "a\\,b=c", "a==b,c notin (d,e)", "a notin ()",
-)  # fmt: skip
+    "",
+    "All",
+    "Strict",
+    "Warn",
+    "Ignore",
+    "true",
+    "false",
+    "0",
+    "1",
+    "2",
+    "-1",
+    "x",
+    "99",
+    "a=b",
+    "a in",
+    "a in (b)",
+    "a in (b",
+    "!",
+    "!a",
+    "metadata.name=a",
+    "metadata.namespace!=x",
+    "spec.nodeName=n",
+    "=",
+    "NotOlderThan",
+    "Exact",
+    "\u0661",
+    "\u00b2",
+    "9" * 30,
+    "9" * 5000,
+    "1.5",
+    "=,=",
+    "a>b",
+    "a>1",
+    "a,b,!c",
+    "e30",
+    "\x00",
+    "@rv@",
+    "@old@",
+    "@continue@",
+    "Object",
+    "None",
+    "Metadata",
+    "Foreground",
+    "Background",
+    "Orphan",
+    "2030-01-01T00:00:00Z",
+    "1h",
+    "status.phase=Running",
+    "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6IngiLCJzdGFydCI6MX0",
+    "m" * 129,
+    "é",
+    "\ud7ff",
+    "involvedObject.name=a",
+    "type=Opaque",
+    "spec.x=1",
+    "1s",
+    "a\\,b=c",
+    "a==b,c notin (d,e)",
+    "a notin ()",
+)
 PAGES = (
-    "/", "/api", "/api/", "/apis", "/apis/", "/api/v1", "/apis/apps", "/apis/apps/v1", "/apis/x.io", "/apis/x.io/v1",
-    "/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1", "/openapi/v3/apis/x.io/v1",
-    "/openapi/v3/nope", "/version", "/healthz", "/livez", "/readyz", "/healthz/ping", "/readyz/nope", "/metrics",
-    "/livez/etcd", "/openid/v1/jwks", "/.well-known/openid-configuration", "/logs", "/debug/pprof", "/apis//", "//",
-    "/api/v1/nope", "/apis/nope/v1/x", "/api/v2/pods", "/apis/apps/v9/deployments", "/%00", "/api/v1/namespaces/%2e%2e",
-    "/api/v1/watch/pods", "/api/v1/watch/namespaces/default/pods/a", "/api/v1/namespaces//pods",
-    "/api/v1/namespaces/default/pods/a/b/c/d", "/apis/apps/v1/namespaces/default/deployments/d/scale/x", "/é",
-    "/api/v1/componentstatuses", "/api/v1/componentstatuses/etcd-0", "/apis/metrics.k8s.io/v1beta1/nodes",
-    "/controlplane/time", "/controlplane/nope", "/flagz", "/statusz",
-)  # fmt: skip
+    "/",
+    "/api",
+    "/api/",
+    "/apis",
+    "/apis/",
+    "/api/v1",
+    "/apis/apps",
+    "/apis/apps/v1",
+    "/apis/x.io",
+    "/apis/x.io/v1",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/openapi/v3/api/v1",
+    "/openapi/v3/apis/apps/v1",
+    "/openapi/v3/apis/x.io/v1",
+    "/openapi/v3/nope",
+    "/version",
+    "/healthz",
+    "/livez",
+    "/readyz",
+    "/healthz/ping",
+    "/readyz/nope",
+    "/metrics",
+    "/livez/etcd",
+    "/openid/v1/jwks",
+    "/.well-known/openid-configuration",
+    "/logs",
+    "/debug/pprof",
+    "/apis//",
+    "//",
+    "/api/v1/nope",
+    "/apis/nope/v1/x",
+    "/api/v2/pods",
+    "/apis/apps/v9/deployments",
+    "/%00",
+    "/api/v1/namespaces/%2e%2e",
+    "/api/v1/watch/pods",
+    "/api/v1/watch/namespaces/default/pods/a",
+    "/api/v1/namespaces//pods",
+    "/api/v1/namespaces/default/pods/a/b/c/d",
+    "/apis/apps/v1/namespaces/default/deployments/d/scale/x",
+    "/é",
+    "/api/v1/componentstatuses",
+    "/api/v1/componentstatuses/etcd-0",
+    "/apis/metrics.k8s.io/v1beta1/nodes",
+    "/controlplane/time",
+    "/controlplane/nope",
+    "/flagz",
+    "/statusz",
+)
 
 
 @cache
@@ -124,8 +272,10 @@ def _step(draw: Random, step: Json, namespace: str, *, spoil: bool) -> Message:
     headers = {"accept": JSON, "user-agent": "fuzz/1.0"}
     for key, given in step.get("headers", {}).items():
         headers[key.lower()] = ", ".join(given) if isinstance(given, list) else str(given)
-    query = {key: [str(each) for each in (given if isinstance(given, list) else [given])]
-             for key, given in step.get("query", {}).items()}  # fmt: skip
+    query = {
+        key: [str(each) for each in (given if isinstance(given, list) else [given])]
+        for key, given in step.get("query", {}).items()
+    }
     path, method = step["path"], step["method"]
     if "bodyText" in step:
         raw = step["bodyText"].encode("utf-8", "surrogatepass")
@@ -151,16 +301,24 @@ def _step(draw: Random, step: Json, namespace: str, *, spoil: bool) -> Message:
 
 
 VALUES_OF_OTHERS: tuple[Json, ...] = (
-    None, {"spec": {"a": 1}}, {"metadata": {"name": "x", "labels": {"a": "b"}}},
+    None,
+    {"spec": {"a": 1}},
+    {"metadata": {"name": "x", "labels": {"a": "b"}}},
     {"spec": {"containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80}]}]}},
     {"spec": {"template": {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}}},
-)  # fmt: skip
+)
 
 
 def _message(
-    draw: Random, method: str, path: str, query: dict[str, list[str]], headers: dict[str, str],
-    tree: Json, *, spoil: bool,
-) -> Message:  # fmt: skip
+    draw: Random,
+    method: str,
+    path: str,
+    query: dict[str, list[str]],
+    headers: dict[str, str],
+    tree: Json,
+    *,
+    spoil: bool,
+) -> Message:
     """A request with a tree as its body, in its media type or, where it may be, in another."""
     media = headers.get("content-type", JSON).partition(";")[0]
     if media == JSON and method in ("POST", "PUT", "DELETE"):
@@ -307,12 +465,21 @@ _BODIES: dict[str, Json] = {
 def _options(draw: Random) -> Json:
     if draw.random() < 0.4:
         return None
-    options = {"kind": "DeleteOptions", "apiVersion": "v1"} | draw.choice((
-        {"gracePeriodSeconds": 0}, {"gracePeriodSeconds": 1}, {"preconditions": {"uid": "@uid@"}},
-        {"preconditions": {"resourceVersion": "@rv@"}}, {"propagationPolicy": "Orphan"}, {"orphanDependents": True},
-        {"propagationPolicy": "Foreground"}, {"dryRun": ["All"]}, {"dryRun": []}, {},
-        {"preconditions": {"resourceVersion": "@old@"}},
-    ))  # fmt: skip
+    options = {"kind": "DeleteOptions", "apiVersion": "v1"} | draw.choice(
+        (
+            {"gracePeriodSeconds": 0},
+            {"gracePeriodSeconds": 1},
+            {"preconditions": {"uid": "@uid@"}},
+            {"preconditions": {"resourceVersion": "@rv@"}},
+            {"propagationPolicy": "Orphan"},
+            {"orphanDependents": True},
+            {"propagationPolicy": "Foreground"},
+            {"dryRun": ["All"]},
+            {"dryRun": []},
+            {},
+            {"preconditions": {"resourceVersion": "@old@"}},
+        )
+    )
     return options if draw.random() < 0.8 else spoilt(draw, options)
 
 
@@ -338,8 +505,11 @@ def _read(draw: Random, path: str, *, watch: bool) -> Message:
     if watch:
         query = {"watch": ["1"], "timeoutSeconds": ["1"]}
         if draw.random() < 0.3:
-            query |= {"sendInitialEvents": ["true"], "resourceVersionMatch": ["NotOlderThan"],
-                      "allowWatchBookmarks": ["true"]}  # fmt: skip
+            query |= {
+                "sendInitialEvents": ["true"],
+                "resourceVersionMatch": ["NotOlderThan"],
+                "allowWatchBookmarks": ["true"],
+            }
         if draw.random() < 0.3:
             query["resourceVersion"] = [draw.choice(("0", "1", "@rv@", "@old@"))]
     if draw.random() < 0.4:
@@ -380,8 +550,10 @@ def _standing(draw: Random, namespace: str) -> Iterator[Message]:
 
 
 def _parameters(draw: Random) -> dict[str, list[str]]:
-    return {draw.choice(PARAMETERS): [draw.choice(ARGUMENTS) for _ in range(draw.choice((1, 1, 1, 2)))]
-            for _ in range(draw.choice((1, 1, 2, 3)))}  # fmt: skip
+    return {
+        draw.choice(PARAMETERS): [draw.choice(ARGUMENTS) for _ in range(draw.choice((1, 1, 1, 2)))]
+        for _ in range(draw.choice((1, 1, 2, 3)))
+    }
 
 
 def _accept(draw: Random) -> str:

@@ -52,20 +52,32 @@ _UNSTEADY = (
 """What changes by itself, or by what happens to others."""
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1/"
 _HINDRANCES = (
-    "validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicies",
-    "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-)  # fmt: skip
+    "validatingwebhookconfigurations",
+    "mutatingwebhookconfigurations",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+)
 _GARBAGE = (
-    b"\x00" * 40, b"GET\r\n\r\n", b"GET / HTTP/7.7\r\n\r\n", b"GET / HTTP/1.1\r\nHost\r\n\r\n",
+    b"\x00" * 40,
+    b"GET\r\n\r\n",
+    b"GET / HTTP/7.7\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost\r\n\r\n",
     b"POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
     b"POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}",
     b"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
-    b"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", b"\x16\x03\x01\x00\x05hello",
-    b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 2_000_000 + b"\r\n\r\n",
-    b"GET http://other/api HTTP/1.1\r\nHost: x\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET * HTTP/1.1\r\n\r\n",
-    b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\r\n\r\n", b"\r\n" * 3000,
+    b"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n",
+    b"\x16\x03\x01\x00\x05hello",
+    b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 2_000_000 + b"\r\n\r\n",
+    b"GET http://other/api HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"GET * HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\r\n\r\n",
+    b"\r\n" * 3000,
     b"GET /api HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
-)  # fmt: skip
+)
 
 
 class Server:
@@ -77,12 +89,35 @@ class Server:
         config = folder / f"kubeconfig{number}"
         self.said = (folder / f"said{number}").open("w+")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "controlplane", "serve", "--token", TOKEN, "--kubeconfig", str(config),
-             "--store", f"sqlite:{folder / 'store.db'}", "--without", "scheduler,controllers,kubelets",
-             "--nodes", "1", "--no-heartbeats", "--speed", "20", "--out", str(self.out),
-             "--log-level", "warning", "--name", f"fuzz{number}"],
-            cwd=ROOT, stdout=self.said, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "controlplane",
+                "serve",
+                "--token",
+                TOKEN,
+                "--kubeconfig",
+                str(config),
+                "--store",
+                f"sqlite:{folder / 'store.db'}",
+                "--without",
+                "scheduler,controllers,kubelets",
+                "--nodes",
+                "1",
+                "--no-heartbeats",
+                "--speed",
+                "20",
+                "--out",
+                str(self.out),
+                "--log-level",
+                "warning",
+                "--name",
+                f"fuzz{number}",
+            ],
+            cwd=ROOT,
+            stdout=self.said,
+            stderr=subprocess.STDOUT,
+        )
         until = time.monotonic() + 120
         while not config.exists() or not config.read_text():
             if self.process.poll() is not None or time.monotonic() > until:
@@ -231,8 +266,11 @@ class Client:
     def _steady(self, path: str) -> bool:
         resource = resource_of(path)
         group = resource.partition("/")[0]
-        return ".io" not in group.replace(".k8s.io", "") and "example.com" not in group and not (
-            any(resource.startswith(each) for each in _UNSTEADY))  # fmt: skip
+        return (
+            ".io" not in group.replace(".k8s.io", "")
+            and "example.com" not in group
+            and not (any(resource.startswith(each) for each in _UNSTEADY))
+        )
 
     def _forget(self, message: Message) -> None:
         """What came of a request is not known: nor is what is there."""
@@ -267,8 +305,12 @@ class Client:
             or message.method == "POST"
             and place.startswith(message.path)
         )
-        if message.method in ("POST", "PUT", "PATCH") and whole and "uid" in meta and "as=" not in (
-            message.header("accept")):  # fmt: skip
+        if (
+            message.method in ("POST", "PUT", "PATCH")
+            and whole
+            and "uid" in meta
+            and "as=" not in (message.header("accept"))
+        ):
             gone = shown.code == 404 and (meta.get("deletionTimestamp") or message.method != "POST")
             if shown.tree != tree and not gone:
                 told = f"{message}\nacknowledged {tree}\nserved {shown.code} {shown.tree}"
@@ -305,8 +347,11 @@ class Client:
             self._stream = None
 
     def _bytes(self, message: Message, *, chunked: bool = False) -> bytes:
-        lines = [f"{message.method} {message.target} HTTP/1.1", "host: 127.0.0.1",
-                 f"authorization: Bearer {TOKEN}"]  # fmt: skip
+        lines = [
+            f"{message.method} {message.target} HTTP/1.1",
+            "host: 127.0.0.1",
+            f"authorization: Bearer {TOKEN}",
+        ]
         lines += [f"{key}: {each}" for key, each in message.headers]
         body = message.body
         if chunked and body:
@@ -502,8 +547,10 @@ def over_http(requests: int, seed: int, *, connections: int = CONNECTIONS) -> Ta
         total.findings += [(-1, -1, each) for each in again.stop(signal.SIGINT)]
         objects = sum(tree is not None for client in clients for tree in client.places.values())
         places = sum(len(client.places) for client in clients)
-        print(f"{places} places read back twice, {objects} of them objects; the longest while without a sign of"
-              f" life: {pulse.longest:.2f} s of computing")  # fmt: skip
+        print(
+            f"{places} places read back twice, {objects} of them objects; the longest while without a sign of"
+            f" life: {pulse.longest:.2f} s of computing"
+        )
     return total
 
 

@@ -150,9 +150,13 @@ class Plain:
 
 
 reports = st.tuples(
-    st.sampled_from(["u1", "u2", "u3", "u4"]), st.sampled_from(["", "f"]), st.sampled_from(["A", "B"]),
-    st.integers(0, 12), st.sampled_from([0, 0, 1, 10**9, SIMILAR_NS, SIMILAR_NS + 1]), st.booleans(),
-)  # fmt: skip
+    st.sampled_from(["u1", "u2", "u3", "u4"]),
+    st.sampled_from(["", "f"]),
+    st.sampled_from(["A", "B"]),
+    st.integers(0, 12),
+    st.sampled_from([0, 0, 1, 10**9, SIMILAR_NS, SIMILAR_NS + 1]),
+    st.booleans(),
+)
 
 
 @given(st.lists(reports, max_size=60), st.sampled_from([2, 3, 100]))

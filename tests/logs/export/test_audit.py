@@ -13,12 +13,24 @@ from tests.logs.made import Made, event
 
 REQUIRED = {"kind", "apiVersion", "level", "auditID", "stage", "requestURI", "verb", "user"}
 KNOWN = REQUIRED | {
-    "sourceIPs", "userAgent", "objectRef", "responseStatus", "requestReceivedTimestamp",
-    "stageTimestamp", "annotations",
-}  # fmt: skip
+    "sourceIPs",
+    "userAgent",
+    "objectRef",
+    "responseStatus",
+    "requestReceivedTimestamp",
+    "stageTimestamp",
+    "annotations",
+}
 VERBS = {
-    "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",
-}  # fmt: skip
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+}
 MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
@@ -67,8 +79,10 @@ def test_a_watch_is_told_when_it_begins_and_when_it_ends_all_else_when_it_is_ans
     found = events_of(run_log)
     stages = {(each["verb"] == "watch", each["stage"]) for each in found}
     assert stages == {
-        (True, "ResponseStarted"), (True, "ResponseComplete"), (False, "ResponseComplete"),
-    }  # fmt: skip
+        (True, "ResponseStarted"),
+        (True, "ResponseComplete"),
+        (False, "ResponseComplete"),
+    }
     begun = {e["auditID"]: e for e in found if e["stage"] == "ResponseStarted"}
     ended = [e for e in found if e["verb"] == "watch" and e["stage"] == "ResponseComplete"]
     for each in ended:
@@ -105,14 +119,29 @@ def test_refusals_have_the_reason_that_the_client_was_told(run_log):
 )
 def test_without_a_write_the_reason_is_the_usual_one(code, reason):
     asked = event(
-        3, "apiserver.audited", "Pod/d/p", actor="apiserver", level="trace", t=2.5, verb="get",
-        uri="/api/v1/namespaces/d/pods/p", user="u", groups=["g"], agent="a", version="v1",
-        resource="pods", code=code, began_ns=1_000_001_999,
-    )  # fmt: skip
+        3,
+        "apiserver.audited",
+        "Pod/d/p",
+        actor="apiserver",
+        level="trace",
+        t=2.5,
+        verb="get",
+        uri="/api/v1/namespaces/d/pods/p",
+        user="u",
+        groups=["g"],
+        agent="a",
+        version="v1",
+        resource="pods",
+        code=code,
+        began_ns=1_000_001_999,
+    )
     (found,) = events_of(Made((asked,)))
     check([found])
     assert found["responseStatus"] == {
-        "metadata": {}, "status": "Failure", "reason": reason, "code": code,
-    }  # fmt: skip
+        "metadata": {},
+        "status": "Failure",
+        "reason": reason,
+        "code": code,
+    }
     assert found["requestReceivedTimestamp"] == "2026-01-01T00:00:01.000001Z"
     assert found["stageTimestamp"] == "2026-01-01T00:00:02.500000Z"

@@ -117,13 +117,14 @@ KUBELET = {
     "SyncLoop (PLEG): event for pod": ("kubelet.go", ["pod", "event"]),
     "Pod is being synced for the first time": ("pod_workers.go", ["pod", "podUID", "updateType"]),
     "Pod is marked for graceful deletion, begin teardown": (
-        "pod_workers.go", ["pod", "podUID", "updateType"],
+        "pod_workers.go",
+        ["pod", "podUID", "updateType"],
     ),
     "Status for pod updated successfully": ("status_manager.go", ["pod", "status"]),
     "Attempting to register node": ("kubelet_node_status.go", ["node"]),
     "Node was previously registered": ("kubelet_node_status.go", ["node"]),
     "Successfully registered node": ("kubelet_node_status.go", ["node"]),
-}  # fmt: skip
+}
 
 
 def test_the_kubelets_messages_have_upstreams_files_and_keys(run_log):
@@ -148,14 +149,24 @@ def test_verbosity_leaves_out_what_is_said_above_it(run_log, verbosity):
 
 def test_times_are_the_clusters_and_durations_gos():
     asked = event(
-        7, "apiserver.audited", t=86_401.25, verb="list", uri="/api/v1/pods", agent="a", code=200,
+        7,
+        "apiserver.audited",
+        t=86_401.25,
+        verb="list",
+        uri="/api/v1/pods",
+        agent="a",
+        code=200,
         began_ns=86_399_750_000_000,
-    )  # fmt: skip
+    )
     (found,) = all_of(Made((asked,)))
     assert (found.stamp, found.step) == ("0102 00:00:01.250000", 7)
     assert found.values == {
-        "verb": "LIST", "URI": "/api/v1/pods", "latency": "1.5s", "userAgent": "a", "resp": 200,
-    }  # fmt: skip
+        "verb": "LIST",
+        "URI": "/api/v1/pods",
+        "latency": "1.5s",
+        "userAgent": "a",
+        "resp": 200,
+    }
 
 
 def test_errors_say_first_what_was_wrong():
@@ -171,7 +182,12 @@ def test_errors_say_first_what_was_wrong():
     [
         (
             event(1, "controller.retry", controller="deployment", key="d/w", error="no"),
-            ("I", "deployment_controller.go", "Error syncing deployment", {"deployment": "d/w", "err": "no"}),
+            (
+                "I",
+                "deployment_controller.go",
+                "Error syncing deployment",
+                {"deployment": "d/w", "err": "no"},
+            ),
         ),
         (
             event(1, "controller.retry", controller="replicaset", key="d/w", error="no"),
@@ -184,10 +200,16 @@ def test_errors_say_first_what_was_wrong():
         (
             event(1, "deployment.scale", "Deployment/d/w", replica_set="w-1", to=3, **{"from": 0}),
             (
-                "I", "event.go", "Event occurred",
+                "I",
+                "event.go",
+                "Event occurred",
                 {
-                    "object": "d/w", "fieldPath": "", "kind": "Deployment", "apiVersion": "apps/v1",
-                    "type": "Normal", "reason": "ScalingReplicaSet",
+                    "object": "d/w",
+                    "fieldPath": "",
+                    "kind": "Deployment",
+                    "apiVersion": "apps/v1",
+                    "type": "Normal",
+                    "reason": "ScalingReplicaSet",
                     "message": "Scaled up replica set w-1 from 0 to 3",
                 },
             ),
@@ -195,49 +217,77 @@ def test_errors_say_first_what_was_wrong():
         (
             event(1, "node.silent", "Node/n"),
             (
-                "I", "controller_utils.go", "Recording status change event message for node",
+                "I",
+                "controller_utils.go",
+                "Recording status change event message for node",
                 {"status": "NodeNotReady", "node": "n"},
             ),
         ),
         (
             event(1, "pod.evicted", "Pod/d/p"),
             (
-                "I", "taint_eviction.go", "Deleting pod",
+                "I",
+                "taint_eviction.go",
+                "Deleting pod",
                 {"controller": "taint-eviction-controller", "pod": "d/p"},
             ),
         ),
         (
             event(1, "election.leading", lease="kube-system/kube-scheduler", transitions=1),
             (
-                "I", "leaderelection.go", "Successfully acquired lease",
+                "I",
+                "leaderelection.go",
+                "Successfully acquired lease",
                 {"lock": "kube-system/kube-scheduler"},
             ),
         ),
         (
             event(1, "kubelet.rejected", "Pod/d/p", uid="u", reason="OutOfcpu", message="m"),
             (
-                "I", "allocation_manager.go", "Pod admission denied",
+                "I",
+                "allocation_manager.go",
+                "Pod admission denied",
                 {"podUID": "u", "pod": "d/p", "reason": "OutOfcpu", "message": "m"},
             ),
         ),
         (
-            event(1, "kubelet.assigned", "Pod/d/p", uid="u", file="cpu_manager_state", container="c",
-                  has="1-2", had=""),
+            event(
+                1,
+                "kubelet.assigned",
+                "Pod/d/p",
+                uid="u",
+                file="cpu_manager_state",
+                container="c",
+                has="1-2",
+                had="",
+            ),
             (
-                "I", "state_mem.go", "Updated desired CPUSet",
+                "I",
+                "state_mem.go",
+                "Updated desired CPUSet",
                 {"podUID": "u", "containerName": "c", "cpuSet": "1-2"},
             ),
         ),
         (
-            event(1, "kubelet.assigned", "Pod/d/p", uid="u", file="memory_manager_state", container="c",
-                  has="", had="64 of memory from 0"),
+            event(
+                1,
+                "kubelet.assigned",
+                "Pod/d/p",
+                uid="u",
+                file="memory_manager_state",
+                container="c",
+                has="",
+                had="64 of memory from 0",
+            ),
             (
-                "I", "state_mem.go", "Deleted memory assignment",
+                "I",
+                "state_mem.go",
+                "Deleted memory assignment",
                 {"podUID": "u", "containerName": "c"},
             ),
         ),
     ],
-)  # fmt: skip
+)
 def test_messages_have_upstreams_files_texts_and_keys(made, said):
     (found,) = all_of(Made((made,)))
     assert (found.severity, found.file, found.text, found.values) == said
@@ -260,8 +310,9 @@ def test_all_pods_of_one_update_are_one_message():
         4, "kubelet.heard", "Pod/d/c", actor="node-1", uid="c", operation="ADD", source="api"
     )
     assert [each.values["pods"] for each in all_of(Made((*made, other)))] == [
-        ["d/a", "d/b"], ["d/c"],
-    ]  # fmt: skip
+        ["d/a", "d/b"],
+        ["d/c"],
+    ]
 
 
 def test_the_end_of_a_pod_is_told_step_by_step():
@@ -281,13 +332,17 @@ def test_the_end_of_a_pod_is_told_step_by_step():
     )
     known = {"pod": "d/p", "podUID": uid}
     assert [(each.step, each.file, each.text, each.values) for each in found if each.step > 2] == [
-        (3, "pod_workers.go", "Pod is marked for graceful deletion, begin teardown",
-         {**known, "updateType": "update"}),
+        (
+            3,
+            "pod_workers.go",
+            "Pod is marked for graceful deletion, begin teardown",
+            {**known, "updateType": "update"},
+        ),
         (4, "kubelet.go", "Pod termination stopped all running containers", known),
         (5, "kubelet.go", "Pod is terminated and will need no more status updates", known),
         (5, "pod_workers.go", "Pod is complete and the worker can now stop", {"podUID": uid}),
         (6, "status_manager.go", "Pod fully terminated and removed from etcd", {"pod": "d/p"}),
-    ]  # fmt: skip
+    ]
 
 
 def test_an_eviction_is_told_with_its_resource_and_ends_the_worker_so():

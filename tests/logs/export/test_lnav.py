@@ -10,9 +10,19 @@ from tests.logs.made import Made
 
 KINDS = {"string", "integer", "float", "boolean", "json", "struct", "quoted", "xml", "timestamp"}
 LEVELS = {
-    "fatal", "critical", "error", "warning", "stats", "info", "debug", "debug2", "debug3",
-    "debug4", "debug5", "trace",
-}  # fmt: skip
+    "fatal",
+    "critical",
+    "error",
+    "warning",
+    "stats",
+    "info",
+    "debug",
+    "debug2",
+    "debug3",
+    "debug4",
+    "debug5",
+    "trace",
+}
 
 
 def test_the_format_keeps_lnavs_rules():

@@ -13,9 +13,16 @@ from tests.logs.made import Made, event, logs
 
 RANGES = {"TRACE": 1, "DEBUG": 5, "INFO": 9, "WARN": 13, "ERROR": 17, "FATAL": 21}
 RECORD = {
-    "timeUnixNano", "observedTimeUnixNano", "severityNumber", "severityText", "eventName", "body",
-    "attributes", "traceId", "spanId",
-}  # fmt: skip
+    "timeUnixNano",
+    "observedTimeUnixNano",
+    "severityNumber",
+    "severityText",
+    "eventName",
+    "body",
+    "attributes",
+    "traceId",
+    "spanId",
+}
 UINT64 = 1 << 64
 
 

@@ -83,8 +83,13 @@ def test_only_changes_are_kept_and_nought_is_where_all_begin():
     lines = sampled([0, 2, 2, 0], moments)
     assert [(line["t"], line["value"]) for line in lines] == [(1, 2), (3, 0)]
     assert lines[0] == {
-        "run": "r", "t": 1, "name": "pods", "type": "gauge", "labels": {"queue": "active"}, "value": 2,
-    }  # fmt: skip
+        "run": "r",
+        "t": 1,
+        "name": "pods",
+        "type": "gauge",
+        "labels": {"queue": "active"},
+        "value": 2,
+    }
 
 
 def test_a_second_is_sampled_once_all_of_it_has_happened_and_once_only():

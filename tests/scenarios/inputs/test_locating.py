@@ -25,19 +25,33 @@ CONTAINERS = """  containers:
     ("text", "line", "field"),
     [
         (POD + CONTAINERS + "    prots: []\n", 11, "spec.containers[1].prots"),
-        (POD + CONTAINERS + "    ports:\n    - containerPort: http\n", 12,
-         "spec.containers[1].ports[0].containerPort"),
+        (
+            POD + CONTAINERS + "    ports:\n    - containerPort: http\n",
+            12,
+            "spec.containers[1].ports[0].containerPort",
+        ),
         (POD + "  nodeSelector:\n    zone: 7\n" + CONTAINERS, 7, "spec.nodeSelector.zone"),
         (POD + "  hostNetwork: 'yes'\n" + CONTAINERS, 6, "spec.hostNetwork"),
         (POD + CONTAINERS + "    command: {a: b}\n", 11, "spec.containers[1].command"),
-        (POD + CONTAINERS + "    resources:\n      limits:\n        cpu: lots\n", 13,
-         "spec.containers[1].resources.limits.cpu"),
+        (
+            POD + CONTAINERS + "    resources:\n      limits:\n        cpu: lots\n",
+            13,
+            "spec.containers[1].resources.limits.cpu",
+        ),
         (POD + "  priorityClassName: gold\n" + CONTAINERS, 6, "spec.priorityClassName"),
-        (POD.replace("name: a", "name: a\n  namespace: gone") + CONTAINERS, 5, "metadata.namespace"),
-        (POD + CONTAINERS + "    imagePullPolicy: Maybe\n", 11, "spec.containers[1].imagePullPolicy"),
+        (
+            POD.replace("name: a", "name: a\n  namespace: gone") + CONTAINERS,
+            5,
+            "metadata.namespace",
+        ),
+        (
+            POD + CONTAINERS + "    imagePullPolicy: Maybe\n",
+            11,
+            "spec.containers[1].imagePullPolicy",
+        ),
         ("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata:\n  b: '?'\n", 5, "data.b"),
     ],
-)  # fmt: skip
+)
 def test_line_and_field_of_a_refusal(text, line, field):
     (found,) = load_text(text, "f.yaml")
     with pytest.raises(Exception) as raised:

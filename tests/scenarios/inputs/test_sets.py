@@ -16,14 +16,21 @@ def run(name):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize(("name", "running", "kept"), [
-    ("ingress-controller", ["ingress/controller"], ["IngressClass", "ValidatingWebhookConfiguration"]),
-    ("monitoring", ["monitoring/node-exporter"], ["ServiceMonitor.monitoring.coreos.com (1)"]),
-    ("delivery", ["default/repo-server"], ["Bucket.source.toolkit.fluxcd.io (1)"]),
-    ("load-balancer", [], ["BGPPeer.metallb.io (1)"]),
-    ("serverless", ["serverless/webhook", "kube-system/metrics-server"], ["APIService"]),
-    ("local-storage", [], []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "running", "kept"),
+    [
+        (
+            "ingress-controller",
+            ["ingress/controller"],
+            ["IngressClass", "ValidatingWebhookConfiguration"],
+        ),
+        ("monitoring", ["monitoring/node-exporter"], ["ServiceMonitor.monitoring.coreos.com (1)"]),
+        ("delivery", ["default/repo-server"], ["Bucket.source.toolkit.fluxcd.io (1)"]),
+        ("load-balancer", [], ["BGPPeer.metallb.io (1)"]),
+        ("serverless", ["serverless/webhook", "kube-system/metrics-server"], ["APIService"]),
+        ("local-storage", [], []),
+    ],
+)
 def test_a_set_is_loaded_and_what_is_only_kept_is_named(name, running, kept):
     status, out, err = run(name)
     assert (status, err) == (0, "")
@@ -35,10 +42,13 @@ def test_a_set_is_loaded_and_what_is_only_kept_is_named(name, running, kept):
     assert all(each in noted[0] for each in kept)
 
 
-@pytest.mark.parametrize(("name", "said"), [
-    ("removed-kinds", "no kind 'DaemonSet' is registered for version 'extensions/v1beta1'"),
-    ("foreign-kinds", "no kind 'CephCluster' is registered for version 'ceph.rook.io/v1'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("removed-kinds", "no kind 'DaemonSet' is registered for version 'extensions/v1beta1'"),
+        ("foreign-kinds", "no kind 'CephCluster' is registered for version 'ceph.rook.io/v1'"),
+    ],
+)
 def test_what_is_not_served_is_refused_by_file_and_line(name, said):
     status, out, err = run(name)
     assert (status, out) == (2, "")

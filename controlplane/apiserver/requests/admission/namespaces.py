@@ -35,14 +35,15 @@ def lifecycle(ctx: Context, tree: Tree, old: Tree | None, *, lenient: bool = Fal
         raise status.forbidden(
             ctx.info,
             name,
-            f"unable to create new content in namespace {namespace} because it is being "
-            "terminated",
-            [{
-                "reason": "NamespaceTerminating",
-                "message": f"namespace {namespace} is being terminated",
-                "field": "metadata.namespace",
-            }],
-        )  # fmt: skip
+            f"unable to create new content in namespace {namespace} because it is being terminated",
+            [
+                {
+                    "reason": "NamespaceTerminating",
+                    "message": f"namespace {namespace} is being terminated",
+                    "field": "metadata.namespace",
+                }
+            ],
+        )
     return tree
 
 

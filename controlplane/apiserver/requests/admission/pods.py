@@ -17,8 +17,14 @@ from controlplane.apiserver.kinds.names import path_segment
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
 
-__all__ = ["default_tolerations", "overhead_check", "priority", "priority_class_check", "runtime_class",
-           "service_account"]  # fmt: skip
+__all__ = [
+    "default_tolerations",
+    "overhead_check",
+    "priority",
+    "priority_class_check",
+    "runtime_class",
+    "service_account",
+]
 
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - a name
@@ -43,7 +49,8 @@ def default_tolerations(ctx: Context, tree: Tree, _old: Tree | None) -> Tree:
     for wanted in _TOLERATIONS:
         for toleration in tolerations:
             if toleration.get("key", "") in ("", wanted["key"]) and toleration.get(
-                "effect", "") in ("", "NoExecute"):  # fmt: skip
+                "effect", ""
+            ) in ("", "NoExecute"):
                 break
         else:
             missing.append(wanted)
@@ -70,9 +77,10 @@ def priority(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
         found = ctx.find("scheduling.k8s.io", "priorityclasses", "", name)
         if found is None:
             raise status.forbidden(
-                ctx.info, tree["metadata"].get("name", ""),
+                ctx.info,
+                tree["metadata"].get("name", ""),
                 f"no PriorityClass with name {name} was found",
-            )  # fmt: skip
+            )
         value = found.tree["value"]
         policy = found.tree.get("preemptionPolicy", policy)
     else:
@@ -80,18 +88,20 @@ def priority(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     given = spec.get("priority")
     if given is not None and given != value:
         raise status.forbidden(
-            ctx.info, tree["metadata"].get("name", ""),
+            ctx.info,
+            tree["metadata"].get("name", ""),
             f"the integer value of priority ({given}) must not be provided in pod spec; priority "
             f"admission controller computed {value} from the given PriorityClass name",
-        )  # fmt: skip
+        )
     given_policy = spec.get("preemptionPolicy")
     if given_policy is not None and given_policy != policy:
         raise status.forbidden(
-            ctx.info, tree["metadata"].get("name", ""),
+            ctx.info,
+            tree["metadata"].get("name", ""),
             f"the string value of PreemptionPolicy ({given_policy}) must not be provided in pod "
             f"spec; priority admission controller computed {policy} from the given PriorityClass "
             "name",
-        )  # fmt: skip
+        )
     spec = {**spec, "priority": value, "preemptionPolicy": policy}
     if name:
         spec["priorityClassName"] = name
@@ -107,8 +117,11 @@ def _global_default(ctx: Context) -> tuple[str, int, str]:
             best = tree
     if best is None:
         return "", 0, "PreemptLowerPriority"
-    return (best["metadata"]["name"], best["value"],
-            best.get("preemptionPolicy", "PreemptLowerPriority"))  # fmt: skip
+    return (
+        best["metadata"]["name"],
+        best["value"],
+        best.get("preemptionPolicy", "PreemptLowerPriority"),
+    )
 
 
 def priority_class_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
@@ -118,10 +131,11 @@ def priority_class_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
     for other in ctx.lookup.all("scheduling.k8s.io", "priorityclasses"):
         if other.tree.get("globalDefault") and other.name != tree["metadata"]["name"]:
             raise status.forbidden(
-                ctx.info, tree["metadata"]["name"],
+                ctx.info,
+                tree["metadata"]["name"],
                 f"PriorityClass {other.name} is already marked as default. Only one default can "
                 "exist",
-            )  # fmt: skip
+            )
 
 
 class TokenVolumes:
@@ -177,9 +191,10 @@ def service_account(
         if problems:
             why = f'invalid resource name "{account}": [{" ".join(problems)}]'
         raise status.forbidden(
-            ctx.info, name,
+            ctx.info,
+            name,
             f"error looking up service account {ctx.request.namespace}/{account}: {why}",
-        )  # fmt: skip
+        )
     spec = {**spec, "serviceAccountName": account, "serviceAccount": account}
     automount = spec.get("automountServiceAccountToken")
     if automount is None:
@@ -233,15 +248,24 @@ def _token_source() -> Tree:
         "defaultMode": 0o644,
         "sources": [
             {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-            {"configMap": {
-                "name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]
-            }},
-            {"downwardAPI": {"items": [{
-                "path": "namespace",
-                "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
-            }]}},
+            {
+                "configMap": {
+                    "name": "kube-root-ca.crt",
+                    "items": [{"key": "ca.crt", "path": "ca.crt"}],
+                }
+            },
+            {
+                "downwardAPI": {
+                    "items": [
+                        {
+                            "path": "namespace",
+                            "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
+                        }
+                    ]
+                }
+            },
         ],
-    }  # fmt: skip
+    }
 
 
 def runtime_class(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
@@ -257,15 +281,18 @@ def runtime_class(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     if name:
         found = ctx.find("node.k8s.io", "runtimeclasses", "", name)
         if found is None:
-            raise status.forbidden(ctx.info, meta.get("name", ""),
-                                   f'pod rejected: RuntimeClass "{name}" not found')  # fmt: skip
+            raise status.forbidden(
+                ctx.info, meta.get("name", ""), f'pod rejected: RuntimeClass "{name}" not found'
+            )
     overhead = ((found.tree.get("overhead") or {}) if found is not None else {}).get("podFixed")
     if overhead is not None:
         given = spec.get("overhead")
         if given and not _same_amounts(given, overhead):
-            raise status.forbidden(ctx.info, meta.get("name", ""), (
-                "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-            ))  # fmt: skip
+            raise status.forbidden(
+                ctx.info,
+                meta.get("name", ""),
+                ("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"),
+            )
         spec = {**spec, "overhead": overhead}
     scheduling = (found.tree.get("scheduling") or {}) if found is not None else {}
     selector = scheduling.get("nodeSelector")
@@ -273,10 +300,14 @@ def runtime_class(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
         had = spec.get("nodeSelector", {})
         for key, value in selector.items():
             if had.get(key, value) != value:
-                raise status.forbidden(ctx.info, meta.get("name", ""), (
-                    f"pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = "
-                    f"{value}; pod.spec.nodeSelector[{key}] = {had[key]}"
-                ))  # fmt: skip
+                raise status.forbidden(
+                    ctx.info,
+                    meta.get("name", ""),
+                    (
+                        f"pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = "
+                        f"{value}; pod.spec.nodeSelector[{key}] = {had[key]}"
+                    ),
+                )
         spec = {**spec, "nodeSelector": {**had, **selector}}
     tolerations = scheduling.get("tolerations")
     if tolerations:
@@ -297,9 +328,11 @@ def overhead_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
     found = ctx.find("node.k8s.io", "runtimeclasses", "", name) if name else None
     fixed = ((found.tree.get("overhead") or {}) if found is not None else {}).get("podFixed")
     if fixed is None:
-        raise status.forbidden(ctx.info, tree["metadata"].get("name", ""), (
-            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-        ))  # fmt: skip
+        raise status.forbidden(
+            ctx.info,
+            tree["metadata"].get("name", ""),
+            ("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"),
+        )
 
 
 def _same_amounts(a: Tree, b: Tree) -> bool:

@@ -60,8 +60,10 @@ def limit_defaults(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     if not notes:
         return tree
     meta = tree["metadata"]
-    annotations = {**meta.get("annotations", {}),
-                   _ANNOTATION: "LimitRanger plugin set: " + "; ".join(notes)}  # fmt: skip
+    annotations = {
+        **meta.get("annotations", {}),
+        _ANNOTATION: "LimitRanger plugin set: " + "; ".join(notes),
+    }
     return {**tree, "metadata": {**meta, "annotations": annotations}, "spec": spec}
 
 
@@ -95,8 +97,9 @@ def limit_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
         for limit in _limits_of(ctx, "Container"):
             for container in containers:
                 resources = container.get("resources") or {}
-                problems += _constraints(limit, amounts(resources.get("requests")),
-                                         amounts(resources.get("limits")))  # fmt: skip
+                problems += _constraints(
+                    limit, amounts(resources.get("requests")), amounts(resources.get("limits"))
+                )
         for limit in _limits_of(ctx, "Pod"):
             problems += _constraints(
                 limit, _pod_total(spec, "requests"), _pod_total(spec, "limits")
@@ -132,9 +135,10 @@ def _pod_total(spec: Tree, key: str) -> Amounts:
 
 def _constraints(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
     return [
-        *_minimum(limit, requests, limits), *_maximum(limit, requests, limits),
+        *_minimum(limit, requests, limits),
+        *_maximum(limit, requests, limits),
         *_ratio(limit, requests, limits),
-    ]  # fmt: skip
+    ]
 
 
 def _minimum(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
@@ -202,8 +206,7 @@ def _missing(pod: Tree, hard: Iterable[str]) -> str:
     spec = pod["spec"]
     for container in (*(spec.get("containers") or ()), *spec.get("initContainers", ())):
         resources = container.get("resources") or {}
-        stated = compute_usage(amounts(resources.get("requests")),
-                                amounts(resources.get("limits")))  # fmt: skip
+        stated = compute_usage(amounts(resources.get("requests")), amounts(resources.get("limits")))
         for name in wanted:
             if name not in stated:
                 found.setdefault(name, []).append(container["name"])
@@ -219,8 +222,9 @@ def concerned(ctx: Context, old: Tree | None) -> list[Object]:
     info = ctx.info
     if ctx.request.subresource or not info.namespaced:
         return []
-    if old is not None and (info.group or info.resource not in ("services",
-                                                                "persistentvolumeclaims")):  # fmt: skip
+    if old is not None and (
+        info.group or info.resource not in ("services", "persistentvolumeclaims")
+    ):
         return []
     return _in_namespace(ctx, "resourcequotas")
 
@@ -238,8 +242,9 @@ def charge(ctx: Context, tree: Tree, old: Tree | None, quotas: list[Object]) -> 
         if all(amount.sign() <= 0 for amount in usage.values()):
             return
     for _ in range(_ATTEMPTS):
-        changed = [entry for quota in quotas
-                   if (entry := _charged(ctx, quota, tree, usage)) is not None]  # fmt: skip
+        changed = [
+            entry for quota in quotas if (entry := _charged(ctx, quota, tree, usage)) is not None
+        ]
         if ctx.dry_run:
             return
         quotas = []
@@ -272,9 +277,11 @@ def _charged(ctx: Context, quota: Object, tree: Tree, usage: Amounts) -> tuple[O
     if not in_scope(ctx.info.group, ctx.info.resource, spec, tree):
         return None
     hard = amounts(state.get("hard") or spec.get("hard"))
-    concerned = [key for key in hard if key in usage or (
-        ctx.info.resource == "pods" and not ctx.info.group and key in _REQUIRED
-    )]  # fmt: skip
+    concerned = [
+        key
+        for key in hard
+        if key in usage or (ctx.info.resource == "pods" and not ctx.info.group and key in _REQUIRED)
+    ]
     if not concerned:
         return None
     if ctx.info.resource == "pods" and not ctx.info.group:
@@ -289,17 +296,22 @@ def _charged(ctx: Context, quota: Object, tree: Tree, usage: Amounts) -> tuple[O
         raise status.forbidden(ctx.info, name, text)
     asked = {key: usage[key] for key in concerned if key in usage}
     new = {key: used[key].add(amount) for key, amount in asked.items()}
-    over = [key for key, amount in new.items()
-            if amount.cmp(hard[key]) > 0 and asked[key].sign() > 0]  # fmt: skip
+    over = [
+        key for key, amount in new.items() if amount.cmp(hard[key]) > 0 and asked[key].sign() > 0
+    ]
     if over:
 
         def listed(amounts: Amounts) -> str:
             return _listed({key: amounts[key] for key in over})
 
-        raise status.forbidden(ctx.info, name, (
-            f"exceeded quota: {quota.name}, requested: {listed(asked)}, used: {listed(used)}, "
-            f"limited: {listed(hard)}"
-        ))  # fmt: skip
+        raise status.forbidden(
+            ctx.info,
+            name,
+            (
+                f"exceeded quota: {quota.name}, requested: {listed(asked)}, used: {listed(used)}, "
+                f"limited: {listed(hard)}"
+            ),
+        )
     if all(amount.is_zero() for amount in asked.values()):
         return None
     texts = {**state.get("used", {}), **{key: str(amount) for key, amount in new.items()}}

@@ -13,8 +13,10 @@ from controlplane.apiserver.schema import status
 
 __all__ = ["default_class", "default_ingress_class", "protection", "resize_check"]
 
-_IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class",
-               "storageclass.beta.kubernetes.io/is-default-class")  # fmt: skip
+_IS_DEFAULT = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
 _INGRESS_DEFAULT = "ingressclass.kubernetes.io/is-default-class"
 _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 _FINALIZERS = {
@@ -94,10 +96,11 @@ def resize_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
         )
     if not _may_grow(ctx, tree, old):
         raise status.forbidden(
-            ctx.info, name,
+            ctx.info,
+            name,
             "only dynamically provisioned pvc can be resized and the storageclass that provisions "
             "the pvc must support resize",
-        )  # fmt: skip
+        )
 
 
 def _size(tree: Tree) -> quantity.Quantity | None:

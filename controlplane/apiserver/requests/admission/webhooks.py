@@ -90,8 +90,15 @@ def _hook(spec: Tree) -> _Hook:
     conditions = tuple(
         expressions.compile(c["expression"]) for c in spec.get("matchConditions") or ()
     )
-    return _Hook(spec["name"], spec, criteria(spec), host, f"{url}?timeout={seconds}s", expressions,
-                 conditions)  # fmt: skip
+    return _Hook(
+        spec["name"],
+        spec,
+        criteria(spec),
+        host,
+        f"{url}?timeout={seconds}s",
+        expressions,
+        conditions,
+    )
 
 
 class Webhooks:
@@ -246,9 +253,10 @@ class Webhooks:
         version = next((each for each in versions if each in _KNOWN), "v1")
         uid = self._uid()
         review = {
-            "apiVersion": f"admission.k8s.io/{version}", "kind": "AdmissionReview",
+            "apiVersion": f"admission.k8s.io/{version}",
+            "kind": "AdmissionReview",
             "request": _request(given, info, uid),
-        }  # fmt: skip
+        }
         client = hook.spec.get("clientConfig") or {}
         assert self._actor is not None
         answered: Reviewed = yield Review(
@@ -307,9 +315,12 @@ def _request(given: Attributes, info: ResourceInfo, uid: str) -> Tree:
         "dryRun": given.dry_run,
         "options": given.options,
     }
-    for key, value in (("subResource", given.subresource), ("name", given.name),
-                       ("requestSubResource", given.subresource),
-                       ("namespace", given.namespace)):  # fmt: skip
+    for key, value in (
+        ("subResource", given.subresource),
+        ("name", given.name),
+        ("requestSubResource", given.subresource),
+        ("namespace", given.namespace),
+    ):
         if value:
             request[key] = value
     return request

@@ -18,9 +18,13 @@ from controlplane.apiserver.kinds.strategy import Lookup
 from controlplane.apiserver.requests.authorization.rbac import GROUP
 
 __all__ = [
-    "aggregated_rules", "default_bindings", "default_namespaced", "default_roles", "every_request_needs",
+    "aggregated_rules",
+    "default_bindings",
+    "default_namespaced",
+    "default_roles",
+    "every_request_needs",
     "missing",
-]  # fmt: skip
+]
 
 _AGGREGATE: Final = f"{GROUP}/aggregate-to-"
 _CONTROLLER: Final = "system:controller:"
@@ -34,8 +38,12 @@ _WORDS: Final = {
 _EVENTS: Final = "create patch update; core events.k8s.io; events"
 _AGGREGATED: Final = {"view": "edit", "edit": "admin", "admin": ""}
 """The role that each is aggregated to; in an order in which each only needs roles before it."""
-_NEEDED: Final = ("cluster-admin", "system:basic-user", "system:discovery",
-                  "system:public-info-viewer")  # fmt: skip
+_NEEDED: Final = (
+    "cluster-admin",
+    "system:basic-user",
+    "system:discovery",
+    "system:public-info-viewer",
+)
 
 
 def _user(name: str) -> Tree:
@@ -69,13 +77,15 @@ _BINDINGS: Final[dict[str, list[Tree]]] = {
 }
 _NAMESPACED: Final[dict[str, tuple[str, list[Tree]]]] = {
     "extension-apiserver-authentication-reader": (
-        "system::extension-apiserver-authentication-reader", [_MANAGER, _SCHEDULER],
+        "system::extension-apiserver-authentication-reader",
+        [_MANAGER, _SCHEDULER],
     ),
     "system::leader-locking-kube-controller-manager": (
-        "", [_MANAGER, _account("kube-controller-manager"), _account("leader-election-controller")],
+        "",
+        [_MANAGER, _account("kube-controller-manager"), _account("leader-election-controller")],
     ),
     "system::leader-locking-kube-scheduler": ("", [_SCHEDULER, _account("kube-scheduler")]),
-}  # fmt: skip
+}
 """The bindings of roles of a namespace: the binding's name, "" for the role's, and its subjects."""
 
 

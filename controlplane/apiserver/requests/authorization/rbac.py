@@ -22,10 +22,22 @@ from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema import status
 
 __all__ = [
-    "GROUP", "Attributes", "Policy", "Verdict", "attributes_of", "authorize", "decide",
-    "forbidden", "path_fits", "policy_of", "requested", "rule_covers", "rules_of_role", "rules_of_user",
+    "GROUP",
+    "Attributes",
+    "Policy",
+    "Verdict",
+    "attributes_of",
+    "authorize",
+    "decide",
+    "forbidden",
+    "path_fits",
+    "policy_of",
+    "requested",
+    "rule_covers",
+    "rules_of_role",
+    "rules_of_user",
     "subject_is",
-]  # fmt: skip
+]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 LOOKED_UP = ("clusterrolebindings", "clusterroles", "rolebindings", "roles")
@@ -34,8 +46,14 @@ MASTERS: Final = "system:masters"
 """The group whose members may do everything; no rule is checked."""
 SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 SERVICE_ACCOUNT_KIND: Final = "ServiceAccount"
-_VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch",
-                 "DELETE": "delete"}  # fmt: skip
+_VERBS: Final = {
+    "GET": "get",
+    "HEAD": "get",
+    "POST": "create",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
 
 
 @frozen
@@ -121,8 +139,9 @@ def requested(request: Request) -> Attributes:
     namespace = request.namespace
     if request.resource == "namespaces" and not request.group:
         namespace = request.name
-    return Attributes(request.verb, request.group, request.resource, request.subresource,
-                      namespace, name)  # fmt: skip
+    return Attributes(
+        request.verb, request.group, request.resource, request.subresource, namespace, name
+    )
 
 
 # -- the verdict ---------------------------------------------------------------------------------
@@ -267,9 +286,11 @@ def forbidden(user: User, asked: Attributes, reason: str = "") -> status.ApiErro
     if asked.path:
         text += f"path {quote(asked.path)}"
         return status.ApiError(403, "Forbidden", f"forbidden: {text}{tail}", {})
-    scope = f"in the namespace {quote(asked.namespace)}" if asked.namespace else (
-        "at the cluster scope"
-    )  # fmt: skip
+    scope = (
+        f"in the namespace {quote(asked.namespace)}"
+        if asked.namespace
+        else ("at the cluster scope")
+    )
     text += f"resource {quote(asked.full_resource)} in API group {quote(asked.group)} {scope}"
     qualified = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
     named = f" {quote(asked.name)}" if asked.name else ""

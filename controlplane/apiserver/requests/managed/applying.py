@@ -95,8 +95,11 @@ def _checked(ctx: Context, config: Tree) -> Tree:
     if problems:
         name = meta.get("name", "") if isinstance(meta, dict) else ""
         namespace = meta.get("namespace", "") if isinstance(meta, dict) else ""
-        text = problems[0] if len(problems) == 1 else "errors:\n" + "\n".join(
-            f"  {problem}" for problem in problems)  # fmt: skip
+        text = (
+            problems[0]
+            if len(problems) == 1
+            else "errors:\n" + "\n".join(f"  {problem}" for problem in problems)
+        )
         gvk = f"{info.group}/{info.version}" if info.group else f"/{info.version}"
         raise status.plain_error(
             f"failed to create typed patch object ({namespace}/{name}; {gvk}, Kind={info.kind}): "
@@ -145,10 +148,14 @@ class Apply:
             if sub:
                 raise status.not_found(info, request.name)
             if uid:
-                raise status.conflict(info, request.name, (
-                    f"uid mismatch: the provided object specified uid {uid}, and no existing "
-                    "object was found"
-                ))  # fmt: skip
+                raise status.conflict(
+                    info,
+                    request.name,
+                    (
+                        f"uid mismatch: the provided object specified uid {uid}, and no existing "
+                        "object was found"
+                    ),
+                )
             try:
                 return (yield from self._create(ctx, config)), True
             except status.ApiError as error:
@@ -266,8 +273,11 @@ def _with_last_applied(ctx: Context, meta: Tree, config: Tree) -> Tree:
     if ctx.request.manager != "kubectl" or _LAST_APPLIED not in had:
         return meta
     given = dict(config.get("metadata") or {})
-    notes = {key: value for key, value in (given.pop("annotations", None) or {}).items()
-             if key != _LAST_APPLIED}  # fmt: skip
+    notes = {
+        key: value
+        for key, value in (given.pop("annotations", None) or {}).items()
+        if key != _LAST_APPLIED
+    }
     if notes:
         given["annotations"] = notes
     shown = {**config, "metadata": given}
@@ -316,8 +326,10 @@ def _applied_by_client(ctx: Context, live: Tree, struct: StructType) -> frozense
 def _not_its_own(
     conflicts: list[tuple[Identity, Entry, list[Path]]], own: frozenset[Path]
 ) -> list[tuple[Identity, Entry, list[Path]]]:
-    left = [(identity, entry, [path for path in paths if path not in own])
-            for identity, entry, paths in conflicts]  # fmt: skip
+    left = [
+        (identity, entry, [path for path in paths if path not in own])
+        for identity, entry, paths in conflicts
+    ]
     return [each for each in left if each[2]]
 
 
@@ -336,8 +348,9 @@ def conflict_error(
             who += f" using {entry.version}"
         lines = [shown(path) for path in paths]
         for line in lines:
-            causes.append({"reason": "FieldManagerConflict", "message": f"conflict with {who}",
-                           "field": line})  # fmt: skip
+            causes.append(
+                {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": line}
+            )
         if total == 1:
             texts.append(f"conflict with {who}: {lines[0]}")
         else:

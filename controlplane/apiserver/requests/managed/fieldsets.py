@@ -17,15 +17,36 @@ from controlplane.apiserver.schema import work
 from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
 from controlplane.apiserver.schema.work import spend
 
-__all__ = ["Difference", "Path", "Paths", "compare", "from_fields_v1", "granular", "has_parts", "in_set_order",
-           "item_keys", "paths_of",
-           "shown", "stripped", "to_fields_v1"]  # fmt: skip
+__all__ = [
+    "Difference",
+    "Path",
+    "Paths",
+    "compare",
+    "from_fields_v1",
+    "granular",
+    "has_parts",
+    "in_set_order",
+    "item_keys",
+    "paths_of",
+    "shown",
+    "stripped",
+    "to_fields_v1",
+]
 
 Path = tuple[str, ...]
 Paths = frozenset[Path]
 
-_META = ("name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
-         "managedFields", "resourceVersion")  # fmt: skip
+_META = (
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+)
 _STRIPPED: Paths = frozenset(
     [(), ("f:apiVersion",), ("f:kind",), ("f:metadata",)]
     + [("f:metadata", f"f:{name}") for name in _META]
@@ -407,9 +428,9 @@ def _compare_items(
 
 def in_set_order(paths: Paths) -> list[Path]:
     """The paths as upstream's sets list them: at each place what ends there, then what goes on."""
-    return sorted(paths, key=lambda path: [
-        (at + 1 < len(path), element) for at, element in enumerate(path)
-    ])  # fmt: skip
+    return sorted(
+        paths, key=lambda path: [(at + 1 < len(path), element) for at, element in enumerate(path)]
+    )
 
 
 def shown(path: Path) -> str:

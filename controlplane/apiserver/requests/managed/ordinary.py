@@ -73,8 +73,11 @@ def claimed(ctx: Context, tree: Tree, path: Path, sub: str) -> Tree:
     if not ctx.track_fields:
         return tree
     managers = managers_of(tree["metadata"].get("managedFields"))
-    owners = [found for found, entry in managers.items()
-              if path in entry.paths and found.subresource != sub]  # fmt: skip
+    owners = [
+        found
+        for found, entry in managers.items()
+        if path in entry.paths and found.subresource != sub
+    ]
     if not owners:
         return tree
     managers = without_paths(managers, frozenset((path,)), None)
@@ -119,11 +122,14 @@ def track(
     identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
     fields = updated(
         _shown(ctx, live) if live is not None else empty(ctx),
-        _as_written(_shown(ctx, tree), ctx.document), type_of(ctx),
+        _as_written(_shown(ctx, tree), ctx.document),
+        type_of(ctx),
         identity,
-        ctx.info.api_version, format_time(ctx.now) if timed else "", creating=live is None,
+        ctx.info.api_version,
+        format_time(ctx.now) if timed else "",
+        creating=live is None,
         reset=reset(ctx, sub),
-    )  # fmt: skip
+    )
     meta = {key: value for key, value in tree["metadata"].items() if key != "managedFields"}
     if fields:
         meta["managedFields"] = fields

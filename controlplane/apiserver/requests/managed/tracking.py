@@ -49,9 +49,11 @@ def managers_of(fields: list[Tree] | None) -> Managers:
         operation = item.get("operation", "")
         version = item.get("apiVersion", "")
         identity = Identity(
-            item.get("manager", ""), operation, "" if operation == "Apply" else version,
+            item.get("manager", ""),
+            operation,
+            "" if operation == "Apply" else version,
             item.get("subresource", ""),
-        )  # fmt: skip
+        )
         found[identity] = Entry(
             from_fields_v1(item.get("fieldsV1") or {}), item.get("time", ""), version
         )
@@ -83,8 +85,15 @@ def encoded(managers: Managers) -> list[Tree]:
         if identity.subresource:
             item["subresource"] = identity.subresource
         out.append(item)
-    out.sort(key=lambda item: (item["operation"], item.get("time", ""), item["manager"],
-                               item["apiVersion"], item.get("subresource", "")))  # fmt: skip
+    out.sort(
+        key=lambda item: (
+            item["operation"],
+            item.get("time", ""),
+            item["manager"],
+            item["apiVersion"],
+            item.get("subresource", ""),
+        )
+    )
     return out
 
 
@@ -93,10 +102,13 @@ def reset_paths(paths: Paths, reset: tuple[tuple[str, ...], ...]) -> Paths:
     if not reset:
         return paths
     heads = frozenset(prefix[:1] for prefix in reset)
-    return frozenset([
-        path for path in paths
-        if path[:1] not in heads or not any(path[: len(prefix)] == prefix for prefix in reset)
-    ])  # fmt: skip
+    return frozenset(
+        [
+            path
+            for path in paths
+            if path[:1] not in heads or not any(path[: len(prefix)] == prefix for prefix in reset)
+        ]
+    )
 
 
 def _is_reset(fields: list[Tree] | None) -> bool:
@@ -104,9 +116,16 @@ def _is_reset(fields: list[Tree] | None) -> bool:
 
 
 def updated(
-    live: Tree, new: Tree, struct: StructType, identity: Identity, version: str, now: str,
-    *, creating: bool, reset: tuple[tuple[str, ...], ...] = (),
-) -> list[Tree] | None:  # fmt: skip
+    live: Tree,
+    new: Tree,
+    struct: StructType,
+    identity: Identity,
+    version: str,
+    now: str,
+    *,
+    creating: bool,
+    reset: tuple[tuple[str, ...], ...] = (),
+) -> list[Tree] | None:
     """The managedFields after an ordinary write; None for none."""
     given = new["metadata"].get("managedFields")
     had: list[Tree] | None = live.get("metadata", {}).get("managedFields")

@@ -33,8 +33,15 @@ from controlplane.apiserver.schema.json_values import json_type
 from controlplane.apiserver.schema.types import struct_type
 from controlplane.apiserver.schema.work import spend
 
-__all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "check_media_type", "patched",
-           "patched_document", "undecodable"]  # fmt: skip
+__all__ = [
+    "JSON_PATCH",
+    "MERGE_PATCH",
+    "STRATEGIC_PATCH",
+    "check_media_type",
+    "patched",
+    "patched_document",
+    "undecodable",
+]
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -267,9 +274,11 @@ def _check_operations(ctx: Context, patch: list[Any]) -> None:
         return
     unknown = [
         f'json patch unknown field "[{index}].{key}"'
-        for index, operation in enumerate(patch) if isinstance(operation, dict)
-        for key in sorted(operation) if key not in _OPERATION
-    ]  # fmt: skip
+        for index, operation in enumerate(patch)
+        if isinstance(operation, dict)
+        for key in sorted(operation)
+        if key not in _OPERATION
+    ]
     if unknown and level == "Strict":
         raise status.bad_request(f"strict decoding error: {', '.join(unknown)}")
     for text in unknown:
@@ -286,22 +295,27 @@ def _json_patched(ctx: Context, current: Tree, patch: Any) -> Tree:
         )
     if len(patch) > MAX_OPERATIONS:
         raise status.ApiError(
-            413, "RequestEntityTooLarge",
+            413,
+            "RequestEntityTooLarge",
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}",
-        )  # fmt: skip
+        )
     _check_operations(ctx, patch)
     try:
         result: Tree = json_patch(current, patch)
     except JsonPatchError:
         raise _rejected() from None
     if not isinstance(result, dict):
-        problem = "" if result is None else (
-            "couldn't get version/kind; json parse error: json: cannot unmarshal "
-            f"{json_type(result)} into Go value of type {META_STRUCT}"
-        )  # fmt: skip
+        problem = (
+            ""
+            if result is None
+            else (
+                "couldn't get version/kind; json parse error: json: cannot unmarshal "
+                f"{json_type(result)} into Go value of type {META_STRUCT}"
+            )
+        )
         if problem:
-            raise status.invalid_kind("", "", "", [
-                invalid("patch", json.dumps(result, separators=(",", ":")), problem)
-            ])  # fmt: skip
+            raise status.invalid_kind(
+                "", "", "", [invalid("patch", json.dumps(result, separators=(",", ":")), problem)]
+            )
         return {}
     return result

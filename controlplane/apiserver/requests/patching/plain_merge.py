@@ -107,9 +107,7 @@ def _check_new(value: Any) -> None:
         for item in value:
             if type(item) is not str:
                 _check_new(item)
-    elif kind is not str and kind is not bool and (
-        kind is not int or not -_SMALL < value < _SMALL
-    ):  # fmt: skip
+    elif kind is not str and kind is not bool and (kind is not int or not -_SMALL < value < _SMALL):
         raise UnusualError
 
 

@@ -70,10 +70,11 @@ def _value(value: Any, field: Field, text_type: str, old: Any) -> Any:
         texts = field.element.kind == Kind.STRING
         spend((1 if texts else 3) * len(value))
         return {
-            key: value[key] if texts and type(value[key]) is str
+            key: value[key]
+            if texts and type(value[key]) is str
             else _value(value[key], field.element, text_type, None)
             for key in sorted(value)
-        }  # fmt: skip
+        }
     if kind == Kind.BYTES:
         return _bytes(value, field)
     if kind in _OWN_READERS:
@@ -106,8 +107,10 @@ def _bytes(value: Any, field: Field) -> Any:
 
 
 _HELD: dict[int, tuple[type, ...]] = {
-    Kind.STRING: (str,), Kind.BOOL: (bool,), Kind.NUMBER: (int, float),
-}  # fmt: skip
+    Kind.STRING: (str,),
+    Kind.BOOL: (bool,),
+    Kind.NUMBER: (int, float),
+}
 
 
 def _simple(value: Any, field: Field, text_type: str) -> Any:

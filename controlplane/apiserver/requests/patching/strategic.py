@@ -186,9 +186,10 @@ def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
     if not order or not patch:
         return
     wanted = [
-        item for item in patch
+        item
+        for item in patch
         if not (merge_key and isinstance(item, dict) and item.get(_DIRECTIVE) == "delete")
-    ]  # fmt: skip
+    ]
     at, place = 0, 0
     while at < len(wanted) and place < len(order):
         if isinstance(wanted[at], dict) and _DIRECTIVE in wanted[at]:

@@ -64,8 +64,10 @@ def fields_of(name: str, listing: str = "") -> dict[int, Numbered]:
         return {1: ("", Field("metadata", Kind.STRUCT, META + "ObjectMeta"))}
     if name == _FREE_KINDS["PartialObjectMetadataList"]:
         item = Field("", Kind.STRUCT, META + "PartialObjectMetadata")
-        return {1: ("", Field("metadata", Kind.STRUCT, META + "ListMeta")),
-                2: ("", Field("items", Kind.LIST, "", element=item))}  # fmt: skip
+        return {
+            1: ("", Field("metadata", Kind.STRUCT, META + "ListMeta")),
+            2: ("", Field("items", Kind.LIST, "", element=item)),
+        }
     listed = numbers().get(listing or name.removeprefix("io.k8s."))
     if listed is None:
         raise Unnumbered(f"unknown type {name}")

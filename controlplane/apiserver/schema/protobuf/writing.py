@@ -41,14 +41,14 @@ Write = Callable[[Any], bytes]
 
 _ALWAYS: Final = {
     "ObjectMeta": "name generateName namespace selfLink uid resourceVersion generation "
-                  "creationTimestamp",
+    "creationTimestamp",
     "ListMeta": "selfLink resourceVersion continue",
     "ManagedFieldsEntry": "manager operation apiVersion fieldsType subresource",
     "OwnerReference": "apiVersion kind name uid",
     "Status": "status message reason code",
     "StatusDetails": "name group kind retryAfterSeconds uid",
     "StatusCause": "reason message field",
-}  # fmt: skip
+}
 """Plain Go fields, by type, that are on the wire although a tree leaves them out."""
 _TYPE: Final = ("apiVersion", "kind")
 _ONE, _TWO = tag(1, BYTES), tag(2, BYTES)
@@ -89,8 +89,11 @@ def listing(head: Tree, items: Iterable[Object]) -> Generator[None, None, bytes]
     """
     api_version, kind = head["apiVersion"], head["kind"]
     name = _name(api_version, kind)
-    numbered = {known.name: (number, known) for number, (_, known) in fields_of(name).items()
-                if known is not None}  # fmt: skip
+    numbered = {
+        known.name: (number, known)
+        for number, (_, known) in fields_of(name).items()
+        if known is not None
+    }
     number, known = numbered["items"]
     assert known.element is not None
     write, start = _writer(known.element.type_name).object, tag(number, BYTES)
@@ -265,8 +268,7 @@ def _either(value: int | str) -> bytes:
     """An integer or a text."""
     number, text = (0, value) if isinstance(value, str) else (value, "")
     mark = varint(int(isinstance(value, str)))
-    return (_NUMBER_ONE + mark + _NUMBER_TWO + varint(number)
-            + field(tag(3, BYTES), _text(text)))  # fmt: skip
+    return _NUMBER_ONE + mark + _NUMBER_TWO + varint(number) + field(tag(3, BYTES), _text(text))
 
 
 def _time(value: str) -> bytes:
@@ -279,9 +281,13 @@ def _micro_time(value: str) -> bytes:
 
 
 _LEAVES: Final[dict[int, Write]] = {
-    Kind.STRING: _text, Kind.BYTES: base64.b64decode, Kind.QUANTITY: _quantity,
-    Kind.INT_OR_STRING: _either, Kind.TIME: _time, Kind.MICRO_TIME: _micro_time,
-}  # fmt: skip
+    Kind.STRING: _text,
+    Kind.BYTES: base64.b64decode,
+    Kind.QUANTITY: _quantity,
+    Kind.INT_OR_STRING: _either,
+    Kind.TIME: _time,
+    Kind.MICRO_TIME: _micro_time,
+}
 
 
 # -- schemas of custom resources -----------------------------------------------------------------
@@ -303,9 +309,13 @@ def _schema(tree: Tree) -> bytes:
             out += [field(tag(number, BYTES), _part(form, item)) for item in value]
         elif form in ("named", "strings"):
             inner = "schema" if form == "named" else form
-            out += [field(tag(number, BYTES),
-                          field(_ONE, _text(key)) + field(_TWO, _part(inner, value[key])))
-                    for key in sorted(value)]  # fmt: skip
+            out += [
+                field(
+                    tag(number, BYTES),
+                    field(_ONE, _text(key)) + field(_TWO, _part(inner, value[key])),
+                )
+                for key in sorted(value)
+            ]
         else:
             out.append(field(tag(number, BYTES), _part(form, value)))
     if known < len(tree):
@@ -327,14 +337,17 @@ def _part(form: str, value: Any) -> bytes:
     if form == "docs":
         return b"".join(
             field(tag(number, BYTES), _text(value[name]))
-            for number, name in enumerate(("description", "url"), start=1) if name in value
-        )  # fmt: skip
+            for number, name in enumerate(("description", "url"), start=1)
+            if name in value
+        )
     if form == "rules":
         return b"".join(
-            tag(number, VARINT) + varint(int(value[name])) if isinstance(value[name], bool)
+            tag(number, VARINT) + varint(int(value[name]))
+            if isinstance(value[name], bool)
             else field(tag(number, BYTES), _text(value[name]))
-            for number, name in enumerate(RULE, start=1) if name in value
-        )  # fmt: skip
+            for number, name in enumerate(RULE, start=1)
+            if name in value
+        )
     if form == "bool":
         if isinstance(value, bool):
             return _NUMBER_ONE + varint(int(value))

@@ -30,8 +30,13 @@ def test_rights_that_are_missing(held, wanted, missing):
 
 
 def role(name, *rules, kind="Role", **more):
-    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name},
-            "rules": list(rules), **more}  # fmt: skip
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "rules": list(rules),
+        **more,
+    }
 
 
 @pytest.fixture
@@ -77,8 +82,11 @@ def test_a_binding_gives_no_more_than_its_writer_has(world):
 
 def test_the_verbs_bind_and_escalate_lift_the_limit(world):
     eve = {"apiGroup": GROUP, "kind": "User", "name": "eve"}
-    lifted = role("lifted", rule("bind", GROUP, "clusterroles", ["cluster-admin"]),
-                  rule("escalate", GROUP, "roles"))  # fmt: skip
+    lifted = role(
+        "lifted",
+        rule("bind", GROUP, "clusterroles", ["cluster-admin"]),
+        rule("escalate", GROUP, "roles"),
+    )
     assert world.create("roles", lifted, group=GROUP).ok
     bob = {"apiGroup": GROUP, "kind": "User", "name": "bob"}
     given = binding("lifted", "lifted", bob, kind="Role")

@@ -35,16 +35,20 @@ SELECTOR = {"fieldSelector": ["metadata.name=a"]}
 def rule(verbs="get", groups="", resources="pods", names=(), paths=()):
     if paths:
         return {"verbs": verbs.split(), "nonResourceURLs": list(paths)}
-    tree = {"verbs": verbs.split(), "apiGroups": groups.split() or [""],
-            "resources": resources.split()}  # fmt: skip
+    tree = {
+        "verbs": verbs.split(),
+        "apiGroups": groups.split() or [""],
+        "resources": resources.split(),
+    }
     return {**tree, "resourceNames": list(names)} if names else tree
 
 
 def binding(name, role, *subjects, kind="ClusterRole"):
     return {
-        "metadata": {"name": name}, "subjects": list(subjects),
+        "metadata": {"name": name},
+        "subjects": list(subjects),
         "roleRef": {"apiGroup": GROUP, "kind": kind, "name": role},
-    }  # fmt: skip
+    }
 
 
 def subject(kind, name, **more):
@@ -69,21 +73,38 @@ def policy(cluster_roles=None, roles=None, cluster_bindings=(), bindings=None):
         ("GET", f"{NS}/pods", {"watch": ["0"]}, Attributes("list", "", "pods", "", "ns")),
         ("GET", "/api/v1/watch/pods", {}, Attributes("watch", "", "pods")),
         ("GET", f"{NS}/pods", SELECTOR, Attributes("list", "", "pods", "", "ns", "a")),
-        ("GET", f"{NS}/pods", {"fieldSelector": ["metadata.name=a/b"]},
-         Attributes("list", "", "pods", "", "ns")),
+        (
+            "GET",
+            f"{NS}/pods",
+            {"fieldSelector": ["metadata.name=a/b"]},
+            Attributes("list", "", "pods", "", "ns"),
+        ),
         ("GET", f"{NS}/pods", {"fieldSelector": ["!!"]}, Attributes("list", "", "pods", "", "ns")),
         ("DELETE", f"{NS}/pods", SELECTOR, Attributes("deletecollection", "", "pods", "", "ns")),
-        ("POST", f"{NS}/pods/a/binding", {},
-         Attributes("create", "", "pods", "binding", "ns", "a")),
+        (
+            "POST",
+            f"{NS}/pods/a/binding",
+            {},
+            Attributes("create", "", "pods", "binding", "ns", "a"),
+        ),
         ("GET", NS, {}, Attributes("get", "", "namespaces", "", "ns", "ns")),
-        ("PUT", f"{NS}/finalize", {}, Attributes("update", "", "namespaces", "finalize", "ns", "ns")),
+        (
+            "PUT",
+            f"{NS}/finalize",
+            {},
+            Attributes("update", "", "namespaces", "finalize", "ns", "ns"),
+        ),
         ("GET", "/api/v1/nodes", {}, Attributes("list", "", "nodes")),
-        ("PATCH", "/apis/none.such/v9/namespaces/ns/things/a", {},
-         Attributes("patch", "none.such", "things", "", "ns", "a")),
+        (
+            "PATCH",
+            "/apis/none.such/v9/namespaces/ns/things/a",
+            {},
+            Attributes("patch", "none.such", "things", "", "ns", "a"),
+        ),
         ("GET", "/apis/apps/v1", {}, Attributes("get", path="/apis/apps/v1")),
         ("POST", "/metrics", {}, Attributes("post", path="/metrics")),
     ],
-)  # fmt: skip
+)
 def test_what_an_http_request_asks_for(method, path, query, expected):
     assert attributes_of(HttpRequest(method, path, query)) == expected
 
@@ -187,22 +208,42 @@ def refusal(given, user, asked):
 @pytest.mark.parametrize(
     ("user", "asked", "message", "details"),
     [
-        (BOB, GET_POD,
-         'pods "a" is forbidden: User "bob" cannot get resource "pods" in API group "" '
-         'in the namespace "ns"', {"name": "a", "kind": "pods"}),
-        (BOB, Attributes("list", "apps", "deployments", "", "ns"),
-         'deployments.apps is forbidden: User "bob" cannot list resource "deployments" in API '
-         'group "apps" in the namespace "ns"', {"group": "apps", "kind": "deployments"}),
-        (BOB, GET_LOG,
-         'pods "a" is forbidden: User "bob" cannot get resource "pods/log" in API group "" '
-         'in the namespace "ns"', {"name": "a", "kind": "pods"}),
-        (BUILDER, Attributes("list", "", "nodes"),
-         'nodes is forbidden: User "system:serviceaccount:ci:builder" cannot list resource '
-         '"nodes" in API group "" at the cluster scope', {"kind": "nodes"}),
-        (ANONYMOUS, Attributes("get", path="/api"),
-         'forbidden: User "system:anonymous" cannot get path "/api"', {}),
+        (
+            BOB,
+            GET_POD,
+            'pods "a" is forbidden: User "bob" cannot get resource "pods" in API group "" '
+            'in the namespace "ns"',
+            {"name": "a", "kind": "pods"},
+        ),
+        (
+            BOB,
+            Attributes("list", "apps", "deployments", "", "ns"),
+            'deployments.apps is forbidden: User "bob" cannot list resource "deployments" in API '
+            'group "apps" in the namespace "ns"',
+            {"group": "apps", "kind": "deployments"},
+        ),
+        (
+            BOB,
+            GET_LOG,
+            'pods "a" is forbidden: User "bob" cannot get resource "pods/log" in API group "" '
+            'in the namespace "ns"',
+            {"name": "a", "kind": "pods"},
+        ),
+        (
+            BUILDER,
+            Attributes("list", "", "nodes"),
+            'nodes is forbidden: User "system:serviceaccount:ci:builder" cannot list resource '
+            '"nodes" in API group "" at the cluster scope',
+            {"kind": "nodes"},
+        ),
+        (
+            ANONYMOUS,
+            Attributes("get", path="/api"),
+            'forbidden: User "system:anonymous" cannot get path "/api"',
+            {},
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_refusal_says_what_was_asked(user, asked, message, details):
     found = refusal(policy(), user, asked)
     assert found.message == message
@@ -211,10 +252,12 @@ def test_a_refusal_says_what_was_asked(user, asked, message, details):
 
 def test_a_refusal_names_roles_that_are_missing():
     given = policy(
-        cluster_bindings=[binding("b", "gone", subject("User", "bob")),
-                          binding("c", "gone", subject("User", "eve"))],
+        cluster_bindings=[
+            binding("b", "gone", subject("User", "bob")),
+            binding("c", "gone", subject("User", "eve")),
+        ],
         bindings={"ns": [binding("d", "lost", subject("User", "bob"), kind="Role")]},
-    )  # fmt: skip
+    )
     message = refusal(given, BOB, GET_POD).message
     assert message.endswith(
         'in the namespace "ns": RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found, '
@@ -230,10 +273,14 @@ RULES = st.fixed_dictionaries(
     optional={"resourceNames": st.lists(WORDS)},
 )
 ASKED = st.builds(
-    Attributes, st.sampled_from(["get", "list"]), st.sampled_from(["", "apps"]),
-    st.sampled_from(["pods", "nodes"]), st.sampled_from(["", "log"]), st.just("ns"),
+    Attributes,
+    st.sampled_from(["get", "list"]),
+    st.sampled_from(["", "apps"]),
+    st.sampled_from(["pods", "nodes"]),
+    st.sampled_from(["", "log"]),
+    st.just("ns"),
     st.sampled_from(["", "a"]),
-)  # fmt: skip
+)
 
 
 @given(st.lists(RULES), RULES, ASKED)
@@ -282,10 +329,15 @@ def test_aggregation_takes_each_rule_once_in_the_order_of_names():
         return {"metadata": {"name": name, "labels": {"to": "x"}}, "rules": list(rules)}
 
     first, second = rule("get"), rule("list")
-    selectors = [{"matchLabels": {"to": "x"}},
-                 {"matchExpressions": [{"key": "to", "operator": "Exists"}]}]  # fmt: skip
-    whole = {**part("whole", rule("delete")), "rules": [rule("patch")],
-             "aggregationRule": {"clusterRoleSelectors": selectors}}  # fmt: skip
+    selectors = [
+        {"matchLabels": {"to": "x"}},
+        {"matchExpressions": [{"key": "to", "operator": "Exists"}]},
+    ]
+    whole = {
+        **part("whole", rule("delete")),
+        "rules": [rule("patch")],
+        "aggregationRule": {"clusterRoleSelectors": selectors},
+    }
     parts = [part("b", second, first), part("a", first), {"metadata": {"name": "c"}, "rules": []}]
     assert aggregated_rules(whole, [*parts, whole]) == [first, second]
 

@@ -82,11 +82,16 @@ def test_a_role_that_is_gone_is_named(world):
     [
         ({"user": "a"}, "spec.resourceAttributes: Invalid value: null: exactly one of"),
         ({"resourceAttributes": LIST_PODS}, 'spec.user: Invalid value: "": at least one of user'),
-        ({"user": "a", "resourceAttributes": LIST_PODS,
-          "nonResourceAttributes": {"verb": "get", "path": "/"}},
-         "cannot be specified in combination with resourceAttributes"),
+        (
+            {
+                "user": "a",
+                "resourceAttributes": LIST_PODS,
+                "nonResourceAttributes": {"verb": "get", "path": "/"},
+            },
+            "cannot be specified in combination with resourceAttributes",
+        ),
     ],
-)  # fmt: skip
+)
 def test_reviews_that_ask_nothing_sensible(world, spec, text):
     found = review(world, "SubjectAccessReview", spec)
     assert found.code == 422
@@ -94,16 +99,18 @@ def test_reviews_that_ask_nothing_sensible(world, spec, text):
 
 
 def test_a_review_has_no_name(world):
-    found = review(world, "SelfSubjectAccessReview", {"resourceAttributes": LIST_PODS},
-                   metadata={"name": "x"})  # fmt: skip
+    found = review(
+        world, "SelfSubjectAccessReview", {"resourceAttributes": LIST_PODS}, metadata={"name": "x"}
+    )
     assert found.code == 422
     assert "metadata: Invalid value" in found.message
 
 
 def test_a_local_review_stays_in_its_namespace(world):
     def ask(namespace, **spec):
-        return review(world, "LocalSubjectAccessReview", {"user": "bob", **spec},
-                      namespace=namespace)  # fmt: skip
+        return review(
+            world, "LocalSubjectAccessReview", {"user": "bob", **spec}, namespace=namespace
+        )
 
     wish = {"resourceAttributes": LIST_PODS}
     assert ask("default", groups=["dev"], **wish).tree["status"]["allowed"]

@@ -36,7 +36,8 @@ UNFIT = {
     ".spec.nodeSelector.a: expected string": [pod(nodeSelector={"a": 1})],
     ".spec.containers: expected list": [pod(containers={})],
     ".spec.containers: element 0: associative list with keys": [
-        pod(containers=[None]), pod(containers=["a"]),
+        pod(containers=[None]),
+        pod(containers=["a"]),
     ],
     '.spec.containers: duplicate entries for key [name="c"]': [pod(containers=[CONTAINER] * 2)],
     '.spec.containers[name="c"].env[name="A"].value: expected string': [
@@ -46,7 +47,8 @@ UNFIT = {
         container(ports=[{"containerPort": 1}, {"containerPort": 1, "protocol": "TCP"}]),
     ],
     ".metadata.finalizers: element 0: associative list without keys": [
-        {"metadata": {"finalizers": [None]}}, {"metadata": {"finalizers": [{}]}},
+        {"metadata": {"finalizers": [None]}},
+        {"metadata": {"finalizers": [{}]}},
     ],
     '.metadata.finalizers: duplicate entries for key [="a"]': [
         {"metadata": {"finalizers": ["a", "a"]}},
@@ -56,7 +58,7 @@ UNFIT = {
     '.spec.containers[name="c"].resources.limits.cpu: expected any scalar': [
         container(resources={"limits": {"cpu": {}}}),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("tree", FITTING)

@@ -18,9 +18,9 @@ from tests.apiserver.http.session import CONFIGMAPS, served
 
 # What `kubectl create configmap m --from-literal=a=b` sends.
 CONFIGMAP = (
-    b"k8s\x00\n\x0f\n\x02v1\x12\tConfigMap\x12\x1b\n\x11\n\x01m\x12\x00\x1a\x00\"\x00*\x002\x008\x00B\x00"
-    b"\x12\x06\n\x01a\x12\x01b\x1a\x00\"\x00"
-)  # fmt: skip
+    b'k8s\x00\n\x0f\n\x02v1\x12\tConfigMap\x12\x1b\n\x11\n\x01m\x12\x00\x1a\x00"\x00*\x002\x008\x00B\x00'
+    b'\x12\x06\n\x01a\x12\x01b\x1a\x00"\x00'
+)
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
@@ -43,8 +43,11 @@ def body(api_version: bytes, kind: bytes, raw: bytes) -> bytes:
 
 def test_what_kubectl_sends_for_a_config_map():
     assert decoded(CONFIGMAP) == {
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "b"},
-    }  # fmt: skip
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "m"},
+        "data": {"a": "b"},
+    }
 
 
 def test_zero_is_absence_for_plain_fields_only():
@@ -73,12 +76,18 @@ def test_special_shapes():
 @pytest.mark.parametrize(
     "raw",
     [
-        b"", b"k8s", b"{}", CONFIGMAP[:-3], CONFIGMAP + b"\xff",
-        body(b"v1", b"Widget", b""), body(b"v1", b"ConfigMap", field(15, b"x")),
-        body(b"v1", b"ConfigMap", field(1, 5)), body(b"v1", b"ConfigMap", field(1, b"\xff\xff")),
+        b"",
+        b"k8s",
+        b"{}",
+        CONFIGMAP[:-3],
+        CONFIGMAP + b"\xff",
+        body(b"v1", b"Widget", b""),
+        body(b"v1", b"ConfigMap", field(15, b"x")),
+        body(b"v1", b"ConfigMap", field(1, 5)),
+        body(b"v1", b"ConfigMap", field(1, b"\xff\xff")),
         body(b"v1", b"ConfigMap", field(1, field(1, b"\xff"))),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_said_to_be(raw):
     with pytest.raises(Unreadable):
         decoded(raw)
@@ -92,8 +101,14 @@ def test_no_bytes_do_harm(raw):
 
 
 def test_the_table_has_every_field_of_the_types_that_clients_send():
-    for kind in ("core.v1.Pod", "core.v1.PodSpec", "core.v1.Service", "apps.v1.DeploymentSpec",
-                 "batch.v1.JobSpec", "rbac.v1.PolicyRule"):  # fmt: skip
+    for kind in (
+        "core.v1.Pod",
+        "core.v1.PodSpec",
+        "core.v1.Service",
+        "apps.v1.DeploymentSpec",
+        "batch.v1.JobSpec",
+        "rbac.v1.PolicyRule",
+    ):
         name = f"io.k8s.api.{kind}"
         listed = {known.name for _, known in fields_of(name).values() if known is not None}
         missing = set(struct_type(name).fields) - listed - {"apiVersion", "kind"}
@@ -127,8 +142,13 @@ def test_field_sets_are_json_inside():
 
 async def test_over_http():
     async with served() as session:
-        found = await session.ask("POST", CONFIGMAPS, CONFIGMAP, Content_Type=PROTOBUF,
-                                  Accept=f"{PROTOBUF},application/json")  # fmt: skip
+        found = await session.ask(
+            "POST",
+            CONFIGMAPS,
+            CONFIGMAP,
+            Content_Type=PROTOBUF,
+            Accept=f"{PROTOBUF},application/json",
+        )
         assert found.code == 201
         assert found.headers["content-type"] == PROTOBUF
         assert decoded(found.body)["data"] == {"a": "b"}
@@ -157,42 +177,82 @@ def small(number: int, value: int) -> bytes:
 
 
 def test_definitions_of_custom_resources_as_typed_clients_send_them():
-    size = (long_field(5, b"integer") + bytes([11 << 3 | 1]) + pack("<d", 1.0) + small(10, 0)
-            + long_field(8, long_field(1, b"3")))  # fmt: skip
+    size = (
+        long_field(5, b"integer")
+        + bytes([11 << 3 | 1])
+        + pack("<d", 1.0)
+        + small(10, 0)
+        + long_field(8, long_field(1, b"3"))
+    )
     names = long_field(5, b"array") + long_field(24, long_field(1, long_field(5, b"string")))
     closed = long_field(5, b"object") + long_field(30, small(1, 0))
     rule = long_field(1, b"self.size > 0") + long_field(2, b"positive") + long_field(5, b".size")
-    spec = (long_field(5, b"object") + small(38, 1) + small(13, 9)
-            + b"".join(long_field(29, long_field(1, name) + long_field(2, inner))
-                       for name, inner in ((b"size", size), (b"names", names), (b"none", closed)))
-            + long_field(23, b"size") + long_field(44, rule)
-            + long_field(20, long_field(1, b'{"a": null}')))  # fmt: skip
-    version = (long_field(1, b"v1") + small(2, 1) + small(3, 0) + long_field(4, long_field(1, spec))
-               + long_field(5, long_field(1, b"")))  # fmt: skip
+    spec = (
+        long_field(5, b"object")
+        + small(38, 1)
+        + small(13, 9)
+        + b"".join(
+            long_field(29, long_field(1, name) + long_field(2, inner))
+            for name, inner in ((b"size", size), (b"names", names), (b"none", closed))
+        )
+        + long_field(23, b"size")
+        + long_field(44, rule)
+        + long_field(20, long_field(1, b'{"a": null}'))
+    )
+    version = (
+        long_field(1, b"v1")
+        + small(2, 1)
+        + small(3, 0)
+        + long_field(4, long_field(1, spec))
+        + long_field(5, long_field(1, b""))
+    )
     names = long_field(1, b"foos") + long_field(4, b"Foo") + long_field(2, b"")
-    raw = long_field(2, long_field(1, b"g") + long_field(3, names) + long_field(4, b"Namespaced")
-                     + long_field(7, version) + small(10, 0))  # fmt: skip
+    raw = long_field(
+        2,
+        long_field(1, b"g")
+        + long_field(3, names)
+        + long_field(4, b"Namespaced")
+        + long_field(7, version)
+        + small(10, 0),
+    )
     found = decoded(
-        b"k8s\x00" + long_field(1, long_field(1, b"apiextensions.k8s.io/v1")
-                                + long_field(2, b"CustomResourceDefinition")) + long_field(2, raw)
-    )  # fmt: skip
+        b"k8s\x00"
+        + long_field(
+            1,
+            long_field(1, b"apiextensions.k8s.io/v1") + long_field(2, b"CustomResourceDefinition"),
+        )
+        + long_field(2, raw)
+    )
     assert found["spec"] == {
-        "group": "g", "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo"},
-        "versions": [{
-            "name": "v1", "served": True, "storage": False, "subresources": {"status": {}},
-            "schema": {"openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": True, "maxLength": 9,
-                "properties": {
-                    "size": {"type": "integer", "minimum": 1, "default": 3},
-                    "names": {"type": "array", "items": {"type": "string"}},
-                    "none": {"type": "object", "additionalProperties": False},
+        "group": "g",
+        "scope": "Namespaced",
+        "names": {"plural": "foos", "kind": "Foo"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": False,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                        "maxLength": 9,
+                        "properties": {
+                            "size": {"type": "integer", "minimum": 1, "default": 3},
+                            "names": {"type": "array", "items": {"type": "string"}},
+                            "none": {"type": "object", "additionalProperties": False},
+                        },
+                        "required": ["size"],
+                        "enum": [{"a": None}],
+                        "x-kubernetes-validations": [
+                            {"rule": "self.size > 0", "message": "positive", "fieldPath": ".size"}
+                        ],
+                    }
                 },
-                "required": ["size"], "enum": [{"a": None}],
-                "x-kubernetes-validations": [
-                    {"rule": "self.size > 0", "message": "positive", "fieldPath": ".size"}],
-            }},
-        }],
-    }  # fmt: skip
+            }
+        ],
+    }
 
 
 def test_damaged_bytes_are_unreadable_and_nothing_else():
@@ -200,12 +260,28 @@ def test_damaged_bytes_are_unreadable_and_nothing_else():
 
     chance = random.Random(3)
     tree = {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": "a", "creationTimestamp": "2031-01-01T00:00:00Z"},
-        "spec": {"group": "x", "scope": "Namespaced", "names": {"plural": "a", "kind": "A"}, "versions": [
-            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
-                "type": "object", "properties": {"a": {"type": "number", "maximum": 1.5}}}}}]},
-    }  # fmt: skip
+        "spec": {
+            "group": "x",
+            "scope": "Namespaced",
+            "names": {"plural": "a", "kind": "A"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {"a": {"type": "number", "maximum": 1.5}},
+                        }
+                    },
+                }
+            ],
+        },
+    }
     raw = encoded(tree)
     told = 0
     for _ in range(600):

@@ -34,22 +34,33 @@ JSON: st.SearchStrategy[Any] = st.dictionaries(
 )
 SECONDS = st.integers(1, 4_000_000_000)
 SCHEMA: st.SearchStrategy[Any] = st.recursive(
-    st.fixed_dictionaries({}, optional={
-        "type": st.sampled_from(["string", "integer"]), "default": JSON | st.booleans() | FILLED,
-        "maximum": st.integers(-9, 9), "minimum": st.floats(-9, 9).map(lambda x: x + 0.5).filter(
-            lambda x: not x.is_integer()),
-        "maxLength": st.integers(0, 99), "enum": st.lists(JSON, min_size=1, max_size=2),
-        "nullable": st.just(True), "x-kubernetes-preserve-unknown-fields": st.booleans(),
-        "required": st.lists(FILLED, min_size=1, max_size=2),
-        "x-kubernetes-validations": st.just([{"rule": "true", "optionalOldSelf": True}]),
-    }),
-    lambda inner: st.fixed_dictionaries({}, optional={
-        "properties": st.dictionaries(FILLED, inner, min_size=1, max_size=2),
-        "items": inner, "additionalProperties": inner | st.booleans(), "not": inner,
-        "allOf": st.lists(inner, min_size=1, max_size=2),
-    }),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["string", "integer"]),
+            "default": JSON | st.booleans() | FILLED,
+            "maximum": st.integers(-9, 9),
+            "minimum": st.floats(-9, 9).map(lambda x: x + 0.5).filter(lambda x: not x.is_integer()),
+            "maxLength": st.integers(0, 99),
+            "enum": st.lists(JSON, min_size=1, max_size=2),
+            "nullable": st.just(True),
+            "x-kubernetes-preserve-unknown-fields": st.booleans(),
+            "required": st.lists(FILLED, min_size=1, max_size=2),
+            "x-kubernetes-validations": st.just([{"rule": "true", "optionalOldSelf": True}]),
+        },
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "properties": st.dictionaries(FILLED, inner, min_size=1, max_size=2),
+            "items": inner,
+            "additionalProperties": inner | st.booleans(),
+            "not": inner,
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+        },
+    ),
     max_leaves=4,
-)  # fmt: skip
+)
 
 
 def leaf(owner: str, mark: str, field: Field) -> st.SearchStrategy[Any]:
@@ -103,8 +114,9 @@ def message(draw: Any, name: str, depth: int, listing: str = "") -> dict[str, An
 
 def kinds() -> list[tuple[str, str]]:
     table = builtin_resources()
-    return sorted({(info.api_version, info.kind) for info in table
-                   if writable(info.api_version, info.kind)})  # fmt: skip
+    return sorted(
+        {(info.api_version, info.kind) for info in table if writable(info.api_version, info.kind)}
+    )
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
@@ -132,15 +144,27 @@ def test_what_kubectl_sends_is_written_byte_for_byte():
 
 
 def test_a_status_by_hand():
-    tree = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": "m", "reason": "NotFound", "details": {"name": "a", "kind": "pods"},
-            "code": 404}  # fmt: skip
+    tree = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "m",
+        "reason": "NotFound",
+        "details": {"name": "a", "kind": "pods"},
+        "code": 404,
+    }
     assert encoded(tree) == (
         b"k8s\0\n\x0c\n\x02v1\x12\x06Status\x122"
-        b"\n\x06\n\0\x12\0\x1a\0" b"\x12\x07Failure" b"\x1a\x01m" b"\"\x08NotFound"
-        b"*\x0f\n\x01a\x12\0\x1a\x04pods(\0" b"2\0" b"0\x94\x03"
-        b"\x1a\0\"\0"
-    )  # fmt: skip
+        b"\n\x06\n\0\x12\0\x1a\0"
+        b"\x12\x07Failure"
+        b"\x1a\x01m"
+        b'"\x08NotFound'
+        b"*\x0f\n\x01a\x12\0\x1a\x04pods(\0"
+        b"2\0"
+        b"0\x94\x03"
+        b'\x1a\0"\0'
+    )
 
 
 def test_an_event_of_a_watch_is_its_length_and_itself():
@@ -182,8 +206,9 @@ def test_a_kind_that_nobody_numbered_is_said():
 
 async def test_objects_lists_and_errors_leave_in_protobuf():
     async with served() as session:
-        made = await session.ask("POST", CONFIGMAPS, config("m", a="b"), Accept=PROTOBUF,
-                                 User_Agent="t/1")  # fmt: skip
+        made = await session.ask(
+            "POST", CONFIGMAPS, config("m", a="b"), Accept=PROTOBUF, User_Agent="t/1"
+        )
         assert (made.code, made.headers["content-type"]) == (201, PROTOBUF)
         assert decoded(made.body)["data"] == {"a": "b"}
         found = await session.ask("GET", f"{CONFIGMAPS}/m", Accept=f"{PROTOBUF},application/json")
@@ -220,8 +245,9 @@ async def test_a_watch_in_protobuf_is_a_row_of_frames():
     async with served() as session:
         await session.ask("POST", CONFIGMAPS, config("m", a="b"))
         path = f"{CONFIGMAPS}?watch=1&fieldSelector=metadata.name=m&timeoutSeconds=1"
-        raw = await session.raw(request(
-            "GET", path, Connection="close", Accept=f"{PROTOBUF};stream=watch"))  # fmt: skip
+        raw = await session.raw(
+            request("GET", path, Connection="close", Accept=f"{PROTOBUF};stream=watch")
+        )
         head, _, body = raw.partition(b"\r\n\r\n")
         assert f"{PROTOBUF};stream=watch".encode() in head
         _, _, frame = body.partition(b"\r\n")

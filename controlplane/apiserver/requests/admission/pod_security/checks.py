@@ -31,8 +31,9 @@ Check = Callable[[Tree, Tree], "Failure | None"]
 
 def shown(found: Iterable[Failure]) -> str:
     """All failures in one line."""
-    return ", ".join(f"{each.reason} ({each.detail})" if each.detail else each.reason
-                     for each in found)  # fmt: skip
+    return ", ".join(
+        f"{each.reason} ({each.detail})" if each.detail else each.reason for each in found
+    )
 
 
 def failures(level: Level, meta: Tree, spec: Tree, newest: int) -> list[Failure]:
@@ -155,10 +156,23 @@ def _probe_hosts(_meta: Tree, spec: Tree) -> Failure | None:
     )
 
 
-_DEFAULT_CAPABILITIES: Final = frozenset((
-    "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD",
-    "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
-))  # fmt: skip
+_DEFAULT_CAPABILITIES: Final = frozenset(
+    (
+        "AUDIT_WRITE",
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "FOWNER",
+        "FSETID",
+        "KILL",
+        "MKNOD",
+        "NET_BIND_SERVICE",
+        "SETFCAP",
+        "SETGID",
+        "SETPCAP",
+        "SETUID",
+        "SYS_CHROOT",
+    )
+)
 
 
 def _added(spec: Tree, allowed: frozenset[str]) -> tuple[list[str], list[str]]:
@@ -185,8 +199,11 @@ def _capabilities(_meta: Tree, spec: Tree) -> Failure | None:
 
 
 def _proc_mount(_meta: Tree, spec: Tree) -> Failure | None:
-    found = {c["name"]: value for c in _containers(spec)
-             if (value := _security(c).get("procMount", "Default")) != "Default"}  # fmt: skip
+    found = {
+        c["name"]: value
+        for c in _containers(spec)
+        if (value := _security(c).get("procMount", "Default")) != "Default"
+    }
     if not found:
         return None
     who, values = _plural("container", list(found)), _quoted(sorted(dict.fromkeys(found.values())))
@@ -214,10 +231,12 @@ def _app_armor(meta: Tree, spec: Tree) -> Failure | None:
     pod, names, values = _bad_profiles(spec, "appArmorProfile")
     setters = [who] if (who := _setters(pod, names)) else []
     notes = sorted(
-        f'{key}="{value}"' for key, value in (meta.get("annotations") or {}).items()
-        if key.startswith(_APP_ARMOR) and value not in ("", "runtime/default")
+        f'{key}="{value}"'
+        for key, value in (meta.get("annotations") or {}).items()
+        if key.startswith(_APP_ARMOR)
+        and value not in ("", "runtime/default")
         and not value.startswith("localhost/")
-    )  # fmt: skip
+    )
     if notes:
         setters.append("annotation" if len(notes) == 1 else "annotations")
     if not setters:
@@ -263,11 +282,15 @@ _SECCOMP_OF: Final = "container.seccomp.security.alpha.kubernetes.io/"
 def _seccomp_notes(meta: Tree, spec: Tree) -> Failure | None:
     notes = meta.get("annotations") or {}
     keys = [_SECCOMP, *(f"{_SECCOMP_OF}{c['name']}" for c in _containers(spec))]
-    wrong = sorted(dict.fromkeys(
-        f'{key}="{notes[key]}"' for key in keys
-        if key in notes and notes[key] not in ("runtime/default", "docker/default")
-        and not notes[key].startswith("localhost/")
-    ))  # fmt: skip
+    wrong = sorted(
+        dict.fromkeys(
+            f'{key}="{notes[key]}"'
+            for key in keys
+            if key in notes
+            and notes[key] not in ("runtime/default", "docker/default")
+            and not notes[key].startswith("localhost/")
+        )
+    )
     if not wrong:
         return None
     what = "annotation" if len(wrong) == 1 else "annotations"
@@ -284,13 +307,28 @@ def _seccomp(_meta: Tree, spec: Tree) -> Failure | None:
 
 
 _SYSCTLS: Final = (
-    (0, ("kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies",
-         "net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start")),
+    (
+        0,
+        (
+            "kernel.shm_rmid_forced",
+            "net.ipv4.ip_local_port_range",
+            "net.ipv4.tcp_syncookies",
+            "net.ipv4.ping_group_range",
+            "net.ipv4.ip_unprivileged_port_start",
+        ),
+    ),
     (27, ("net.ipv4.ip_local_reserved_ports",)),
-    (29, ("net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout",
-          "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes")),
+    (
+        29,
+        (
+            "net.ipv4.tcp_keepalive_time",
+            "net.ipv4.tcp_fin_timeout",
+            "net.ipv4.tcp_keepalive_intvl",
+            "net.ipv4.tcp_keepalive_probes",
+        ),
+    ),
     (32, ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")),
-)  # fmt: skip
+)
 
 
 def _sysctls(_meta: Tree, spec: Tree, minor: int) -> Failure | None:
@@ -313,8 +351,11 @@ def _host_process(_meta: Tree, spec: Tree) -> Failure | None:
 
 
 def _escalation(_meta: Tree, spec: Tree) -> Failure | None:
-    names = [c["name"] for c in _containers(spec)
-             if _security(c).get("allowPrivilegeEscalation") is not False]  # fmt: skip
+    names = [
+        c["name"]
+        for c in _containers(spec)
+        if _security(c).get("allowPrivilegeEscalation") is not False
+    ]
     if not names:
         return None
     who = _plural("container", names)
@@ -323,8 +364,11 @@ def _escalation(_meta: Tree, spec: Tree) -> Failure | None:
 
 
 def _capabilities_dropped(_meta: Tree, spec: Tree) -> Failure | None:
-    keeping = [c["name"] for c in _containers(spec)
-               if "ALL" not in ((_security(c).get("capabilities") or {}).get("drop") or ())]  # fmt: skip
+    keeping = [
+        c["name"]
+        for c in _containers(spec)
+        if "ALL" not in ((_security(c).get("capabilities") or {}).get("drop") or ())
+    ]
     names, wrong = _added(spec, frozenset(("NET_BIND_SERVICE",)))
     details = []
     if keeping:
@@ -336,9 +380,16 @@ def _capabilities_dropped(_meta: Tree, spec: Tree) -> Failure | None:
 
 
 _VOLUMES: Final = (
-    "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim",
-    "projected", "secret",
-)  # fmt: skip
+    "configMap",
+    "csi",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "image",
+    "persistentVolumeClaim",
+    "projected",
+    "secret",
+)
 
 
 def _volume_types(_meta: Tree, spec: Tree) -> Failure | None:
@@ -424,8 +475,12 @@ _RESTRICTED: Final = (
     _Since("allowPrivilegeEscalation", 8, _escalation),
     _Since("allowPrivilegeEscalation", 25, _unless(_is_windows, _escalation)),
     _Since("capabilities_restricted", 22, _capabilities_dropped, "capabilities_baseline"),
-    _Since("capabilities_restricted", 25, _unless(_is_windows, _capabilities_dropped),
-           "capabilities_baseline"),
+    _Since(
+        "capabilities_restricted",
+        25,
+        _unless(_is_windows, _capabilities_dropped),
+        "capabilities_baseline",
+    ),
     _Since("procMount_restricted", 35, _proc_mount, "procMount"),
     _Since("restrictedVolumes", 0, _volume_types, "hostPathVolumes"),
     _Since("runAsNonRoot", 0, _non_root),
@@ -433,9 +488,13 @@ _RESTRICTED: Final = (
     _Since("runAsUser", 23, _root_user),
     _Since("runAsUser", 35, _unless(_own_users, _root_user)),
     _Since("seccompProfile_restricted", 19, _seccomp_set, "seccompProfile_baseline"),
-    _Since("seccompProfile_restricted", 25, _unless(_is_windows, _seccomp_set),
-           "seccompProfile_baseline"),
-)  # fmt: skip
+    _Since(
+        "seccompProfile_restricted",
+        25,
+        _unless(_is_windows, _seccomp_set),
+        "seccompProfile_baseline",
+    ),
+)
 _NEWEST: Final = max(each.minor for each in (*_BASELINE, *_RESTRICTED))
 
 

@@ -21,15 +21,20 @@ __all__ = ["RESOURCES", "check"]
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
 _TEMPLATES: Final = {
-    ("", "replicationcontrollers"): ("spec", "template"), ("", "podtemplates"): ("template",),
-    ("apps", "replicasets"): ("spec", "template"), ("apps", "deployments"): ("spec", "template"),
-    ("apps", "statefulsets"): ("spec", "template"), ("apps", "daemonsets"): ("spec", "template"),
+    ("", "replicationcontrollers"): ("spec", "template"),
+    ("", "podtemplates"): ("template",),
+    ("apps", "replicasets"): ("spec", "template"),
+    ("apps", "deployments"): ("spec", "template"),
+    ("apps", "statefulsets"): ("spec", "template"),
+    ("apps", "daemonsets"): ("spec", "template"),
     ("batch", "jobs"): ("spec", "template"),
     ("batch", "cronjobs"): ("spec", "jobTemplate", "spec", "template"),
-}  # fmt: skip
+}
 RESOURCES: Final = frozenset(("namespaces", "pods", *(resource for _, resource in _TEMPLATES)))
-_SECCOMP: Final = ("seccomp.security.alpha.kubernetes.io/pod",
-                   "container.seccomp.security.alpha.kubernetes.io/")  # fmt: skip
+_SECCOMP: Final = (
+    "seccomp.security.alpha.kubernetes.io/pod",
+    "container.seccomp.security.alpha.kubernetes.io/",
+)
 
 
 def check(ctx: Context, tree: Tree, old: Tree | None, *, newest: int) -> None:
@@ -127,8 +132,10 @@ def _warn_of_pods(ctx: Context, namespace: str, level: Level, newest: int) -> No
             found.setdefault(", ".join(each.reason for each in failed), []).append(pod.name)
     if not found:
         return
-    ctx.warn(f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level '
-             f'"{level}"')  # fmt: skip
+    ctx.warn(
+        f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level '
+        f'"{level}"'
+    )
     texts = []
     for reasons, names in found.items():
         others = len(names) - 1

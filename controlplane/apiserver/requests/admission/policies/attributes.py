@@ -13,10 +13,16 @@ from controlplane.apiserver.schema.resources import ResourceInfo
 
 __all__ = ["Attributes", "attributes_of", "exempt", "in_version"]
 
-_REVIEWS = frozenset((
-    "tokenreviews", "selfsubjectreviews", "localsubjectaccessreviews", "selfsubjectaccessreviews",
-    "selfsubjectrulesreviews", "subjectaccessreviews",
-))  # fmt: skip
+_REVIEWS = frozenset(
+    (
+        "tokenreviews",
+        "selfsubjectreviews",
+        "localsubjectaccessreviews",
+        "selfsubjectaccessreviews",
+        "selfsubjectrulesreviews",
+        "subjectaccessreviews",
+    )
+)
 _OWN = "admissionregistration.k8s.io"
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
@@ -60,9 +66,18 @@ def attributes_of(ctx: Context, tree: Tree | None, old: Tree | None) -> Attribut
     own = sub or info
     kind = (own.group, own.version, own.kind)
     return Attributes(
-        operation, info, kind, request.subresource, namespace, name, tree, old, request.user,
-        ctx.dry_run, _options(ctx, operation),
-    )  # fmt: skip
+        operation,
+        info,
+        kind,
+        request.subresource,
+        namespace,
+        name,
+        tree,
+        old,
+        request.user,
+        ctx.dry_run,
+        _options(ctx, operation),
+    )
 
 
 def _options(ctx: Context, operation: str) -> Tree:

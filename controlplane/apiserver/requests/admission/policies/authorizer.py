@@ -92,8 +92,11 @@ class Authorizer:
 
     def serviceAccount(self, namespace: str, name: str) -> Authorizer:  # noqa: N802 - as above
         """The same for a service account."""
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}",
-                  "system:authenticated")  # fmt: skip
+        groups = (
+            "system:serviceaccounts",
+            f"system:serviceaccounts:{namespace}",
+            "system:authenticated",
+        )
         return Authorizer(
             self.access, User(f"{rbac.SERVICE_ACCOUNT}{namespace}:{name}", groups=groups)
         )
@@ -101,6 +104,7 @@ class Authorizer:
 
 def request_resource(access: Access, given: Attributes) -> Check:
     """Return the check of the request's own resource."""
-    asked = rbac.Attributes("", given.info.group, given.info.resource, given.subresource,
-                            given.namespace, given.name)  # fmt: skip
+    asked = rbac.Attributes(
+        "", given.info.group, given.info.resource, given.subresource, given.namespace, given.name
+    )
     return Check(access, given.user, asked)

@@ -25,8 +25,10 @@ def selector_of(tree: Tree | None) -> Selector:
     """The selector of an API object; one that says nothing takes everything."""
     if not tree:
         return Selector()
-    wanted = [requirement(key, "=", (value,)) for key, value in
-              sorted((tree.get("matchLabels") or {}).items())]  # fmt: skip
+    wanted = [
+        requirement(key, "=", (value,))
+        for key, value in sorted((tree.get("matchLabels") or {}).items())
+    ]
     for expression in tree.get("matchExpressions") or ():
         sign = _SIGNS.get(expression.get("operator", ""), "in")
         wanted.append(requirement(expression["key"], sign, expression.get("values") or ()))
@@ -130,9 +132,11 @@ def _fits(rule: Tree, given: Attributes, info: ResourceInfo) -> bool:
         _listed(rule, "operations", given.operation)
         and _listed(rule, "apiGroups", info.group)
         and _listed(rule, "apiVersions", info.version)
-        and any(_is_resource(text, info.resource, given.subresource)
-                for text in rule.get("resources") or ())
-    )  # fmt: skip
+        and any(
+            _is_resource(text, info.resource, given.subresource)
+            for text in rule.get("resources") or ()
+        )
+    )
 
 
 def _listed(rule: Tree, key: str, value: str) -> bool:
@@ -148,7 +152,9 @@ def _is_resource(text: str, resource: str, subresource: str) -> bool:
 def _equivalents(info: ResourceInfo, table: ResourceTable) -> list[ResourceInfo]:
     """The other versions of a resource, and of what is stored as the same."""
     return [
-        other for other in table
-        if other is not info and other.resource == info.resource
+        other
+        for other in table
+        if other is not info
+        and other.resource == info.resource
         and other.storage_prefix == info.storage_prefix
-    ]  # fmt: skip
+    ]

@@ -190,9 +190,15 @@ class MutatingPolicies:
                 yield from (_Invocation(hook, binding, match.info, param) for param in params)
 
     def _invoked(
-        self, ctx: Context, asked: _Invocation, tree: Tree, old: Tree | None,
-        namespace: Callable[[str], Tree | None], denied: list[_Denial], state: Reinvocation,
-    ) -> Tree:  # fmt: skip
+        self,
+        ctx: Context,
+        asked: _Invocation,
+        tree: Tree,
+        old: Tree | None,
+        namespace: Callable[[str], Tree | None],
+        denied: list[_Denial],
+        state: Reinvocation,
+    ) -> Tree:
         """The tree after the mutations of one policy."""
         hook, key = asked.hook, asked.key
         given = attributes_of(ctx, tree, old)
@@ -224,9 +230,14 @@ class MutatingPolicies:
         return tree
 
     def _patched(
-        self, ctx: Context, asked: _Invocation, kind: str, one: Compiled, scope: dict[str, Any],
+        self,
+        ctx: Context,
+        asked: _Invocation,
+        kind: str,
+        one: Compiled,
+        scope: dict[str, Any],
         tree: Tree,
-    ) -> Tree:  # fmt: skip
+    ) -> Tree:
         """The tree after one mutation. ApiError, _MutationError."""
         if one.program is None:
             raise _MutationError(one.error.removeprefix("compilation error: "))
@@ -312,9 +323,11 @@ def _applied(info: ResourceInfo, shown: Tree, value: Any) -> Tree:
     struct = _struct(info)
     problems = check_types(config, struct)
     if problems:
-        text = problems[0] if len(problems) == 1 else "errors:\n" + "\n".join(
-            f"  {problem}" for problem in problems
-        )  # fmt: skip
+        text = (
+            problems[0]
+            if len(problems) == 1
+            else "errors:\n" + "\n".join(f"  {problem}" for problem in problems)
+        )
         raise _MutationError(
             f"error applying patch: failed to convert patch object to typed object: {text}"
         )

@@ -58,8 +58,11 @@ def collected(
             selector = selector_of(reference.get("selector"))
         except SelectorError as error:
             raise ConfigurationError(str(error)) from None
-        objects = [obj for obj in shelf.read_within(kind, where)
-                   if selector.matches(obj.metadata.get("labels") or {})]  # fmt: skip
+        objects = [
+            obj
+            for obj in shelf.read_within(kind, where)
+            if selector.matches(obj.metadata.get("labels") or {})
+        ]
     if not objects and reference.get("parameterNotFoundAction") == "Deny":
         raise ConfigurationError(
             "no params found for policy binding with `Deny` parameterNotFoundAction"

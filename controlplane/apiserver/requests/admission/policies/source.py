@@ -87,9 +87,10 @@ class Source(Generic[T]):
     def _stored(self) -> tuple[list[Object], list[Object]]:
         policies, bindings = (
             sorted(self._lookup.all(GROUP, name), key=lambda obj: obj.name)
-            if self._ever_written(name) else []
+            if self._ever_written(name)
+            else []
             for name in self._resources
-        )  # fmt: skip
+        )
         return policies, bindings
 
     def _marks(self, policies: list[Object], bindings: list[Object]) -> tuple[tuple[str, int], ...]:

@@ -62,9 +62,10 @@ class Checks:
         self.rules = [made.compile(v["expression"]) for v in validations]
         self.messages = [
             made.compile(v["messageExpression"], authorizer=False)
-            if v.get("messageExpression") else None
+            if v.get("messageExpression")
+            else None
             for v in validations
-        ]  # fmt: skip
+        ]
         self.annotations = [
             made.compile(a["valueExpression"]) for a in spec.get("auditAnnotations") or ()
         ]
@@ -109,16 +110,22 @@ def conditions_hold(results: list[Result | None], *, fails: bool) -> tuple[bool,
 
 
 def scope_of(
-    given: Attributes, match: ResourceInfo, namespace: Tree | None, param: Tree | None,
+    given: Attributes,
+    match: ResourceInfo,
+    namespace: Tree | None,
+    param: Tree | None,
     access: Access,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """The variables of expressions about a request."""
     return {
-        "object": in_version(match, given.object), "oldObject": in_version(match, given.old),
-        "request": _request(given, match), "namespaceObject": namespace, "params": param,
+        "object": in_version(match, given.object),
+        "oldObject": in_version(match, given.old),
+        "request": _request(given, match),
+        "namespaceObject": namespace,
+        "params": param,
         "authorizer": Authorizer(access, given.user),
         "authorizer.requestResource": request_resource(access, given),
-    }  # fmt: skip
+    }
 
 
 def _request(given: Attributes, match: ResourceInfo) -> Tree:
@@ -130,18 +137,24 @@ def _request(given: Attributes, match: ResourceInfo) -> Tree:
         "kind": {"group": group, "version": version, "kind": kind},
         "resource": {"group": match.group, "version": match.version, "resource": match.resource},
         "requestKind": {"group": group, "version": version, "kind": kind},
-        "requestResource": {"group": info.group, "version": info.version,
-                            "resource": info.resource},
+        "requestResource": {
+            "group": info.group,
+            "version": info.version,
+            "resource": info.resource,
+        },
         "operation": given.operation,
         "userInfo": {key: value for key, value in who.items() if value},
         "dryRun": given.dry_run,
         "options": given.options,
-    }  # fmt: skip
+    }
     if match is not info and not given.subresource:
         request["kind"] = {"group": match.group, "version": match.version, "kind": match.kind}
-    for key, value in (("subResource", given.subresource), ("name", given.name),
-                       ("requestSubResource", given.subresource),
-                       ("namespace", given.namespace)):  # fmt: skip
+    for key, value in (
+        ("subResource", given.subresource),
+        ("name", given.name),
+        ("requestSubResource", given.subresource),
+        ("namespace", given.namespace),
+    ):
         if value:
             request[key] = value
     return request
@@ -151,8 +164,11 @@ def namespace_object(tree: Tree | None) -> Tree | None:
     """A namespace as expressions see it."""
     if tree is None:
         return None
-    meta = {key: value for key, value in tree["metadata"].items()
-            if key not in ("managedFields", "ownerReferences", "selfLink")}  # fmt: skip
+    meta = {
+        key: value
+        for key, value in tree["metadata"].items()
+        if key not in ("managedFields", "ownerReferences", "selfLink")
+    }
     return {"metadata": meta, "spec": tree.get("spec") or {}, "status": tree.get("status") or {}}
 
 
@@ -187,9 +203,12 @@ class ValidatingPolicies:
             raise _refusal(given, *denied[0])
 
     def _ask(
-        self, ctx: Context, given: Attributes, hook: Hook[Checks],
+        self,
+        ctx: Context,
+        given: Attributes,
+        hook: Hook[Checks],
         denied: list[tuple[str, str, _Denial]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         fails = hook.spec.get("failurePolicy", "Fail") == "Fail"
 
         def misconfigured(binding: str, error: object) -> None:
@@ -217,8 +236,9 @@ class ValidatingPolicies:
             try:
                 if binding.match.match(given, self._table, namespace) is None:
                     continue
-                params = collected(self._shelf, hook.params, binding.spec.get("paramRef"),
-                                   given.namespace)  # fmt: skip
+                params = collected(
+                    self._shelf, hook.params, binding.spec.get("paramRef"), given.namespace
+                )
             except (LookupError, ConfigurationError) as error:
                 misconfigured(binding.name, error)
                 continue
@@ -235,9 +255,13 @@ class ValidatingPolicies:
             ctx.annotate(f"{hook.name}/{key}", ", ".join(dict.fromkeys(values)))
 
     def _act(
-        self, ctx: Context, hook: Hook[Checks], binding: Binding, outcome: _Outcome,
+        self,
+        ctx: Context,
+        hook: Hook[Checks],
+        binding: Binding,
+        outcome: _Outcome,
         denied: list[tuple[str, str, _Denial]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         actions = binding.spec.get("validationActions") or ()
         for denial in outcome.denials:
             for action in actions:
@@ -250,10 +274,12 @@ class ValidatingPolicies:
                     )
                 else:
                     failure = {
-                        "message": denial.message, "policy": binding.spec.get("policyName", ""),
-                        "binding": binding.name, "expressionIndex": denial.index,
+                        "message": denial.message,
+                        "policy": binding.spec.get("policyName", ""),
+                        "binding": binding.name,
+                        "expressionIndex": denial.index,
                         "validationActions": list(actions),
-                    }  # fmt: skip
+                    }
                     ctx.annotate(_FAILURE_KEY, json.dumps([failure], separators=(",", ":")))
         for error in outcome.errors:
             denied.append((hook.name, binding.name, _Denial(error)))
