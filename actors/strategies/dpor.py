@@ -55,6 +55,38 @@ class _DataNode:
     index: int = 0
 
 
+# How the search goes, and why in this order.
+#
+# The stack is the current run, choice by choice: a task node for each pick of a process, a data node for each
+# draw. One run follows the stack to its end and grows it with first options. When it is over, `end` does three
+# things, and their order matters.
+#
+# First, each node gets what its picked step touched (`_note_touched`). A process that was tried at a node is
+# put to sleep there for the runs to come, and only a step that depends on what it touched wakes it. A step that
+# touched everything may have ended other tasks for good; no later step of theirs is left to race with, so
+# nothing could ever ask for them to be tried. At such a node every process is tried.
+#
+# Second, races are looked for, in the order of the run (`_find_races`, `_Order`): two dependent steps of
+# different processes, without a step in between that orders them. For each race one process has to be tried at
+# the node of the earlier step: any *initial* of what leads to the later step without the earlier one. If one of
+# them is on the node's list already, nothing is added. That is the difference between source sets and
+# persistent sets, and what makes the number of runs small. Races between steps that the run before had, too,
+# were found then: only steps from the last change on are asked (`_fresh_from`).
+#
+# Third, the search backs up to the deepest node with something left to try (`_advance`). Deepest first keeps
+# the stack as the only memory: all that is known of other branches is which processes sleep.
+#
+# Sleep sets cut runs short, source sets avoid beginning them. Each would be complete by itself. With both, a
+# run that is given up (`blocked`) costs its common prefix and is no class of its own, which is why it is
+# counted apart; its races are looked for all the same, for the part that was run is a real run.
+#
+# A task that waits for messages is several processes, one for each channel that it could read. With one process
+# per task, two senders to one mailbox would be dependent on each other, and every order of sending would be
+# tried; as it is, sending commutes, and the order of reading is explored, which is all that can be seen. A
+# barrier (virtual time moves on) orders everything before it before everything after it: time moves only when
+# no task is ready, so no swap can cross it.
+
+
 class Dpor:
     """The search, and the strategy of its next run. `exhausted` once nothing is left to try.
 
