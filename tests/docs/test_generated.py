@@ -99,7 +99,9 @@ def test_every_strategy_has_a_row():
 
     page = (DOCS / "how-to" / "search.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \|", page, re.MULTILINE)
-    assert {name for row in rows for name in re.findall(r"`([a-z][a-z-]+)`", row)} == set(STRATEGY.values)
+    assert {name for row in rows for name in re.findall(r"`([a-z][a-z-]+)`", row)} == set(
+        STRATEGY.values
+    )
 
 
 def boxes(svg: str) -> list[tuple[float, str]]:

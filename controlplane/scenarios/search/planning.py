@@ -16,7 +16,7 @@ finding is a plan from the start: it needs no shrinking to be read, and holds fo
 
 from __future__ import annotations
 
-from random import Random
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve, field, frozen
@@ -86,12 +86,16 @@ class Enumeration:
         if number <= len(singles):
             draws, candidate = singles[number - 1]
             return draws, PerturbationPlan((candidate.rule,))
-        chance = Random(number)
-        draws, one = singles[chance.randrange(len(singles))]
+        draws, one = singles[_drawn(f"{number}", len(singles))]
         others = self.by_object[draws, one.about]
-        other = singles[others[chance.randrange(len(others))]][1]
+        other = singles[others[_drawn(f"{number} other", len(others))]][1]
         rules = (one.rule,) if other.rule == one.rule else (one.rule, other.rule)
         return draws, PerturbationPlan(rules)
+
+
+def _drawn(text: str, among: int) -> int:
+    """Return a number below `among` that looks random and is the same for the same text."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") % among
 
 
 class Planned(Calm):
