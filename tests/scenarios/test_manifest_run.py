@@ -40,6 +40,7 @@ OTHER = {
     "heartbeats": False,
     "kubelet_events": False,
     "informers": "split",
+    "plan": ("lose answer user create pods",),
     "until": 5.0,
     "all_at_once": True,
     "release": "1.33",
