@@ -515,6 +515,7 @@ class Cluster:
             ),
             exact_windows=self.config.gates.fixed("49992"),
             streams_lists=self.config.gates.fixed("129334"),
+            keeps_successors=self.config.gates.fixed("77952"),
             measures_usage=True,
             build=build_of(self.config.release),
             webhook_actor=self.webhooks.actor,

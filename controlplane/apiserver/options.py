@@ -75,6 +75,8 @@ class ServerOptions:
         watch_window: the number of events that a watch cache keeps for watches that start in the past.
         exact_windows: no watch begins before what a cache can serve (fix 49992).
         streams_lists: lists are sent item by item, never assembled as a whole (fix 129334).
+        keeps_successors: an update that ends a deletion removes only the object that it has looked at (proposed
+            repair 77952).
         address: the address at which clients reach the server, as discovery reports it.
         build: the answer of /version.
         components: the components that /componentstatuses reports, with the error of each.
@@ -100,6 +102,7 @@ class ServerOptions:
     watch_window: int = 10_000
     exact_windows: bool = True
     streams_lists: bool = True
+    keeps_successors: bool = False
     address: str = "127.0.0.1:6443"
     build: Tree = field(factory=lambda: BUILD)
     components: Mapping[str, str] = field(factory=_healthy)

@@ -118,9 +118,12 @@ def show(number: str, output_format: str) -> None:
     if output_format == "json":
         output.emit_json({**race.to_json(), "variants": gate.variants if gate else ()})
         return
-    output.echo(f"{race.number}: {race.title} (issue {race.issue}, {race.component})\n")
+    reported = f"issue {race.issue}" if race.issue else "not reported"
+    output.echo(f"{race.number}: {race.title} ({reported}, {race.component})\n")
     output.echo(race.story + "\n")
     output.echo(f"Invariant:  {race.invariant}")
+    if race.seen:
+        output.echo(f"Seen:       on real Kubernetes 1.36.2 components: {race.seen}")
     output.echo(f"Releases:   {race.releases}")
     output.echo(f"Found with: {_flags(race, race.unfixed_options)}")
     output.echo(f"Not with:   {_flags(race, race.repaired_options)}")

@@ -56,6 +56,15 @@ CATALOGUE: dict[str, FixGate] = {
             fixed_in="1.33",
         ),
         FixGate(
+            number="77952",
+            title="an update that ends a deletion removes the new object of the name",
+            issue="",
+            component="apiserver",
+            fixed_in="",
+            variants=("proposed",),
+            unfixed_from="1.15",
+        ),
+        FixGate(
             number="28886",
             title="a pod whose binding failed keeps its room on the node for ever",
             issue="28883",

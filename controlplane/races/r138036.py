@@ -91,6 +91,7 @@ RACE = Race(
     module=__name__,
     releases="all: open upstream",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
+    seen="4 of 4 runs",
     invariant="a deployment whose template changed comes to have pods of the new template",
     scenario=SCENARIO,
     schedules=60,

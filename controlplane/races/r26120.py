@@ -68,6 +68,7 @@ RACE = Race(
     module=__name__,
     releases="all: open upstream",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
+    seen="4 of 4 runs",
     invariant="an object whose owner was deleted with the policy Orphan is not deleted",
     scenario=SCENARIO,
     schedules=60,

@@ -44,6 +44,7 @@ RACE = Race(
     module=__name__,
     releases="bug: before 1.21; fix: 1.21",
     story=(__doc__ or "").split("\n\n", 1)[1].strip(),
+    seen="4 of 4 runs",
     invariant=("once nothing moves any more, no pod in a queue has a node"),
     scenario=SCENARIO,
     schedules=200,

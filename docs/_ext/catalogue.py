@@ -40,6 +40,7 @@ def _entry(race: Race) -> str:
         ("reported in", escape(f"issue {race.issue}" if race.issue else "-")),
         ("releases", escape(race.releases)),
         ("what breaks", line(race.invariant)),
+        *((("seen on real 1.36.2", line(race.seen)),) if race.seen else ()),
         (
             "found with",
             f"`controlplane race explore {race.number} {_options(race.unfixed_options)}`",

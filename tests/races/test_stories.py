@@ -367,6 +367,11 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"bound Pod/default/web to node-1",
         r"patched \(status\) Pod/default/web by scheduler.*conditions\[PodScheduled\]",
     ),
+    "77952": (
+        r"created ConfigMap/default/settings by user",
+        r"deleted ConfigMap/default/settings by user",
+        r"patched ConfigMap/default/settings by user.*it is gone",
+    ),
     "141041": (
         r"gives CPUs \S+ to Pod/default/pod-\d",
         r"fault: restart node-1",

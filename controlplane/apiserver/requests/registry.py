@@ -90,6 +90,8 @@ class Services:
     suffix: Callable[[], str]
     ordered: bool
     """Stored objects have their fields in the order of upstream's encoding."""
+    keeps_successors: bool = False
+    """An update that ends a deletion removes only the object that it has looked at (gate 77952)."""
 
 
 class Registry:
@@ -341,8 +343,15 @@ class Registry:
             if quotas:
                 yield from charge(ctx, new, old, quotas)
             if self.is_finished(old, new):
-                yield from self._remove(ctx, key, obj)
-                return Object(new), False
+                if not self._services.keeps_successors:
+                    yield from self._remove(ctx, key, obj, tolerant=True)
+                    return Object(new), False
+                # Proposed repair: remove what was looked at and nothing else, or begin again.
+                removed = yield from self._removed_as_read(ctx, key, obj)
+                if removed is None:
+                    return Object(new), False
+                found = Found(removed, rewritten=True)
+                continue
             settled = found.rewritten or not self._settles(ctx, sub, old)
             if new == old and settled and not found.migrates:
                 return obj, False
@@ -542,7 +551,9 @@ class Registry:
                 written = done.objects[0]
             if finalizers or marked["metadata"].get("deletionGracePeriodSeconds"):
                 return (written, False), None
-            return ((yield from self._remove(ctx, key, written, options)), True), None
+            # An update may remove the marked object first, which is as good (upstream: issue 19403).
+            gone = yield from self._remove(ctx, key, written, options, tolerant=True)
+            return (gone, True), None
         return ((yield from self._remove(ctx, key, found, options)), True), None
 
     def _begin_namespace_deletion(
@@ -590,12 +601,30 @@ class Registry:
                     ),
                 )
 
+    def _removed_as_read(self, ctx: Context, key: str, read: Object) -> Steps[Object | None]:
+        """Remove an object if it still is as it was read; return the newer one if it is not, None once it is gone."""
+        if ctx.dry_run:
+            return None
+        expected = ((self.prefix, key, read.resource_version),)
+        done: Done = yield Transaction(expected, (Delete(self.prefix, key),))
+        if not done.made:
+            return done.objects[0]
+        self.strategy.after_delete(ctx, read.tree)
+        return None
+
     def _remove(
-        self, ctx: Context, key: str, found: Object, options: DeleteOptions | None = None
+        self,
+        ctx: Context,
+        key: str,
+        found: Object,
+        options: DeleteOptions | None = None,
+        *,
+        tolerant: bool = False,
     ) -> Steps[Object]:
         """Remove the key, however often it is written meanwhile, as far as the preconditions hold.
 
-        Finalizers are not looked at again, as upstream does not: etcd3 store.conditionalDelete.
+        Finalizers are not looked at again, nor without preconditions the uid: whatever has the key by then goes, as
+        upstream has it (etcd3 store.conditionalDelete). `tolerant`: that the key is gone already is no error.
         """
         if ctx.dry_run:
             return found
@@ -606,6 +635,8 @@ class Registry:
                 break
             newer = done.objects[0]
             if newer is None:
+                if tolerant:
+                    return found
                 raise status.not_found(ctx.info, found.name)
             found = newer
             if options is not None:

@@ -143,7 +143,9 @@ class ApiServer:
         self._without_admitters = -1
         self._registered: set[tuple[str, str]] = set()
         self._cursors: dict[str, int] = {}
-        services = Services(admission, self.access, uid, suffix, options.track_fields)
+        services = Services(
+            admission, self.access, uid, suffix, options.track_fields, options.keeps_successors
+        )
         self.registries = Registries(services, table)
         self.table = table
         if options.measures_usage:

@@ -1,6 +1,7 @@
 """What passes between processes: requests, answers and watch events, named by client, verb and object.
 
-Messages between API servers and their store, pings and streams of bytes are not named: no rule of a plan means them.
+Where several API servers share a store, their calls to it are named, too. Pings, the store's own watches and streams
+of bytes are not: no line of a plan means them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from attrs import field, frozen
 
 from controlplane.api.csi import CsiRequest
 from controlplane.api.request import Request, Response
+from controlplane.apiserver.loops.etcd import Call
+from controlplane.apiserver.storage.transactions import Get, Transaction
 from controlplane.client.loops.reflector import WatchBatch
 from controlplane.scenarios.plans.language import ANSWER, EVENT, REQUEST
 
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
 
 CSI: Final = "csi"
 """The resource of calls to a CSI driver."""
+ETCD: Final = "etcd"
+"""Before the resource of calls to the store: `etcd/pods`."""
+WRITE: Final = "write"
+"""The verb of transactions of the store."""
 CHANGES: Final = ("ADDED", "MODIFIED", "DELETED")
 BACKGROUND: Final = frozenset(("events", "leases", "nodes/status"))
 """Resources that are written all the time and that decisions rarely rest on."""
@@ -55,6 +62,12 @@ class Passing:
 WRITES: Final = frozenset(("create", "update", "patch", "delete", "deletecollection"))
 
 
+def is_background(each: Passing) -> bool:
+    """Return whether a message belongs to what is written all the time."""
+    resource = each.resource.removeprefix(f"{ETCD}/")
+    return resource in BACKGROUND or resource.partition("/")[0] in BACKGROUND
+
+
 def of_request(message: Message, target: Mailbox) -> Passing | None:
     """Return the name of a message that asks for something; None for others."""
     payload = message.payload
@@ -76,11 +89,26 @@ def of_request(message: Message, target: Mailbox) -> Passing | None:
             body,
             uid=str(metadata.get("uid") or ""),
         )
+    if isinstance(payload, Call):
+        return _of_call(payload, sender, peer)
     if isinstance(payload, CsiRequest):
         fields = payload.fields
         name = fields.get("volume_id") or fields.get("name") or fields.get("snapshot_id") or ""
         return Passing(REQUEST, sender, peer, payload.method, CSI, str(name), dict(fields))
     return None
+
+
+def _of_call(call: Call, server: str, store: str) -> Passing | None:
+    """Return the name of a server's call to its store: a read of one key, or a transaction by its first change."""
+    operation = call.operation
+    if isinstance(operation, Transaction) and operation.changes:
+        verb, prefix, key = WRITE, operation.changes[0].prefix, operation.changes[0].key
+    elif isinstance(operation, Get):
+        verb, prefix, key = "get", operation.prefix, operation.key
+    else:
+        return None
+    resource = prefix.strip("/").rpartition("/")[2]
+    return Passing(REQUEST, server, store, verb, f"{ETCD}/{resource}", key)
 
 
 def of_answer(asked: Passing, value: object) -> Passing:

@@ -27,6 +27,7 @@ from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.plans.language import (
     AFTER,
     ANSWER,
+    AT_MOST_S,
     BEFORE,
     EVENT,
     FAIL,
@@ -39,7 +40,7 @@ from controlplane.scenarios.plans.language import (
     Perturbation,
     PerturbationPlan,
 )
-from controlplane.scenarios.plans.passing import BACKGROUND, CSI, WRITES, Passing
+from controlplane.scenarios.plans.passing import CSI, ETCD, WRITE, WRITES, Passing, is_background
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,6 +53,8 @@ CALM_RUNS: Final = 3
 """The number of calm runs whose messages are perturbed, each with other draws of the users."""
 LATER: Final = 6
 """The number of later writes that a hold is tried to wait for, at most."""
+STORE_S: Final = 10.0
+"""How long a server's call to its store is held, in virtual seconds: below what clients and servers wait."""
 RESTARTS_S: Final = 2.0
 """How long a killed process is down, in virtual seconds."""
 PER_SEED: Final = 1_000_000
@@ -160,7 +163,7 @@ def trace_of(plan: Plan, draws: int) -> Trace:
     kept = [
         each
         for each in trace
-        if each.resource.partition("/")[0] not in BACKGROUND
+        if not is_background(each)
         and each.actor != REGISTRAR
         and (each.verb, each.resource) != ("create", "nodes")
     ]
@@ -222,21 +225,25 @@ def candidates(of: Trace, servers: int = 1) -> Iterator[Candidate]:
             if each.kind == REQUEST and each.verb in WRITES:
                 for until in _later(trace, writes, at, each, referring):
                     if until.actor not in users:
-                        yield _candidate(Perturbation(HOLD, what, until, 60.0), each)
+                        yield _candidate(Perturbation(HOLD, what, until, AT_MOST_S), each)
             continue
         if each.kind == EVENT:
             for until in _later(trace, writes, at, each, referring):
-                yield _candidate(Perturbation(HOLD, what, until, 60.0), each)
+                yield _candidate(Perturbation(HOLD, what, until, AT_MOST_S), each)
             continue
-        if each.verb not in WRITES and each.resource != CSI:
+        stores = each.verb == WRITE and each.resource.startswith(ETCD)
+        if each.verb not in WRITES and each.resource != CSI and not stores:
             continue
         others = [
             until
             for until in _later(trace, writes, at, each, referring, exact=True)
             if until.actor != each.actor
         ]
+        limit = STORE_S if stores else AT_MOST_S
         for until in others:
-            yield _candidate(Perturbation(HOLD, what, until, 60.0), each)
+            yield _candidate(Perturbation(HOLD, what, until, limit), each)
+        if stores:
+            continue
         yield _candidate(Perturbation(LOSE, what), each)
         if each.kind == REQUEST and each.resource != CSI:
             yield _candidate(Perturbation(FAIL, what, code=409), each)
@@ -248,7 +255,9 @@ def candidates(of: Trace, servers: int = 1) -> Iterator[Candidate]:
             for number in range(1, servers):
                 server = f"apiserver-{number + 1}"
                 yield _candidate(
-                    Perturbation(FREEZE, what, others[-1], 60.0, actor=server, resource=resource),
+                    Perturbation(
+                        FREEZE, what, others[-1], AT_MOST_S, actor=server, resource=resource
+                    ),
                     each,
                 )
 

@@ -14,13 +14,14 @@ from actors.strategies.demote import Demote, Retell
 from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.plans.control import Control
 from controlplane.scenarios.plans.language import (
+    AT_MOST_S,
     EVENT,
     HOLD,
     Pattern,
     Perturbation,
     PerturbationPlan,
 )
-from controlplane.scenarios.plans.passing import BACKGROUND
+from controlplane.scenarios.plans.passing import is_background
 from controlplane.scenarios.search.planning import with_lines
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _trace(plan: Plan, strategy: Strategy) -> list[Passing]:
     run = Execution(plan, strategy, log=EventLog(keep=False), faultless=False)
     Control(run.cluster, PerturbationPlan(()), trace)
     run.execute("bare")
-    return [each for each in trace if each.resource.partition("/")[0] not in BACKGROUND]
+    return [each for each in trace if not is_background(each)]
 
 
 def inversions(calm: Sequence[Passing], failing: Sequence[Passing]) -> list[Perturbation]:
@@ -137,7 +138,9 @@ def inversions(calm: Sequence[Passing], failing: Sequence[Passing]) -> list[Pert
         for other in common[at + 1 : at + 1 + REACH]:
             if after[other] < after[one] and other[0] != EVENT:
                 related = int(one[4] != other[4])
-                rule = Perturbation(HOLD, _pattern(one), _until(other, one, calm, before), 60.0)
+                rule = Perturbation(
+                    HOLD, _pattern(one), _until(other, one, calm, before), AT_MOST_S
+                )
                 found.append((related, before[other] - before[one], rule))
     found.sort(key=lambda each: each[:2])
     return [rule for _, _, rule in found]
