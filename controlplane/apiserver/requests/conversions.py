@@ -299,10 +299,10 @@ class _Passage:
             difference = compare(old, made, info.custom.struct)
             if yields:
                 rivals = {k: entry for k, entry in had.items() if entry.version == api_version}
-                conflicts = conflicts_with(rivals, None, frozenset(difference.taken))
+                conflicts = conflicts_with(rivals, None, difference.taken())
                 if conflicts:
                     raise conflict_error(conflicts)
-            lost = difference.taken | frozenset(difference.removed)
+            lost = difference.taken() | frozenset(difference.removed)
             managers = {
                 identity: evolve(entry, paths=entry.paths - lost)
                 if entry.version == api_version

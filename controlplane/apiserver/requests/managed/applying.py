@@ -203,7 +203,7 @@ class Apply:
         meta = live["metadata"]
         managers = managers_of(meta.get("managedFields"))
         if not managers:
-            everything = stripped(compare(empty(ctx), live, struct).taken)
+            everything = stripped(compare(empty(ctx), live, struct).taken())
             before = Identity(_BEFORE, "Update", info.api_version)
             managers[before] = Entry(everything, now, info.api_version)
         identity = Identity(ctx.request.manager, "Apply", "", sub)
@@ -218,7 +218,7 @@ class Apply:
             result = without(result, struct, with_named(last.paths, struct), kept)
         external = self._read(ctx, result, live, config)
         difference = compare(base, result, struct)
-        changed = difference.taken | (frozenset(difference.removed) & paths)
+        changed = difference.taken() | (frozenset(difference.removed) & paths)
         rivals = managers
         if info.custom is not None and info.custom.webhook is not None:
             # Those in other versions are asked in their versions, see `conversions`.
@@ -320,7 +320,7 @@ def _applied_by_client(ctx: Context, live: Tree, struct: StructType) -> frozense
     if check_types(noted, struct):
         return frozenset()
     changed = compare(live, noted, struct)
-    return frozenset(paths_of(noted, struct)) - frozenset(changed.taken)
+    return frozenset(paths_of(noted, struct)) - changed.taken()
 
 
 def _not_its_own(

@@ -89,6 +89,10 @@ def _nested(paths: Paths) -> Tree:
     nodes = [root]  # of the beginnings of the last path, itself left out
     last: Path = ()
     for path in sorted(paths - {()}):
+        if len(path) == len(last) and path[:-1] == last[:-1]:  # most paths: beside the last one
+            nodes[-1][path[-1]] = _LEAF
+            last = path
+            continue
         at = 0
         for ours, theirs in zip(path, last, strict=False):
             if ours != theirs:
@@ -170,6 +174,10 @@ def _steps(node: Tree, depth: int) -> int:
     """The steps that reading a nested form takes."""
     own = len(node) * (1 + depth // 8)
     return own + sum(_steps(child, depth + 1) for child in node.values() if child)
+
+
+NO_KEY: Final = "k:{}"
+"""The element of an item that has none of the keys of its list."""
 
 
 def item_keys(found: Field, items: list[Any]) -> list[str]:
@@ -302,11 +310,12 @@ class Difference:
     added: list[Path] = field(factory=list)
     modified: list[Path] = field(factory=list)
     removed: list[Path] = field(factory=list)
+    keyless: bool = False
+    """An item of a keyed list that changed may have no key."""
 
-    @property
     def taken(self) -> Paths:
         """The paths that the manager of the change owns now."""
-        return frozenset(self.added) | frozenset(self.modified)
+        return frozenset(self.added).union(self.modified)
 
 
 def compare(old: Tree, new: Tree, struct: StructType) -> Difference:
@@ -318,6 +327,9 @@ def compare(old: Tree, new: Tree, struct: StructType) -> Difference:
 
 def _compare_struct(old: Tree, new: Tree, struct: StructType, path: Path, out: Difference) -> None:
     if old is new:
+        return
+    if not old and len(path) > 1:
+        _add_struct(new, struct, path, out)
         return
     spend(len(old) + len(new) * (1 + len(path) // 8))
     for key in dict.fromkeys((*old, *new)):
@@ -333,6 +345,29 @@ def _compare_struct(old: Tree, new: Tree, struct: StructType, path: Path, out: D
             _compare_spec(before, after, known, out)
         else:
             _compare(before, after, known, (*path, f"f:{key}"), out)
+
+
+def _add_struct(new: Tree, struct: StructType, path: Path, out: Difference) -> None:
+    """`_compare_struct` where nothing was there: all that is new was added."""
+    spend(len(new) * (1 + len(path) // 8))
+    fields, added = struct.fields, out.added
+    for key, after in new.items():
+        if after is None:
+            continue
+        place = (*path, f"f:{key}")
+        if type(after) not in _SCALARS:
+            known = fields.get(key)
+            if known is None and struct.open:
+                known = DEDUCED
+            if granular(known) and isinstance(after, dict | list):
+                assert known is not None
+                if known.kind == Kind.STRUCT and isinstance(after, dict):
+                    _add_struct(after, known.struct, place, out)
+                    added.append(place)
+                else:
+                    _compare(None, after, known, place, out)
+                continue
+        added.append(place)
 
 
 _SPECS: Final[IdentityCache[tuple[Any, Field, Difference, int]]] = IdentityCache(64)
@@ -353,6 +388,7 @@ def _compare_spec(before: Any, after: Tree, known: Field, out: Difference) -> No
     out.added += own.added
     out.modified += own.modified
     out.removed += own.removed
+    out.keyless = out.keyless or own.keyless
 
 
 def _composite(value: Any) -> bool:
@@ -407,6 +443,7 @@ def _compare_items(
     spend((len(old) + len(new)) * (2 + len(path) // 8))
     before = dict(zip(item_keys(known, old), old, strict=True))
     after = dict(zip(item_keys(known, new), new, strict=True))
+    out.keyless = out.keyless or NO_KEY in after
     element = known.element
     struct = None
     if element is not None and element.kind == Kind.STRUCT and granular(element):

@@ -6,6 +6,7 @@ from attrs import evolve, frozen
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.managed.fieldsets import (
+    NO_KEY,
     Paths,
     compare,
     from_fields_v1,
@@ -101,14 +102,13 @@ def reset_paths(paths: Paths, reset: tuple[tuple[str, ...], ...]) -> Paths:
     """The paths less those that a write through this endpoint cannot set."""
     if not reset:
         return paths
-    heads = frozenset(prefix[:1] for prefix in reset)
-    return frozenset(
-        [
-            path
-            for path in paths
-            if path[:1] not in heads or not any(path[: len(prefix)] == prefix for prefix in reset)
-        ]
-    )
+    heads = frozenset(prefix[0] for prefix in reset)
+    gone = [
+        path
+        for path in paths
+        if path and path[0] in heads and any(path[: len(prefix)] == prefix for prefix in reset)
+    ]
+    return paths.difference(gone) if gone else paths
 
 
 def _is_reset(fields: list[Tree] | None) -> bool:
@@ -138,11 +138,13 @@ def updated(
     if not managers and not creating:
         return had
     difference = compare(live, new, struct)
-    lost = reset_paths(difference.taken | frozenset(difference.removed), reset)
-    if any("k:{}" in path for path in difference.taken):
+    changed_paths = difference.taken()
+    if difference.keyless and any(NO_KEY in path for path in changed_paths):
         return None  # upstream drops all of it where an item of a keyed list has no key
-    managers = without_paths(managers, lost, None)
-    taken = reset_paths(stripped(difference.taken), reset)
+    if managers:
+        lost = reset_paths(changed_paths.union(difference.removed), reset)
+        managers = without_paths(managers, lost, None)
+    taken = reset_paths(stripped(changed_paths), reset)
     managers = _without_passing(managers)
     before = owned.get(identity)
     if taken:
