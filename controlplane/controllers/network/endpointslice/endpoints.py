@@ -109,6 +109,11 @@ _PORT_FIELDS: Final = (
 )
 
 
+_FIRST: Final = "Name:(*string)"
+_BEGUN: Final = fnv1a_128(f"(v1.EndpointPort){{{_FIRST}".encode())
+"""The hash of the text with which every port begins."""
+
+
 @lru_cache(maxsize=1 << 15)
 def _hash_of(*values: object) -> str:
     """The hash of a port; each port of a slice is asked for it several times in one reconcile."""
@@ -116,7 +121,7 @@ def _hash_of(*values: object) -> str:
         f"{name}:({kind}){'<nil>' if value is None else value}"
         for (name, kind, _), value in zip(_PORT_FIELDS, values, strict=True)
     ]
-    return f"{fnv1a_128(('(v1.EndpointPort){' + ' '.join(shown) + '}').encode()):032x}"
+    return f"{fnv1a_128((' '.join(shown)[len(_FIRST) :] + '}').encode(), _BEGUN):032x}"
 
 
 def port_key(ports: Sequence[Tree]) -> tuple[tuple[object, ...], ...]:
