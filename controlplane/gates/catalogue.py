@@ -56,6 +56,14 @@ CATALOGUE: dict[str, FixGate] = {
             fixed_in="1.33",
         ),
         FixGate(
+            number="141568",
+            title="taint eviction and pod garbage collection delete the new pod of a name",
+            issue="140639",
+            component="controllers",
+            fixed_in="",
+            variants=("proposed",),
+        ),
+        FixGate(
             number="77952",
             title="an update that ends a deletion removes the new object of the name",
             issue="",

@@ -387,6 +387,11 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"read Pod/default/big.* - STALE",
         r"attempt \d for Pod/default/big failed",
     ),
+    "141568": (
+        r"deleted Pod/default/web by user.*it is gone",
+        r"created Pod/default/web by user",
+        r"patched \(status\) Pod/default/web by controller-manager",
+    ),
     "142294": (
         r"preempts default/low-\d",
         r"deleted Pod/default/low-\d by scheduler.*it is gone",

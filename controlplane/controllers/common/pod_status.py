@@ -85,10 +85,16 @@ def _conditions_patch(old: Sequence[Tree], new: Sequence[Tree]) -> Tree:
     return {"$setElementOrder/conditions": order, "conditions": changed}
 
 
-def fail_and_delete(pod: Pod, now: int, reason: str = "", message: str = "") -> Reconcile[None]:
+BY_UID = "141568"
+"""The fix gate of deletions that name the pod's uid, and not only its name."""
+
+
+def fail_and_delete(
+    pod: Pod, now: int, reason: str = "", message: str = "", *, by_uid: bool = False
+) -> Reconcile[None]:
     """Mark a pod as Failed unless it is finished, with condition DisruptionTarget if a reason is given; delete it.
 
-    The deletion is by name and at once.
+    The deletion is at once, and by name: a new pod of the name goes, too, unless `by_uid`.
     """
     if pod.status.phase not in FINISHED:
         generation = pod.metadata.generation
@@ -103,5 +109,5 @@ def fail_and_delete(pod: Pod, now: int, reason: str = "", message: str = "") -> 
         patch = status_patch(pod, status)
         if patch is not None:
             yield from calls.patch(PODS, pod.namespace, pod.name, patch, subresource="status")
-    options = calls.delete_options(grace_period_seconds=0)
+    options = calls.delete_options(grace_period_seconds=0, uid=pod.uid if by_uid else "")
     yield from calls.delete(PODS, pod.namespace, pod.name, options)

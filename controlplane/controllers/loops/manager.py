@@ -183,9 +183,7 @@ async def run(
         told.setdefault(DEFINITIONS, []).append(handler(*custom.handlers()))
     others: list[Callable[[int], None]] = []
     if not own:
-        others = _others(
-            ctx, epoch_ns, server, caches, told, chosen, monitor_nodes=options.monitor_nodes
-        )
+        others = _others(ctx, epoch_ns, server, caches, told, chosen, options)
 
     # The controllers only note keys when they hear of something, so they share a listener per resource;
     # their workers interleave freely.
@@ -212,8 +210,7 @@ def _others(
     caches: Caches,
     told: dict[Resource[Any], list[Handler[Any]]],
     chosen: Iterable[str],
-    *,
-    monitor_nodes: bool,
+    options: ManagerOptions,
 ) -> list[Callable[[int], None]]:
     """The controllers with loops of their own: what starts each."""
     pods = caches.of(PODS, controller=controller_index, node=_node_index)
@@ -225,14 +222,14 @@ def _others(
     nodes = caches.of(NODES)
     last: list[tuple[Callable[..., None], ...]] = []
     if LOOPS[0] in chosen:
-        leases = caches.of(LEASES) if monitor_nodes else None
+        leases = caches.of(LEASES) if options.monitor_nodes else None
         node = NodeController(ctx, epoch_ns, server, nodes, pods, leases)
         hear(NODES, *node.node_handlers())
-        if monitor_nodes:
+        if options.monitor_nodes:
             last.append(node.pod_handlers())
         starts.append(lambda _: node.start())
     if LOOPS[1] in chosen:
-        eviction = TaintEvictionController(ctx, epoch_ns, server, nodes, pods)
+        eviction = TaintEvictionController(ctx, epoch_ns, server, nodes, pods, options.fixes)
         hear(PODS, *eviction.pod_handlers())
         hear(NODES, *eviction.node_handlers())
         starts.append(lambda _: eviction.start())

@@ -14,6 +14,7 @@ from controlplane.api.times import format_time
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.event_recorder import EventRecorder
+from controlplane.controllers.common.pod_status import BY_UID
 from controlplane.controllers.lifecycle import taint_eviction as decisions
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.client.indexer import Indexer
     from controlplane.client.loops.connection import RestConfig
+    from controlplane.gates import FixGates
 
 NAME = "taint-eviction"
 
@@ -40,8 +42,12 @@ class TaintEvictionController:
         server: RestConfig,
         nodes: Indexer[Node],
         pods: Indexer[Pod],
+        fixes: FixGates,
     ) -> None:
         self._ctx = ctx
+        self._by_uid = fixes.fixed(BY_UID)
+        self._uids: dict[str, str] = {}
+        """By key the uid of the pod whose deletion was last decided on."""
         self._epoch = epoch_ns
         self._server = server
         self._nodes = nodes
@@ -149,6 +155,7 @@ class TaintEvictionController:
 
     def _decide(self, obj: Object[Pod], taints: tuple[Taint, ...]) -> None:
         pod = obj.view
+        self._uids[obj.key] = obj.uid
         outcome = decisions.look_at(
             self._evictions, obj.key, taints, pod.spec.tolerations, self._now()
         )
@@ -202,6 +209,8 @@ class TaintEvictionController:
     async def _mark_and_delete(self, client: Client, key: str) -> None:
         namespace, name = key.split("/")
         pod = (await client.get(PODS, namespace, name)).view
+        if self._by_uid and pod.uid != self._uids[key]:
+            return  # the pod of the decision is gone
         marked = any(
             (found.type, found.status, found.reason, found.message)
             == ("DisruptionTarget", "True", decisions.REASON, decisions.MESSAGE)
@@ -218,4 +227,4 @@ class TaintEvictionController:
             }
             patch = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
             await client.patch(PODS, namespace, name, patch, subresource="status")
-        await client.delete(PODS, namespace, name)
+        await client.delete(PODS, namespace, name, uid=pod.uid if self._by_uid else "")

@@ -9,7 +9,7 @@ from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.resources import NODES, PODS
 from controlplane.controllers.common.controller import Controller, Periodic
 from controlplane.controllers.common.effects import Reconcile, RequestFailed, together
-from controlplane.controllers.common.pod_status import fail_and_delete
+from controlplane.controllers.common.pod_status import BY_UID, fail_and_delete
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +107,8 @@ class PodGCController(Controller):
     def _delete(self, pod: Pod, reason: str = "", message: str = "") -> Reconcile[None]:
         """Delete a pod; what fails is tried in the next pass."""
         try:
-            yield from fail_and_delete(pod, self.host.now, reason, message)
+            by_uid = self.host.fixes.fixed(BY_UID)
+            yield from fail_and_delete(pod, self.host.now, reason, message, by_uid=by_uid)
         except RequestFailed:
             return
 
