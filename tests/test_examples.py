@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,3 +53,44 @@ def test_a_group_snapshot_gets_ready_and_its_objects_are_printed_as_upstream_sho
     assert any(line.startswith(ready) for line in lines)
     assert {"VolumeSnapshot: 2", "VolumeSnapshotContent: 2"} <= set(lines)
     assert any(line.startswith("demo-namespace/database Running yes") for line in lines)
+
+
+@pytest.mark.slow
+def test_the_script_for_upstream_loses_nothing_with_the_repair(tmp_path):
+    script = ROOT / "examples" / "upstream" / "update_removes_successor.py"
+    kubeconfig = tmp_path / "kubeconfig"
+    program = "from controlplane.cli.main import main; main()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = ["serve", "--no-tls", "--port", "0", "--kubeconfig", str(kubeconfig), "--fix", "77952"]
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *words, "--apiservers", "2", "--strategy", "random-walk"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=tmp_path,
+    ) as server:
+        try:
+            assert server.stdout is not None
+            url = re.search(r"http://[0-9.]+:[0-9]+", server.stdout.readline())
+            token = re.search(r"token: \"?([^\"\s]+)", kubeconfig.read_text(encoding="utf-8"))
+            assert url is not None
+            assert token is not None
+            done = subprocess.run(
+                [
+                    sys.executable,
+                    str(script),
+                    url.group(),
+                    "--token",
+                    token.group(1),
+                    "--rounds",
+                    "20",
+                ],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        finally:
+            server.terminate()
+    assert done.stdout == "lost: 0 of 20 config maps that were created and that nothing deleted\n"
+    assert done.returncode == 0
