@@ -24,6 +24,7 @@ from controlplane.apiserver.loops import supervisor as supervisor_actor
 from controlplane.apiserver.loops import webhooks
 from controlplane.apiserver.loops.activity import Activity
 from controlplane.apiserver.loops.etcd import ETCD
+from controlplane.apiserver.loops.server_maker import ServerMaker
 from controlplane.apiserver.loops.supervisor import SUPERVISOR
 from controlplane.apiserver.options import EMULATED_KEY, ServerOptions, build_of
 from controlplane.apiserver.requests.memory import Account, Memory
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from actors import Context
     from actors import Strategy as Answering
     from controlplane.apiserver.loops.replica import ReplicaOptions
-    from controlplane.apiserver.requests.caches import CacheMade
     from controlplane.client.election import ElectionConfig
     from controlplane.client.features import ClientFeatures
     from controlplane.controllers.loops.csi_driver import DriverProbe
@@ -580,41 +580,6 @@ class Cluster:
         """All stored objects of one resource, "/registry/pods/" say, read past every cache."""
         keyspace = self.store.keyspace(prefix)
         return [entry.object for entry in keyspace.entries.values()]
-
-
-@frozen
-class ServerMaker:
-    """Makes an API server's memory at each start of its process: over its store, or what it has heard of one."""
-
-    first_serial: int
-    options_now: Callable[[], ServerOptions]
-    store: Store | None
-    memory: Memory | None
-    lives: list[Account]
-    running: list[ApiServer]
-    """The memory of the life that was begun last."""
-
-    def __call__(
-        self, ctx: Context, heard: Store | None = None, cache_made: CacheMade | None = None
-    ) -> ApiServer:
-        """The memory of this life."""
-        first = self.first_serial
-        options = self.options_now()
-        account = None
-        if self.memory is not None:
-            account = Account(self.memory, whole=not options.streams_lists)
-            self.lives.append(account)
-        made = ApiServer(
-            self.store if heard is None else heard,
-            uid=lambda: identity.uid(first + ctx.serial()),
-            suffix=lambda: identity.suffix(first + ctx.serial()),
-            options=options,
-            shared=heard is not None,
-            account=account,
-            cache_made=cache_made,
-        )
-        self.running[:] = [made]
-        return made
 
 
 def _has_accounts(config: ClusterConfig) -> bool:
