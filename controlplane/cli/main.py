@@ -21,6 +21,10 @@ COMMANDS = {
         "controlplane.cli.serve",
         "Serve a cluster over HTTP, in paced time, to kubectl and every other client.",
     ),
+    "import": (
+        "controlplane.cli.importing",
+        "Bring the objects of a cluster, or exported files, into a folder of manifests.",
+    ),
     "time": (
         "controlplane.cli.time_control",
         "Pause, step and resume time in a served cluster.",

@@ -111,13 +111,27 @@ def prepare(setting: Setting) -> Given:
         options[key] if options[key] is not None else not given.is_trace
         for key in ("heartbeats", "kubelet_events")
     )
-    notes = told
+    notes = told + _notes_of_export(given)
     if given.is_trace and not (heartbeats and events):
         notes += (
             "a trace: node heartbeats and the kubelets' Events are off unless asked for"
             " (--heartbeats, --kubelet-events)",
         )
     return Given(nodes, submissions, resources, heartbeats, events, notes, given.is_trace, asked)
+
+
+def _notes_of_export(given: reading.Inputs) -> tuple[str, ...]:
+    """Sentences on exported objects: those left out, and namespaces made for them."""
+    notes = []
+    if given.left_out:
+        count = sum(given.left_out.values())
+        kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(given.left_out.items()))
+        notes.append(
+            f"{count} exported objects are left out: the control plane makes them anew ({kinds})"
+        )
+    if given.namespaces:
+        notes.append(f"namespaces made for exported objects: {', '.join(given.namespaces)}")
+    return tuple(notes)
 
 
 GROUP_API = "groupsnapshot.storage.k8s.io"

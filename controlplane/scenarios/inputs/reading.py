@@ -2,11 +2,13 @@
 
 Manifests are submitted in file order at virtual time 0, those with the annotation
 `emulate.controlplane/submit-seconds` that much later. A trace (see `openb`) brings its nodes, and
-creations and deletions at its own times, or all creations at once.
+creations and deletions at its own times, or all creations at once. Objects that a server wrote out
+become manifests again (see `exported`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,13 @@ from attrs import field, frozen
 
 from controlplane.errors import UsageError
 from controlplane.scenarios.inputs import manifests, openb
+from controlplane.scenarios.inputs.exported import (
+    SYSTEM_NAMESPACES,
+    as_manifest,
+    identity_of,
+    is_exported,
+    is_made_anew,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,6 +46,8 @@ class Submission:
     tree: Tree = field(repr=False)
     error: Callable[[str, str], UsageError] = field(repr=False)
     """Makes the error for (field, message), naming where the object was written."""
+    exported: bool = False
+    """The object is the manifest of one that a server wrote out."""
 
 
 @frozen
@@ -46,6 +57,10 @@ class Inputs:
     nodes: tuple[Tree, ...]
     submissions: tuple[Submission, ...]
     is_trace: bool
+    left_out: Counter[str] = field(factory=Counter)
+    """By kind, exported objects that are not submitted, for the control plane makes them itself."""
+    namespaces: tuple[str, ...] = ()
+    """Namespaces of exported objects that the files do not define; they are made, too."""
 
 
 def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
@@ -57,6 +72,7 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
     nodes: list[Tree] = []
     submissions: list[Submission] = []
     traced = False
+    written: list[Manifest] = []
     for path in paths:
         kind = openb.detect(path) if Path(path).suffix.lower() == ".csv" else None
         if kind == "nodes":
@@ -69,17 +85,51 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
                 f"{path}:1: not a node list or a pod list of the openb trace: unknown header line"
             )
         else:
-            for manifest in manifests.load([path]):
-                if manifest.kind == "Node" and manifest.tree.get("apiVersion") == "v1":
-                    nodes.append(manifest.tree)
-                else:
-                    submissions.append(_submission(manifest))
+            written += manifests.load([path])
+    left_out: Counter[str] = Counter()
+    needed: dict[str, Submission] = {}
+    exported = {identity_of(each.tree): each.tree for each in written if is_exported(each.tree)}
+    for manifest in written:
+        tree = manifest.tree
+        if is_exported(tree):
+            if is_made_anew(tree, exported):
+                left_out[tree["kind"]] += 1
+                continue
+            tree = as_manifest(tree)
+        if tree["kind"] == "Node" and tree["apiVersion"] == "v1":
+            nodes.append(tree)
+            continue
+        submissions.append(_submission(manifest, tree))
+        if is_exported(manifest.tree) and tree["metadata"].get("namespace"):
+            needed.setdefault(tree["metadata"]["namespace"], submissions[-1])
+    made = _missing_namespaces(needed, submissions)
+    submissions = [*made, *submissions]
     submissions.sort(key=lambda found: found.at_ns)
-    return Inputs(tuple(nodes), tuple(submissions), traced)
+    names = tuple(each.tree["metadata"]["name"] for each in made)
+    return Inputs(tuple(nodes), tuple(submissions), traced, left_out, names)
 
 
-def _submission(manifest: Manifest) -> Submission:
-    notes = (manifest.tree.get("metadata") or {}).get("annotations") or {}
+def _missing_namespaces(
+    needed: dict[str, Submission], given: Sequence[Submission]
+) -> list[Submission]:
+    """Creations of namespaces that exported objects stand in and that no file defines."""
+    defined = {
+        each.tree["metadata"].get("name") for each in given if each.tree["kind"] == "Namespace"
+    }
+    return [
+        Submission(
+            0,
+            CREATE,
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+            first.error,
+        )
+        for name, first in needed.items()
+        if name not in defined and name not in SYSTEM_NAMESPACES
+    ]
+
+
+def _submission(manifest: Manifest, tree: Tree) -> Submission:
+    notes = (tree.get("metadata") or {}).get("annotations") or {}
     text = str(notes.get(LATER, "0"))
     try:
         at = round(Decimal(text) * SECOND)
@@ -87,7 +137,7 @@ def _submission(manifest: Manifest) -> Submission:
         at = -1
     if at < 0:
         raise manifest.error(f"metadata.annotations[{LATER}]", f"{text!r}: expected seconds")
-    return Submission(at, CREATE, manifest.tree, manifest.error)
+    return Submission(at, CREATE, tree, manifest.error, exported=is_exported(manifest.tree))
 
 
 def _trace(path: str, *, all_at_once: bool) -> list[Submission]:

@@ -10,7 +10,7 @@ from controlplane.api.request import Request
 from controlplane.api.times import SECOND
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer
-from controlplane.client.errors import ApiError, is_not_found
+from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import Client, Resource
 from controlplane.errors import UsageError
 from controlplane.gates import LATEST
@@ -119,8 +119,11 @@ class _Preflight:
             ),
             self.now,
         )
-        if response.ok:
-            return None, False
+        if response.ok or (submission.exported and response.code == 409):
+            return (
+                None,
+                False,
+            )  # an exported object that the server has from the start stays as it is
         return _refusal(submission, response.tree), response.code in (403, 404)
 
 
@@ -183,7 +186,7 @@ async def submit(ctx: Context, submissions: Sequence[Submission], resources: Res
         except ApiError as error:
             if _is_early(submission, error):
                 early.append(submission)
-            elif not is_not_found(error):
+            elif not is_not_found(error) and not _is_there(submission, error):
                 _refused(ctx, error)
     for again in range(TRIES):
         if early:
@@ -201,6 +204,11 @@ async def submit(ctx: Context, submissions: Sequence[Submission], resources: Res
 
 def _is_early(submission: Submission, error: ApiError) -> bool:
     return _NO_ACCOUNT in str(error) or (submission.verb == CREATE and is_not_found(error))
+
+
+def _is_there(submission: Submission, error: ApiError) -> bool:
+    """Return whether the server has an exported object already, from its own start."""
+    return submission.exported and is_already_exists(error)
 
 
 async def _submit(client: Client, submission: Submission, resources: Resources) -> None:
