@@ -15,7 +15,7 @@ from controlplane.kubelet.pod.mounting import Retry
 from controlplane.kubelet.pod.pod_state import RETRY, ContainerState, PodState
 from controlplane.kubelet.pod.references import environment_error
 from controlplane.kubelet.pod.restarts import BackOff
-from controlplane.kubelet.pod.status import APP
+from controlplane.kubelet.pod.status import APP, EPHEMERAL
 
 
 class ContainerStarts:
@@ -69,11 +69,15 @@ class ContainerStarts:
         return times
 
     def _to_start(self, now: int) -> list[ContainerState]:
-        """Return the next init container, or all others that do not run; sidecars in their turn."""
+        """Return the next init container, or all others that do not run; sidecars in their turn.
+
+        Ephemeral containers come first, and do not wait for init containers: they serve to find out why those fail.
+        """
         state = self._state
-        found: list[ContainerState] = []
-        for each in state.containers.values():
-            if each.role == APP:
+        every = state.containers.values()
+        found = [each for each in every if each.role == EPHEMERAL and self._wants_start(each, now)]
+        for each in every:
+            if each.role in (APP, EPHEMERAL):
                 continue
             if self._wants_start(each, now):
                 found.append(each)
@@ -139,7 +143,7 @@ class ContainerStarts:
         each.due = None
         each.restarts = False
         each.unmade = None
-        if services.resizing is not None:
+        if services.resizing is not None and each.role != EPHEMERAL:
             each.container.resources = services.resizing.create(state.pod, name)
         each.container.cpus, each.container.exclusive = services.cpus(state.uid, name)
         each.container.start(state.uid, now)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from controlplane.api.compact import compact
+from controlplane.api.containers import Container as ContainerSpec
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.kubelet.pod import container_runtime as runtime
@@ -32,10 +33,10 @@ from controlplane.kubelet.pod.preemption import is_static
 from controlplane.kubelet.pod.prober import Results
 from controlplane.kubelet.pod.references import Find, environment_error
 from controlplane.kubelet.pod.restarts import BackOff, may_restart
-from controlplane.kubelet.pod.status import APP, INIT, SIDECAR
+from controlplane.kubelet.pod.status import APP, EPHEMERAL, INIT, SIDECAR
 
 if TYPE_CHECKING:
-    from controlplane.api.containers import Container as ContainerSpec
+    from controlplane.api.containers import EphemeralContainer
     from controlplane.api.pod import Pod
     from controlplane.kubelet.pod.resizing import Resizing
 
@@ -153,8 +154,33 @@ class PodState:
                 container = Container(item.name, item.image, program)
                 containers[item.name] = container
             states[item.name] = ContainerState(item, role, container)
+        for added in spec.ephemeral_containers:
+            states[added.name] = self._ephemeral(added, containers)
         self.sandbox.containers = compact(containers)
         return compact(states)
+
+    def _ephemeral(
+        self, item: EphemeralContainer, containers: dict[str, Container]
+    ) -> ContainerState:
+        """The state of an ephemeral container, which `containers` of the runtime has or gets."""
+        container = containers.get(item.name)
+        if container is None:
+            durations = self.services.durations
+            program = runtime.program(self.pod, item.name, ends=False, durations=durations)
+            container = containers[item.name] = Container(item.name, item.image, program)
+        spec = ContainerSpec(name=item.name, image=item.image)
+        return ContainerState(spec, EPHEMERAL, container)
+
+    def take_ephemeral(self) -> None:
+        """Take in ephemeral containers that were added to the pod's spec."""
+        added = [
+            each for each in self.pod.spec.ephemeral_containers if each.name not in self.containers
+        ]
+        if added:
+            containers = dict(self.sandbox.containers)
+            states = {each.name: self._ephemeral(each, containers) for each in added}
+            self.sandbox.containers = compact(containers)
+            self.containers = compact({**self.containers, **states})
 
     @property
     def uid(self) -> str:
@@ -195,7 +221,7 @@ class PodState:
 
     def ready(self, state: ContainerState) -> bool:
         """Return whether a container counts as ready."""
-        if not self.started(state) or state.role == INIT:
+        if not self.started(state) or state.role in (INIT, EPHEMERAL):
             return False
         if state.spec.readiness_probe is None:
             return state.container.program.ready
@@ -216,7 +242,7 @@ class PodState:
 
     def may_restart(self, state: ContainerState, ended: Exit) -> bool:
         """Return whether a container would be started again after this end."""
-        if state.role == INIT and ended.exit_code == 0:
+        if state.role == EPHEMERAL or (state.role == INIT and ended.exit_code == 0):
             return False
         policy = self.pod.spec.restart_policy or "Always"
         return may_restart(state.spec, state.role, policy, ended.exit_code)

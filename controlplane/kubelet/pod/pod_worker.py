@@ -229,6 +229,7 @@ class PodWorker:
         self._asked = False
         self._starts.look_again_at = None
         state.pod = self._newer or state.pod
+        state.take_ephemeral()
         entry = state.services.cache.get(state.uid)
         state.take_in(entry, actions, first=self._synced_at is None)
         if state.phase == TERMINATED:

@@ -64,6 +64,7 @@ def references(pod: Pod) -> tuple[Reference, ...]:
 def _containers(pod: Pod) -> Iterator[Tree]:
     spec = pod.tree["spec"]
     yield from spec.get("initContainers") or ()
+    yield from spec.get("ephemeralContainers") or ()
     yield from spec.get("containers") or ()
 
 

@@ -16,7 +16,16 @@ from controlplane.kubelet.pod import status
 from controlplane.kubelet.pod.actions import Action, SetStatus
 from controlplane.kubelet.pod.container_runtime import NOT_SEEN, Exit
 from controlplane.kubelet.pod.pod_state import SYNC, TERMINATED, ContainerState, PodState
-from controlplane.kubelet.pod.status import APP, Condition, ContainerReport, Observed, ResizeReport
+from controlplane.kubelet.pod.status import (
+    APP,
+    EPHEMERAL,
+    INIT,
+    SIDECAR,
+    Condition,
+    ContainerReport,
+    Observed,
+    ResizeReport,
+)
 
 if TYPE_CHECKING:
     from controlplane.api.tree import Tree
@@ -51,7 +60,9 @@ class StatusReports:
         """Return the containers as the kubelet sees them."""
         state = self._state
         initialized = all(
-            state.initialized(each) for each in state.containers.values() if each.role != APP
+            state.initialized(each)
+            for each in state.containers.values()
+            if each.role in (INIT, SIDECAR)
         )
         promised = self._promises()
         gone = self._final and state.any_app_started()
@@ -82,7 +93,7 @@ class StatusReports:
                     f"back-off {format_duration(each.back_off.delay)} restarting failed "
                     f"container={each.spec.name} pod={state.full_name}"
                 )
-        if gone and ended is None:
+        if gone and ended is None and each.role != EPHEMERAL:
             ended = Exit(runtime.KILLED, "ContainerStatusUnknown", 0, 0, "", _GONE)
         given = seen.resources if each.running else None
         return ContainerReport(
@@ -110,7 +121,7 @@ class StatusReports:
         known = None if resizing is None else resizing.allocation(state.uid)
         allocated = {} if known is None else known.containers
         trees = container_trees(state.pod)
-        return lambda name: allocated.get(name) or trees[name].get("resources") or None
+        return lambda name: allocated.get(name) or trees.get(name, {}).get("resources") or None
 
     def report(self, now: int, actions: list[Action], *, stopped: bool = False) -> None:
         """Tell the status, if it differs from the last one. `stopped`: nothing runs any more."""

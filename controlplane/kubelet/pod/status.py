@@ -28,6 +28,8 @@ TERMINAL: Final = (SUCCEEDED, FAILED)
 INIT: Final = "init"
 SIDECAR: Final = "sidecar"
 APP: Final = "app"
+EPHEMERAL: Final = "ephemeral"
+"""A container that was added to debug a running pod: it starts once, and counts for nothing else."""
 
 READY_TO_START: Final = "PodReadyToStartContainers"
 INITIALIZED: Final = "Initialized"
@@ -173,7 +175,9 @@ def _containers_ready(reports: Sequence[ContainerReport], phase: str) -> Conditi
         return Condition(CONTAINERS_READY, "False", "PodCompleted")
     if phase == FAILED:
         return Condition(CONTAINERS_READY, "False", "PodFailed")
-    unready = [item.name for item in reports if item.role != INIT and not item.ready]
+    unready = [
+        item.name for item in reports if item.role not in (INIT, EPHEMERAL) and not item.ready
+    ]
     if unready:
         message = f"containers with unready status: {_listed(unready)}"
         return Condition(CONTAINERS_READY, "False", "ContainersNotReady", message)
@@ -261,8 +265,9 @@ def container_status(report: ContainerReport) -> Tree:
         "restartCount": report.restart_count,
         "image": report.image,
         "imageID": report.image_id,
-        "started": report.started and report.running_since is not None,
     }
+    if report.role != EPHEMERAL:
+        tree["started"] = report.started and report.running_since is not None
     if report.container_id:
         tree["containerID"] = report.container_id
     if report.resources:
@@ -373,10 +378,13 @@ def build(
         tree["podIP"] = observed.ip
         tree["podIPs"] = [alike({"ip": observed.ip})]
     tree["startTime"] = format_time(observed.start_time // SECOND * SECOND)
-    inits = [container_status(item) for item in reports if item.role != APP]
+    inits = [container_status(item) for item in reports if item.role in (INIT, SIDECAR)]
     if inits:
         tree["initContainerStatuses"] = inits
     tree["containerStatuses"] = [container_status(item) for item in reports if item.role == APP]
+    debugging = [container_status(item) for item in reports if item.role == EPHEMERAL]
+    if debugging:
+        tree["ephemeralContainerStatuses"] = debugging
     tree["qosClass"] = pod.status.qos_class or compute_qos(pod)
     if before.get("nominatedNodeName"):
         tree["nominatedNodeName"] = before["nominatedNodeName"]

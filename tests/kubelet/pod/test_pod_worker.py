@@ -428,3 +428,62 @@ def test_a_terminal_pod_without_containers_is_only_deleted():
 
 def test_a_host_network_pod_has_the_address_of_its_node():
     assert Run(pod_tree(hostNetwork=True)).until(10).status["podIP"] == "10.1.0.1"
+
+
+def debugged(run, *names):
+    """The pod with ephemeral containers added, as an update."""
+    added = [{"name": name, "image": "busybox"} for name in names]
+    spec = {**run.tree["spec"], "ephemeralContainers": added}
+    run.worker.update(Pod.from_tree({**run.tree, "spec": spec}), run.now)
+    run.step()
+
+
+def ephemeral_states(run):
+    found = run.worker.reported.get("ephemeralContainerStatuses") or ()
+    return {each["name"]: next(iter(each["state"])) for each in found}
+
+
+def test_an_ephemeral_container_starts_in_a_running_pod_and_stays_out_of_its_readiness():
+    run = Run(pod_tree())
+    run.until(10)
+    before = run.worker.reported
+    debugged(run, "debugger")
+    run.until(13)
+    assert ephemeral_states(run) == {"debugger": "waiting"}
+    run.until(20)
+    assert ephemeral_states(run) == {"debugger": "running"}
+    told = run.worker.reported["ephemeralContainerStatuses"][0]
+    assert told["ready"] is False
+    assert "started" not in told
+    after = run.worker.reported
+    assert after["conditions"] == before["conditions"]
+    assert after["containerStatuses"] == before["containerStatuses"]
+    debugged(run, "debugger", "second")
+    run.until(30)
+    assert ephemeral_states(run) == {"debugger": "running", "second": "running"}
+
+
+def test_an_ephemeral_container_starts_while_an_init_container_fails_and_never_restarts():
+    notes = {"emulate.controlplane/exit-codes.i": "1", "emulate.controlplane/run-seconds.d": "3"}
+    run = Run(pod_tree(inits=["i"], meta={"annotations": notes}))
+    run.until(12)
+    debugged(run, "d")
+    run.until(120)
+    assert run.worker.reported["phase"] == "Pending"
+    (told,) = run.worker.reported["ephemeralContainerStatuses"]
+    assert told["state"]["terminated"]["exitCode"] == 0
+    assert told["restartCount"] == 0
+
+
+def test_an_ephemeral_container_ends_with_its_pod():
+    run = Run(
+        pod_tree(
+            restartPolicy="Never",
+            meta={"annotations": {"emulate.controlplane/run-seconds.c": "20"}},
+        )
+    )
+    run.until(10)
+    debugged(run, "d")
+    run.until(120)
+    assert run.worker.reported["phase"] == "Succeeded"
+    assert ephemeral_states(run) == {"d": "terminated"}
