@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -134,12 +135,13 @@ def _told(error: Exception) -> int:
     """Say in one line what went wrong, keep the traceback of a defect; the exit status."""
     import traceback
 
-    usage = _is_usage_error(error)
+    refused = _refused_file(error)
+    usage = bool(refused) or _is_usage_error(error)
     text = "".join(traceback.format_exception(error))
     if switch.ON and (not usage or error.__cause__ is not None):
         click.echo(text.rstrip(), err=True)
     if usage:
-        click.echo(f"controlplane: {error}", err=True)
+        click.echo(f"controlplane: {refused or error}", err=True)
         return 2
     line = " ".join("".join(traceback.format_exception_only(error)).split())
     kept = ""
@@ -149,6 +151,20 @@ def _told(error: Exception) -> int:
         kept = f"; the traceback: {saved(text)}, or --debug"
     click.echo(f"controlplane: defect: {line}{kept}", err=True)
     return 3
+
+
+_OF_THE_SYSTEM = (
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR,
+    errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO,
+)  # fmt: skip
+"""Errors of the system about a file or folder that the command was given."""
+
+
+def _refused_file(error: Exception) -> str:
+    """Return the line for a file that the system refuses to open, read or write; "" for other errors."""
+    if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return ""
 
 
 _LONGEST = 1000

@@ -318,10 +318,16 @@ def _announce(kubeconfig: Path, context: str, address: Address, run: Execution) 
     loaded = output.plural(nodes, "node")
     if objects:
         loaded += f" and {output.plural(objects, 'object')} of the files"
-    output.echo(
-        f"kubectl --kubeconfig {kubeconfig}{chosen} get nodes"
-        f"   # {address.url}, {loaded}, Ctrl-C ends it"
-    )
+    told = f"{address.url}, {loaded}, Ctrl-C ends it"
+    if address.token and not address.url.startswith("https"):
+        output.echo(
+            f"curl -H 'Authorization: Bearer {address.token}' {address.url}/api/v1/nodes   # {told}"
+        )
+        output.echo(
+            'kubectl sends no token over plain HTTP: for kubectl leave out --no-tls, or add --token ""'
+        )
+        return
+    output.echo(f"kubectl --kubeconfig {kubeconfig}{chosen} get nodes   # {told}")
 
 
 def _announce_page(address: Address) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
+from controlplane.errors import UsageError
 from controlplane.scenarios import manifest_run as files
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Scenario
@@ -33,10 +34,17 @@ def _epoch(text: str) -> int:
 
 
 def make(config: ClusterConfig, **options: Any) -> Cluster:
-    """A cluster whose API server keeps what clients outside expect."""
+    """A cluster whose API server keeps what clients outside expect. Raises UsageError for a full disk."""
+    from controlplane.apiserver.storage.store import StoreFullError
     from controlplane.serving.session import ServedCluster
 
-    return ServedCluster(config, **options)
+    try:
+        return ServedCluster(config, **options)
+    except StoreFullError as error:
+        assert config.store is not None
+        config.store.close()
+        text = "the disk is full: the store has no room for what an API server writes at its start"
+        raise UsageError(f"{getattr(config.store, 'path', 'store')}: {text}") from error
 
 
 def build(setting: Setting) -> ClusterConfig:

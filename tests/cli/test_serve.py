@@ -105,3 +105,17 @@ def test_it_is_done_when_it_is_said_twice(tmp_path):
     assert "203.0.113.7:0: cannot listen" in done.stderr, (
         "an address that this machine does not have"
     )
+
+
+@pytest.mark.parametrize(("token", "shown"), [("sesame", "curl "), ("", "kubectl ")])
+def test_without_tls_the_line_that_is_printed_works(tmp_path, capsys, monkeypatch, token, shown):
+    """kubectl sends no token over plain HTTP (client-go, IsConfigTransportTLS)."""
+    from controlplane.apiserver.http.kubeconfig import Address
+    from controlplane.cli import serve
+
+    serving = prepared(keep=False)
+    serve._announce(tmp_path / "kc", "controlplane", Address("http://h:1", token, b""), serving)
+    out = capsys.readouterr().out
+    assert out.startswith(shown)
+    assert ("Bearer sesame" in out) == bool(token)
+    assert ("kubectl sends no token" in out) == bool(token)

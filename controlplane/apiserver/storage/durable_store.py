@@ -164,7 +164,10 @@ class DurableStore(Store):
         not ours, damaged, or older than what was acknowledged.
         """
         path = Path(path)
-        acknowledged = recorded(path) if path.exists() else 0
+        try:
+            acknowledged = recorded(path) if path.exists() else 0
+        except OSError as error:  # a folder that may not be searched
+            raise UsageError(f"{path}: cannot open the store: {error.strerror}") from error
         _keep_private(path)
         try:
             name = f"{path.absolute().as_uri()}?vfs={vfs}" if vfs else path
@@ -596,6 +599,8 @@ def _unusable(path: Path, error: Exception) -> UsageError:
     code = getattr(error, "sqlite_errorname", "")
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return UsageError(f"{path}: the store is in use by another process")
+    if code.startswith("SQLITE_FULL"):
+        return UsageError(f"{path}: cannot open the store: the disk is full")
     if code == "SQLITE_NOTADB":
         return UsageError(f"{path}: not a store of ours: not an SQLite file")
     if code.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_IOERR")):
