@@ -21,7 +21,7 @@ from controlplane.apiserver.http import answer_bodies, origin
 from controlplane.apiserver.http.authentication import ANONYMOUS
 from controlplane.apiserver.http.message import StreamStart, packed, to_request
 from controlplane.apiserver.loops import time_control as control
-from controlplane.apiserver.loops.http_asked import Asked, Refused, is_set
+from controlplane.apiserver.loops.http_asked import Asked, Refused, bearer_of, is_set, is_websocket
 from controlplane.apiserver.loops.http_sink import COPIED, Sink, at_once, encoded
 from controlplane.apiserver.loops.http_upgrade import Upgrade
 from controlplane.apiserver.requests.authorization.rbac import MASTERS
@@ -238,7 +238,7 @@ class Connection:
                 raise ApiError(403, "Forbidden", reason)
             if asked.path in host.assets:
                 return Entry(ANONYMOUS, _asset(asked, host.assets[asked.path]), reads=False)
-            user = host.access.user(asked.header("authorization"))
+            user = host.access.user(asked.header("authorization") or bearer_of(asked))
             if user is not ANONYMOUS:
                 self._guest.introduce()
             if self._is_page(asked):
@@ -294,6 +294,9 @@ class Connection:
         with trio.move_on_after(self._limits.answer_s):
             answered = await sink.first()
         if isinstance(answered, StreamStart):
+            if is_websocket(asked):
+                await Upgrade(self, host).stream(asked, answered, number, sink)
+                return
             await self._stream_out(asked, answered, number, sink)
         elif isinstance(answered, HttpAnswer) and answered.entered is not None:
             await Upgrade(self, host).run(asked, answered.entered)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import base64
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.http.message import StreamStart
 from controlplane.apiserver.http.shell import Shell
-from controlplane.apiserver.loops.http_asked import Asked, Refused, is_set
+from controlplane.apiserver.loops.http_asked import Asked, Refused, is_set, offered_protocols
 from controlplane.apiserver.loops.http_sink import Sink, encoded
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from controlplane.apiserver.loops.http_host import Host
 
     Wire = Socket | Streams
+
+
+LOG_PROTOCOLS: Final = ("binary.k8s.io", "base64.binary.k8s.io")
 
 
 class Pipe(Protocol):
@@ -100,6 +104,53 @@ class Upgrade:
         await self._pipe.send(wire.closed())
         await self._pipe.linger()
 
+    async def stream(self, asked: Asked, start: StreamStart, number: int, sink: Sink) -> None:
+        """Send a watch or a followed log over WebSocket: a message for each event, or for what was written.
+
+        A watch needs an Origin and accepts at most one protocol, as golang.org/x/net/websocket does; a log's protocol
+        says whether its messages are base64. Upstream: endpoints/handlers/watch.go, apimachinery
+        pkg/util/httpstream/wsstream/stream.go.
+        """
+        from controlplane.apiserver.http import websocket
+
+        is_log = asked.path.endswith("/log")
+        offered = offered_protocols(asked)
+        accept = websocket.accepted(asked.header("sec-websocket-key"))
+        protocol = offered[0] if offered else ""
+        ended = False
+        try:
+            if not accept:
+                raise Refused(400, "Bad Request")
+            if is_log:
+                known = [each for each in offered if each in LOG_PROTOCOLS]
+                if offered and not known:
+                    raise Refused(403, "Forbidden")
+                protocol = known[0] if known else ""
+            elif not asked.header("origin"):
+                raise Refused(403, "Forbidden")
+            elif len(offered) > 1:
+                raise Refused(400, "Bad Request")
+            await self._accept_websocket(accept, protocol)
+            socket = websocket.Socket()
+            text = not is_log and start.content_type.startswith("application/json")
+            in_base64 = is_log and protocol == LOG_PROTOCOLS[1]
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._until_closed, socket, nursery.cancel_scope)
+                while (found := await sink.lines()) is not None:
+                    for line in found:
+                        data = b"".join(bytes(part) for part in encoded([line]))
+                        if in_base64:
+                            data = base64.b64encode(data)
+                        await self._pipe.send(socket.sent([data], text=text or in_base64))
+                ended = not sink.overflowed
+                if ended:
+                    await self._pipe.send(socket.closed())
+                nursery.cancel_scope.cancel()
+        finally:
+            if not ended:
+                self._host.hung_up(number)
+        await self._pipe.linger()
+
     def _wants_spdy(self, asked: Asked) -> bool:
         return asked.header("upgrade").lower().startswith("spdy")
 
@@ -125,12 +176,16 @@ class Upgrade:
         accept = websocket.accepted(asked.header("sec-websocket-key"))
         if not protocol or not accept:
             raise Refused(400, "Bad Request")
+        await self._accept_websocket(accept, protocol)
+
+    async def _accept_websocket(self, accept: str, protocol: str) -> None:
         headers = [
             ("Upgrade", "websocket"),
             ("Connection", "Upgrade"),
             ("Sec-WebSocket-Accept", accept),
-            ("Sec-WebSocket-Protocol", protocol),
         ]
+        if protocol:
+            headers.append(("Sec-WebSocket-Protocol", protocol))
         await self._pipe.switch(headers)
 
     async def _forward(self, asked: Asked, inside: Inside) -> None:

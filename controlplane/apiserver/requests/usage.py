@@ -71,12 +71,19 @@ def node_metrics(ctx: Context) -> Response:
 
 
 def pod_metrics(ctx: Context) -> Response:
-    """Return the usage of pods for which it is known."""
+    """Return the usage of running containers; 0 where no annotation states it, as of a program that does nothing.
+
+    Autoscalers go by `controlplane.api.usage`, where such a figure is unknown.
+    """
     namespace = ctx.request.namespace
     pods = ctx.lookup.within("", "pods", namespace) if namespace else ctx.lookup.all("", "pods")
     measured = []
     for obj in sorted(pods, key=lambda obj: (obj.namespace, obj.name)):
-        found = usage.of_pod(obj.tree)
+        known = usage.of_pod(obj.tree)
+        idle = dict.fromkeys(usage.MEASURED, 0)
+        found = {
+            name: {**idle, **known.get(name, {})} for name in usage.running_containers(obj.tree)
+        }
         if found:
             containers = [
                 {"name": name, "usage": usage.written(used)} for name, used in found.items()

@@ -61,9 +61,11 @@ def test_pods_have_the_figures_of_their_running_containers():
     found = items(world, "namespaces/default/pods")
     assert {name: each["containers"] for name, each in found.items()} == {
         "both": [
-            {"name": "main", "usage": {"cpu": "250m"}},
+            {"name": "main", "usage": {"cpu": "250m", "memory": "0"}},
             {"name": "side", "usage": {"cpu": "250m", "memory": "1Gi"}},
         ],
+        "quiet": [{"name": "main", "usage": {"cpu": "0", "memory": "0"}}],
+        "garbled": [{"name": "main", "usage": {"cpu": "0", "memory": "0"}}],
         "one": [{"name": "main", "usage": {"cpu": "1", "memory": "100Mi"}}],
     }
     assert found["one"]["timestamp"] == "2031-01-01T00:00:00Z"
