@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from attrs import field, frozen
 
 from controlplane.api.tree import Tree
 
-__all__ = ["ANSWER", "Find", "Inside", "front_of", "inside_of"]
+__all__ = ["ANSWER", "Find", "Inside", "answer_of", "front_of", "inside_of"]
 
 Find = Callable[[str, str, str], Tree | None]
 """An object of the core group by resource, namespace and name."""
@@ -45,6 +45,23 @@ def front_of(pod: Tree) -> Inside:
             answers[key[len(ANSWER) + 1 :]] = text.replace("{pod}", meta["name"])
     return Inside(f"{meta.get('uid', '')}/", meta["name"], {}, {}, ports=tuple(named),
                   answers=answers)  # fmt: skip
+
+
+def answer_of(
+    inside: Inside,
+    port: int,
+    method: str,
+    target: str,
+    headers: Iterable[tuple[str, str]],
+    body: str,
+) -> str:
+    """Return what the HTTP server at a port of a pod answers: its annotation's text, or the request itself."""
+    text = inside.answers.get(str(port), inside.answers.get(""))
+    if text is not None:
+        return text
+    lines = [f"pod: {inside.hostname}", f"port: {port}", f"{method} {target}"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    return "\n".join(lines) + "\n" + (f"\n{body}" if body else "")
 
 
 def inside_of(pod: Tree, container: str, find: Find) -> Inside:

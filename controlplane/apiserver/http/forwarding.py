@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import h11
 
-from controlplane.api.container_inside import Inside
+from controlplane.api.container_inside import Inside, answer_of
 from controlplane.api.validation import parse_int64
 from controlplane.apiserver.http.spdy import Frames, Opened, Received, Reset, SpdyError
 
@@ -70,9 +70,14 @@ class Answerer:
     def _answer(self, request: h11.Request | None, body: bytes) -> bytes:
         assert request is not None
         self._asked, self._body = None, b""
-        text = self._inside.answers.get(str(self._port), self._inside.answers.get(""))
-        if text is None:
-            text = self._echo(request, body.decode("utf-8", "replace"))
+        text = answer_of(
+            self._inside,
+            self._port,
+            request.method.decode(),
+            request.target.decode("latin-1"),
+            [(name.decode(), value.decode("latin-1")) for name, value in request.headers],
+            body.decode("utf-8", "replace"),
+        )
         content = b"" if request.method == b"HEAD" else text.encode()
         http = self._http
         headers = [
@@ -88,15 +93,6 @@ class Answerer:
         else:
             self.ended = True
         return found
-
-    def _echo(self, request: h11.Request, body: str) -> str:
-        lines = [
-            f"pod: {self._inside.hostname}",
-            f"port: {self._port}",
-            f"{request.method.decode()} {request.target.decode('latin-1')}",
-        ]
-        lines += [f"{name.decode()}: {value.decode('latin-1')}" for name, value in request.headers]
-        return "\n".join(lines) + "\n" + (f"\n{body}" if body else "")
 
 
 def _refusal(inside: Inside, port: int) -> str:

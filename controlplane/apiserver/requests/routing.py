@@ -189,7 +189,9 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
     raw = b""
     if verb in _WRITES and len(http.body) > BODY_LIMIT:
         raise status.too_large(BODY_LIMIT)
-    if verb == "patch":
+    if target.subresource == "proxy":  # the body is for the server behind it, and is not read here
+        raw = http.body
+    elif verb == "patch":
         raw = http.body
         if content.partition(";")[0].strip() not in PATCH_TYPES:
             raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})

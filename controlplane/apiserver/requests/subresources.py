@@ -19,7 +19,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import read_typed
 from controlplane.apiserver.kinds.selectors import selector_of
 from controlplane.apiserver.kinds.strategy import Context, with_status, without
-from controlplane.apiserver.requests import pod_subresources, tokens, usage
+from controlplane.apiserver.requests import pod_subresources, proxying, tokens, usage
 from controlplane.apiserver.requests.authorization import reviews
 from controlplane.apiserver.requests.managed.ordinary import claimed, track
 from controlplane.apiserver.requests.options import check_write_options
@@ -75,20 +75,11 @@ def handle(parts: Parts, ctx: Context) -> Steps[Response]:
     else:
         handler = _HANDLERS.get((info.qualified, "")) or _HANDLERS.get((info.resource, ""))
     if request.subresource == "proxy":
-        handler = _proxy
+        handler = proxying.proxy
     if handler is None:
         raise status.method_not_supported(info, request.verb)
     parts.admission.check_endpoint(ctx)
     return handler(parts, ctx)
-
-
-def _proxy(parts: Parts, ctx: Context) -> Steps[Response]:
-    """Nothing listens behind a service or pod here."""
-    endpoints = parts.registries.named("", "endpoints")
-    behind = yield from endpoints.find(ctx.request.namespace, ctx.request.name)
-    if behind is None:
-        raise status.not_found(ctx.info, ctx.request.name)
-    raise status.ApiError(503, "ServiceUnavailable", "no endpoints available", {})
 
 
 def _write_options(ctx: Context) -> None:
