@@ -34,7 +34,7 @@ _EVENTS: Final[Mapping[str, float]] = {
     "kubelet.container": 26,
     "kubelet.heard": 10,
     "scheduler.popped": 20,
-    "kubelet.synced": 14,
+    "kubelet.synced": 8,
     "user.refused": 10,
     "informer.told": 8,
     "scheduler.read": 6,
@@ -124,6 +124,8 @@ class Weighed:
     again: int = 0
     """The number of repetitions between this event and the last, which is shown as well."""
     place: int = 0
+    near: bool = True
+    """False if it is about none of the objects that the violation is about."""
 
 
 class Heaviest:

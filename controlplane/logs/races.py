@@ -1,8 +1,9 @@
 """Stale reads, and unordered writes: decisions made without the newest write.
 
 A read is stale when the store held a newer version, or another incarnation, of the object at that step, or by
-the time at which the same task wrote to the object, on that version if the write names one: then that decision
-used it. Two writes of different actors to one
+the time at which the same task wrote. A write rests on every read of its reconcile, or of its task where that has
+no queue: on the read of the object that is written, at the version that the write names if it names one, and on the
+reads of other objects. Two writes of different actors to one
 object are causally unordered when the second writer had not heard of the first write when it sent its
 own: no read, no notification and no answer of the server had brought it that version.
 """
@@ -13,13 +14,16 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import Any
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from controlplane.logs.reading import Line
 
 READS = frozenset(("informer.read", "client.read", "scheduler.popped", "scheduler.read"))
 _NEWS = READS | {"informer.told"}
 _WRITES = ("create ", "update ", "patch ", "apply ", "delete ", "deletecollection ")
+_Task = tuple[str, str]
+"""An actor and the name of its task."""
+_REPORTS = ("Event/", "Lease/")
 KEPT = 4
 """The number of latest versions that are remembered per actor and object."""
 PAIRS = 1000
@@ -42,6 +46,8 @@ class StaleRead:
     other: bool
     used: str = ""
     used_step: int = 0
+    written: str = ""
+    """The object that was written on it; "" if nothing was."""
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
@@ -58,6 +64,7 @@ class StaleRead:
             "other_incarnation": self.other,
             "used": self.used,
             "used_step": self.used_step,
+            "written": self.written,
         }
 
 
@@ -105,6 +112,8 @@ class Races:
     unordered: list[Unordered]
     reads: int
     unordered_in_all: int
+    basis: dict[tuple[int, str], int] = field(factory=dict)
+    """The writes, by step and object, that were carried out and named no version: the step of the read of each."""
 
     @property
     def used(self) -> list[StaleRead]:
@@ -182,13 +191,63 @@ class _Requests:
                 waiting.popleft()
 
 
+class _OpenReads:
+    """The reads of each task since it took its current item, and those of them that a later write has overtaken."""
+
+    def __init__(self) -> None:
+        self._reads: dict[_Task, dict[str, tuple[Line, StaleRead | None]]] = defaultdict(dict)
+        self._readers: dict[str, dict[_Task, None]] = defaultdict(dict)
+        self._overtaken: dict[_Task, dict[str, None]] = defaultdict(dict)
+
+    def began(self, task: _Task) -> None:
+        """Forget the reads of a task: it has taken its next item."""
+        for obj in self._reads.pop(task, ()):
+            self._readers[obj].pop(task, None)
+        self._overtaken.pop(task, None)
+
+    def read(self, task: _Task, line: Line, found: StaleRead | None) -> None:
+        """Note a read, with its staleness."""
+        self._reads[task][line.obj] = line, found
+        self._readers[line.obj][task] = None
+        if found is None:
+            self._overtaken[task].pop(line.obj, None)
+        else:
+            self._overtaken[task][line.obj] = None
+
+    def written(self, obj: str, by: _Task) -> None:
+        """Note a write that was carried out: the open reads of its object by other tasks are out of date."""
+        for task in self._readers.get(obj, ()):
+            if task != by:
+                self._overtaken[task][obj] = None
+
+    def of(self, task: _Task) -> dict[str, tuple[Line, StaleRead | None]]:
+        """Return the open reads of a task by their objects."""
+        return self._reads.get(task, {})
+
+    def taken(self, task: _Task, obj: str) -> None:
+        """End a read: later writes of its task rest on what the server answered."""
+        self._reads[task].pop(obj, None)
+        self._readers[obj].pop(task, None)
+        self._overtaken[task].pop(obj, None)
+
+    def others(self, task: _Task, obj: str) -> list[str]:
+        """Return the objects other than `obj` whose reads by a task are out of date and not used yet."""
+        found = self._overtaken.get(task)
+        return [] if not found else [each for each in found if each != obj]
+
+    def used(self, task: _Task, obj: str) -> None:
+        """Count a read of another object once: for the first write that rests on it."""
+        self._overtaken[task].pop(obj, None)
+
+
 def find(lines: Iterable[Line]) -> Races:
     """Look through a log, once."""
     stored: dict[str, _Stored] = {}
     stale: list[StaleRead] = []
-    open_reads: dict[tuple[str, str], dict[str, tuple[Line, StaleRead | None]]] = defaultdict(dict)
+    open_reads = _OpenReads()
     writes: dict[str, tuple[int, str, str, int]] = {}
     unordered: list[Unordered] = []
+    basis: dict[tuple[int, str], int] = {}
     news = _News()
     requests = _Requests()
     reads = pairs = 0
@@ -218,22 +277,27 @@ def find(lines: Iterable[Line]) -> Races:
             found = _stale(line, stored.get(line.obj))
             if found is not None:
                 stale.append(found)
-            open_reads[line.actor, line.task][line.obj] = line, found
+            if event == "scheduler.popped":
+                open_reads.began((line.actor, line.task))
+            if line.obj:
+                open_reads.read((line.actor, line.task), line, found)
         elif event == "controller.popped":
-            open_reads.pop(
-                (line.actor, line.task), None
-            )  # what it read for another key is done with
+            open_reads.began((line.actor, line.task))  # the reads for another key are done with
         elif event == "apiserver.write":
             data = line.data
             by, verb, code = data.get("by", ""), data.get("verb", ""), data.get("code", 0)
             asked = requests.written(line, asked)
-            seen = open_reads.get((by, tasks.get(asked, "")), {})
+            task = (by, tasks.get(asked, ""))
+            seen = open_reads.of(task)
             read, found = seen.get(line.obj, (None, None))
             based = data.get("based_on")
             if based is None:
-                seen.pop(line.obj, None)  # the next one rests on the answer, for all that is known
+                # The next one rests on the answer, for all that is known.
+                open_reads.taken(task, line.obj)
             elif read is not None and read.rv != based:
                 read = found = None  # it says itself on what it rests
+            if read is not None and based is None and code < 300:
+                basis[line.step, line.obj] = read.step
             if read is not None and found is None:  # overtaken since it was read
                 found = _stale(read, stored.get(line.obj), line.t)
                 if found is not None:
@@ -243,11 +307,26 @@ def find(lines: Iterable[Line]) -> Races:
             if found is not None and not found.used:
                 result = f"{code} {data['reason']}" if "reason" in data else str(code)
                 found.used, found.used_step = f"{verb}: {result}", line.step
+                found.written = line.obj
                 now = None if read is None else _stale(read, stored.get(line.obj), line.t)
                 if (
                     now is not None
                 ):  # it is told against what the store held when the write was decided
                     found.newest, found.behind, found.other = now.newest, now.behind, now.other
+            others = () if _reports(line.obj) else open_reads.others(task, line.obj)
+            for other in others:
+                read, found = seen[other]
+                if found is None:
+                    found = _stale(read, stored.get(other), line.t)
+                    if found is None:
+                        continue
+                    stale.append(found)
+                    seen[other] = read, found
+                open_reads.used(task, other)
+                if not found.used:
+                    result = f"{code} {data['reason']}" if "reason" in data else str(code)
+                    found.used = f"{verb} of {line.obj}: {result}"
+                    found.used_step, found.written = line.step, line.obj
             before = writes.get(line.obj)
             if (
                 before is not None
@@ -265,7 +344,13 @@ def find(lines: Iterable[Line]) -> Races:
                     writes[line.obj] = line.step, by, verb, line.rv
                     news.heard(by, line.obj, line.rv, line.step)
                 _store(stored, line)
-    return Races(stale, unordered, reads, pairs)
+                open_reads.written(line.obj, task)
+    return Races(stale, unordered, reads, pairs, basis)
+
+
+def _reports(obj: str) -> bool:
+    """Return whether an object only reports: no decision rests in a write to it."""
+    return obj.startswith(_REPORTS)
 
 
 def _store(stored: dict[str, _Stored], line: Line) -> None:

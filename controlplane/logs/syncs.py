@@ -11,7 +11,7 @@ from typing import Final
 from attrs import define, field
 
 from controlplane.logs.reading import Line
-from controlplane.logs.violation_objects import OTHER, ViolationObjects
+from controlplane.logs.violation_objects import NOISE, OTHER, ViolationObjects
 
 __all__ = ["Walk"]
 
@@ -20,6 +20,10 @@ FORGOTTEN: Final = 50_000
 _DECISIONS: Final = frozenset(
     ("kubelet.rejected", "kubelet.evicted", "kubelet.fatal", "kubelet.pressure")
 )
+_LISTENING: Final = frozenset(
+    ("informer.told", "informer.synced", "controller.popped", "kubelet.admitted", "kubelet.synced")
+)
+"""The events of processes that follow objects."""
 _READS: Final = frozenset(("informer.read", "client.read", "scheduler.read", "scheduler.popped"))
 
 
@@ -46,7 +50,8 @@ class Walk:
         self.removed: set[tuple[str, int]] = set()
         """The writes with which an object went, by object and version."""
         self._known: set[str] = set()
-        self._writers: dict[str, None] = {}
+        self._writers: dict[str, dict[str, None]] = {}
+        """The objects that each actor wrote."""
         self._listeners: set[str] = set()
         self._turns: dict[tuple[str, str], Sync] = defaultdict(Sync)
         self._tasks: dict[int, tuple[str, str]] = {}
@@ -56,6 +61,15 @@ class Walk:
     def users(self) -> frozenset[str]:
         """Return the actors that write but never watch: users, and actors in their place."""
         return frozenset(self._writers.keys() - self._listeners)
+
+    def written_by_users(self) -> frozenset[str]:
+        """Return the objects that users wrote, without nodes and kinds that only report."""
+        return frozenset(
+            obj
+            for user in sorted(self.users())
+            for obj in self._writers[user]
+            if obj.partition("/")[0] not in NOISE and not obj.startswith("Node/")
+        )
 
     def meet(self, line: Line) -> None:
         """One more event."""
@@ -74,7 +88,7 @@ class Walk:
         if event == "message":
             self._asked = line.cause[0] if line.cause else 0
             self._turns.pop((line.actor, line.task), None)
-        elif event in ("informer.told", "informer.synced", "controller.popped", "kubelet.admitted"):
+        elif event in _LISTENING:
             self._listeners.add(line.actor)
             if event == "controller.popped":
                 self._turns.pop((line.actor, line.task), None)
@@ -119,7 +133,7 @@ class Walk:
             self._relate(obj, sync.written)
 
     def _written(self, line: Line) -> None:
-        self._writers[line.data.get("by", "")] = None
+        self._writers.setdefault(line.data.get("by", ""), {})[line.obj] = None
         sender = self._tasks.get(self._asked) or self._older.get(self._asked)
         if sender is None or sender[0] not in self._listeners or line.obj.startswith("Node/"):
             return  # what a user writes next has nothing to do with what it wrote before

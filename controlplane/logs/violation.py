@@ -30,6 +30,8 @@ SHOWN_TEXT: Final = 100
 USED: Final = 45.0
 """The additional weight of a stale read that a write depends on."""
 STALE: Final = 14.0
+BASIS: Final = 16.0
+"""The additional weight of a read on which a write without a precondition rests."""
 CAUSE: Final = 25.0
 """The additional weight of an event on the causal chain of the violation."""
 NAMED: Final = 12.0
@@ -71,17 +73,21 @@ def tell(log: Log, reason: str, last: Line, room: int = LINES) -> list[Entry]:
     walk, reads = _walked(log, ViolationObjects(reason))
     if not walk.scene.about:
         walk, reads = _walked(log, ViolationObjects(reason, by_kind=True))
+    if (
+        not walk.scene.about and not walk.actors
+    ):  # it names nothing: then it is about what the users of the run wrote
+        walk, reads = _walked(log, ViolationObjects(reason, named=walk.written_by_users()))
     # Where all had come to rest, the last step led to nothing.
     causes = frozenset(() if walk.settled else (hop.step for hop in chain(log, last.step)))
-    stale = {(each.step, each.obj): each for each in reads.stale}
-    scales = _Scales(walk, causes, stale, last.step)
+    scales = _Scales(walk, causes, reads, last.step)
     for line in log:
         scales.weigh(line)
     found = scales.found.all()
     heavy = [each for each in found if each.weight >= LEAST]
     few = min(FEW, room)
     told_of = chosen(heavy, room)
-    told_of = told_of if len(told_of) >= few else chosen(found, few)
+    if len(told_of) < few:
+        told_of = chosen([each for each in found if each.weight >= LEAST or each.near], few)
     return [_entry(each, whole=not scales.found.overflowed) for each in told_of]
 
 
@@ -116,7 +122,7 @@ class _Scales:
         self,
         walk: Walk,
         causes: frozenset[int],
-        stale: dict[tuple[int, str], StaleRead],
+        reads: Races,
         end: int,
     ) -> None:
         self.found = Heaviest()
@@ -124,7 +130,13 @@ class _Scales:
         self._scene = walk.scene
         self._users = walk.users()
         self._causes = causes
-        self._stale = stale
+        self._stale = {(each.step, each.obj): each for each in reads.stale}
+        self._basis = reads.basis
+        self._bases = {(read, obj): write for (write, obj), read in reads.basis.items()}
+        self._overtaking = {
+            (each.obj, each.newest) for each in reads.stale if self._is_elsewhere(each)
+        }
+        """The newer versions of other objects whose stale reads led to a write of one that is named."""
         self._end = max(end, 1)
         self._newest: dict[str, int] = {}
         self._before: Line | None = None
@@ -151,7 +163,8 @@ class _Scales:
             return  # the scheduler's own words say more
         self._before = line
         says = self._says(line, said)
-        found = Weighed(line, weight, says, self._text(line, said))
+        near = _is_failed_read(line) or (self._share(line) > OTHER and _is_about_something(line))
+        found = Weighed(line, weight, says, self._text(line, said), near=near)
         if line.event == "message":
             self._asked[line.actor, str(line.data["message"]), str(line.data["from"])] = found
         elif line.event == "apiserver.write":
@@ -169,6 +182,8 @@ class _Scales:
         known = self._stale.get((line.step, line.obj))
         if known is not None:
             weight += USED if known.used else STALE
+        elif (line.step, line.obj) in self._bases:
+            weight += BASIS
         if line.event == "message":
             if not cause:
                 return 0.0
@@ -193,7 +208,7 @@ class _Scales:
 
     def _share(self, line: Line) -> float:
         """Return the relevance of an event's subject."""
-        if self._follows(line):
+        if self._follows(line) or self._led_elsewhere(line):
             return 1.0
         if line.obj:
             share = self._scene.of(line.obj)
@@ -205,6 +220,18 @@ class _Scales:
                 return share
             return RELATED if line.event == "kubelet.worker" else share * 2
         return self._scene.of_key(str(line.data["key"])) if "key" in line.data else 1.0
+
+    def _is_elsewhere(self, read: StaleRead) -> bool:
+        """Return whether a stale read of an object that is not named led to a write of one that is."""
+        about = self._scene.about
+        return bool(read.used) and read.obj not in about and read.written in about
+
+    def _led_elsewhere(self, line: Line) -> bool:
+        """Return whether it is such a read, or the write that the reader had not heard of."""
+        if line.event == "apiserver.write":
+            return (line.obj, line.rv) in self._overtaking
+        known = self._stale.get((line.step, line.obj))
+        return known is not None and self._is_elsewhere(known)
 
     def _is_deletion_by_a_user(self, line: Line) -> bool:
         """Return whether a user had something deleted: rarely is that without consequences, whatever it was."""
@@ -262,6 +289,8 @@ class _Scales:
                 text += f" and {len(fields) - SHOWN_FIELDS} more"
         if line.event == "apiserver.write" and (line.obj, line.rv) in self._walk.removed:
             text += ", and it is gone"
+        if line.event == "apiserver.write" and (line.step, line.obj) in self._basis:
+            text += f", on the read at step {self._basis[line.step, line.obj]}"
         popped = line.data.get("popped", "")
         if popped and popped != line.uid:
             text += f"; what had been popped has uid {popped[:8]}"
@@ -276,6 +305,17 @@ class _Scales:
             if newest > line.rv:
                 text += f" - LATE: the store had version {newest}"
         return text
+
+
+def _is_about_something(line: Line) -> bool:
+    """Return whether an event is about an object or a key, or is a failure; a read says the same as its answer."""
+    if line.event == "apiserver.audited":
+        return False
+    return bool(line.obj) or "key" in line.data or line.level in ("warning", "error")
+
+
+def _is_failed_read(line: Line) -> bool:
+    return line.event == "apiserver.audited" and int(line.data["code"]) >= 400
 
 
 def _answered(line: Line) -> str:

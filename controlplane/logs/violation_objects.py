@@ -25,10 +25,12 @@ class ViolationObjects:
 
     An object is named by its uid, by its key or by its name, in what a violation says beside the name of
     the invariant. One whose name has the uid of such an object is related to it. With `by_kind` all objects are
-    named that are of a kind of which the violation speaks.
+    named that are of a kind of which the violation speaks; `named` names objects by their keys in addition.
     """
 
-    def __init__(self, reason: str, *, by_kind: bool = False) -> None:
+    def __init__(
+        self, reason: str, *, by_kind: bool = False, named: frozenset[str] = frozenset()
+    ) -> None:
         self.of_caches = "cache" in reason
         """True if the reason mentions caches: then the start versions of lists and watches matter."""
         self.uids = frozenset(_UID.findall(reason))
@@ -37,7 +39,7 @@ class ViolationObjects:
         """The steps that are named."""
         self.about: set[str] = set()
         self.related: set[str] = set()
-        self._words = frozenset(_WORD.findall(reason.partition(": ")[2] or reason))
+        self._words = frozenset(_WORD.findall(reason.partition(": ")[2] or reason)) | named
         self._kinds = tuple(_kinds(reason))
         self._known: set[str] = set()
         self._uids = set(self.uids)

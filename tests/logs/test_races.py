@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from controlplane.logs.races import PAIRS, READS, find
 from controlplane.logs.reading import RunLog
@@ -92,7 +93,72 @@ def test_a_stale_read_says_how_far_behind_it_was_and_what_was_written_on_it():
         "other_incarnation": False,
         "used": "update configmaps: 409 Conflict",
         "used_step": used,
+        "written": OBJ,
     }
+
+
+OTHER = "ConfigMap/d/other"
+
+
+def _about_another(log, number=-1):
+    """Let the latest event be about another object."""
+    log.lines[number] = replace(log.lines[number], obj=OTHER)
+
+
+def test_a_write_rests_on_a_stale_read_of_another_object_in_the_same_reconcile():
+    log = Log()
+    log.writes("a", "create", 1)
+    log.hears("b", "controller.popped", None, task="worker", key="d/c")
+    read = log.hears("b", "informer.read", 1, task="worker")
+    log.writes("a", "update", 2)
+    used = log.writes("b", "create", 3, "worker", code=201, uid="u2")
+    _about_another(log)
+    (stale,) = find(log.lines).used
+    assert (stale.step, stale.obj, stale.newest) == (read, OBJ, 2)
+    assert (stale.used_step, stale.written) == (used, OTHER)
+    assert stale.used == f"create configmaps of {OTHER}: 201"
+
+
+def test_a_write_does_not_rest_on_reads_for_an_earlier_key():
+    log = Log()
+    log.writes("a", "create", 1)
+    log.hears("b", "informer.read", 1, task="worker")
+    log.writes("a", "update", 2)
+    log.hears("b", "controller.popped", None, task="worker", key="d/other")
+    log.writes("b", "create", 3, "worker", code=201, uid="u2")
+    _about_another(log)
+    assert find(log.lines).used == []
+
+
+def test_a_task_does_not_overtake_its_own_reads():
+    log = Log()
+    log.writes("a", "create", 1)
+    log.hears("b", "informer.read", 1, task="worker")
+    log.writes("b", "patch", 2, "worker", based_on=1)
+    log.writes("b", "create", 3, "worker", code=201, uid="u2")
+    _about_another(log)
+    assert find(log.lines).used == []
+
+
+@pytest.mark.parametrize("reports", ["Event/d/e", "Lease/d/l"])
+def test_events_and_leases_rest_on_no_read(reports):
+    log = Log()
+    log.writes("a", "create", 1)
+    log.hears("b", "informer.read", 1, task="worker")
+    log.writes("a", "update", 2)
+    log.writes("b", "create", 3, "worker", code=201, uid="u2")
+    log.lines[-1] = replace(log.lines[-1], obj=reports)
+    assert find(log.lines).used == []
+
+
+def test_a_write_without_a_version_names_the_read_it_rests_on():
+    log = Log()
+    log.writes("a", "create", 1)
+    read = log.hears("b", "client.read", 1)
+    blind = log.writes("b", "update", 2)
+    log.hears("b", "client.read", 2)
+    log.writes("b", "update", 3, based_on=2)
+    assert find(log.lines).basis == {(blind, OBJ): read}
 
 
 def test_what_another_task_of_the_actor_writes_was_not_based_on_the_read():

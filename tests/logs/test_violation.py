@@ -128,6 +128,59 @@ def test_a_stale_read_that_was_used_is_told_with_what_came_of_it():
     )
 
 
+VISITORS = "ConfigMap/default/visitors"
+
+
+def _read(number, obj, rv, actor="user", name="client.read"):
+    return (
+        step(number, actor),
+        event(number, name, obj, actor=actor, level="trace", rv=rv, uid="u"),
+    )
+
+
+def _taken(number, sent, verb, obj, rv, by="user"):
+    return (
+        step(sent, by),
+        step(number, "apiserver", cause=(sent,)),
+        write(number, verb, obj, by=by, rv=rv, uid="u"),
+    )
+
+
+def test_a_lost_update_is_told_by_its_reads_and_without_the_nodes():
+    lines = told(
+        write(1, "create nodes", "Node/node-1", by="node-1", rv=1, uid="n"),
+        event(1, "informer.synced", actor="node-1", level="debug", resource="pods", count=0),
+        write(2, "create configmaps", VISITORS, rv=2, uid="u"),
+        *_read(3, VISITORS, 2),
+        *_read(4, VISITORS, 2, actor="user-2"),
+        write(5, "patch nodes", "Node/node-1", by="node-1", rv=3, uid="n"),
+        *_taken(7, 6, "update configmaps", VISITORS, 4),
+        *_taken(9, 8, "update configmaps", VISITORS, 5, by="user-2"),
+        reason="none is missing: 2 came, 1 counted",
+    )
+    assert not any("node-1" in line for line in lines)
+    assert len(lines) == 5
+    assert "user: read ConfigMap/default/visitors" in lines[1]
+    assert "user-2: read ConfigMap/default/visitors" in lines[2]
+    assert "STALE: the store had version 4, and it was used" in lines[2]
+    assert "on the read at step 3" in lines[3]
+    assert "on the read at step 4" in lines[4]
+
+
+def test_a_stale_read_of_another_object_is_told_with_the_write_that_overtook_it():
+    lines = told(
+        write(1, "create deployments", "Deployment/default/a", rv=1, uid="a"),
+        *_read(2, "Deployment/default/a", 1, actor="controller", name="informer.read"),
+        *_taken(4, 3, "patch deployments", "Deployment/default/a", 2),
+        *_taken(6, 5, "create pods", WEB, 3, by="controller"),
+    )
+    assert any(
+        "read Deployment/default/a" in line and f"it was used: create pods of {WEB}" in line
+        for line in lines
+    )
+    assert any("patched Deployment/default/a" in line for line in lines)
+
+
 def test_what_was_written_in_the_turn_of_a_named_object_has_to_do_with_it():
     def sync(number, key, other):
         return (
