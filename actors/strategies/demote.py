@@ -105,6 +105,8 @@ class Demote:
         """Count from the start again."""
         self._arrivals = Arrivals()
         self._at: dict[str, int] = {}
+        self.met: dict[Demotion, None] = {}
+        """The demotions whose task or message has competed."""
 
     def choose(self, kind: str, options: Sequence[Option], step: int) -> int:
         """The first option that is not demoted, else the first."""
@@ -122,10 +124,15 @@ class Demote:
         """Return the length of an option's wait: 0 for none."""
         demotions = self.demotions
         arrival = self._arrivals.of(option)
-        rank = demotions.get(arrival, 0) if arrival is not None else 0
+        rank = 0
+        if arrival is not None and arrival in demotions:
+            rank = demotions[arrival]
+            self.met[arrival] = None
         if isinstance(option, Task):
             for whole in (Demotion("actor", option.actor.name), Demotion("task", option.label)):
-                rank = max(rank, demotions.get(whole, 0))
+                if whole in demotions:
+                    rank = max(rank, demotions[whole])
+                    self.met[whole] = None
         return rank
 
     def end(self) -> None:

@@ -181,6 +181,7 @@ def _searched(
     plan = campaign.plan
     earlier = 0 if kept is None else kept.tally.schedules
     known = () if kept is None else [each.identity for each in kept.tally.failing]
+    retried = [] if kept is None else _retried(kept, output_format)
     found, wall = _explore(campaign, limits, kept, ended)
     if ended.came:
         shrinks = 0
@@ -196,7 +197,8 @@ def _searched(
         status = output.Outcome.status = interruption.STATUS
     if shown is None:
         if output_format == "json":
-            output.emit_json(reporting.exploration_json(campaign, found, wall, earlier))
+            told = reporting.exploration_json(campaign, found, wall, earlier)
+            output.emit_json({**told, **({"findings_tried_again": retried} if retried else {})})
         return status
     short = _short(plan, shown, shrinks, ended)
     done = (
@@ -216,7 +218,8 @@ def _searched(
         unwritten = error
     if output_format == "json":
         told = reporting.exploration_json(campaign, found, wall, earlier)
-        output.emit_json({**told, **({} if short is None else short_json(short))})
+        again = {"findings_tried_again": retried} if retried else {}
+        output.emit_json({**told, **again, **({} if short is None else short_json(short))})
     else:
         if short is None:
             reporting.print_timeline(done.world)
@@ -227,6 +230,16 @@ def _searched(
     if unwritten is not None:
         output.complain(f"controlplane: {unwritten}")
     return status
+
+
+def _retried(kept: Corpus, output_format: str) -> list[dict[str, Any]]:
+    """Try the findings of the corpus again if the code has changed since, and print what came of each."""
+    told = []
+    for number, attempt in kept.try_again():
+        told.append({"number": number, "outcome": attempt.outcome, "detail": attempt.detail})
+        if output_format != "json":
+            output.echo(f"finding {number} on the changed code: {attempt}")
+    return told
 
 
 def _whether_read(tell: Callable[[], None]) -> None:
@@ -305,19 +318,21 @@ def _print_plan(short: Short) -> None:
 
 
 def _save_story(short: Short | None, out: Path) -> tuple[str, ...]:
-    """Leave the story beside log and recording."""
+    """Leave the story and what matters of the finding beside log and recording."""
     if short is None:
         return ()
     from controlplane.scenarios.engine.execution import written
+    from controlplane.scenarios.search.findings import FINDING, finding_of
     from controlplane.scenarios.search.story import story_of
 
+    finding_of(short).save(out)
     with written(out / STORY) as draft:
         draft.write_text("\n".join(story_of(short).lines()) + "\n", encoding="utf-8")
     if not short.lines:
-        return (STORY,)
+        return STORY, FINDING
     with written(out / PLAN_FILE) as draft:
         draft.write_text("\n".join(short.lines) + "\n", encoding="utf-8")
-    return STORY, PLAN_FILE
+    return STORY, FINDING, PLAN_FILE
 
 
 def short_json(short: Short) -> dict[str, Any]:
@@ -442,18 +457,32 @@ def _on_dask(address: str, plan: Plan, strategy: str, limits: Limits, how: dict[
 
 @click.command("replay", short_help="Repeat any recording exactly.")
 @click.argument("file", type=click.Path(path_type=Path), metavar="RECORDING")
+@click.option(
+    "--changed-code",
+    is_flag=True,
+    help="Carry out what matters of a finding over the code as it is now.",
+)
 @out_option()
 @driver_option("bare")
 @allow_code_option()
 @format_option()
-def replay_command(file: Path, out: Path | None, driver: Any, output_format: str) -> int:
+def replay_command(
+    file: Path, changed_code: bool, out: Path | None, driver: Any, output_format: str
+) -> int:
     """Repeat a recorded run exactly; stop at the first difference.
 
     The recording names its scenario, whose source must be what it was, and its options. Exit status
     1 when the run ends badly, as recorded or otherwise.
+
+    With --changed-code neither the source nor the version of this package need be what they were. It prints "still
+    breaks", "breaks otherwise" (both exit status 1), "no longer breaks", "not reached: ..." or "cannot be followed
+    from step N: ...".
     """
     from controlplane.scenarios.engine.execution import check_folder
     from controlplane.scenarios.search import replaying
+
+    if changed_code:
+        return _try_again(file, out, output_format)
 
     recording = replaying.load(file)
     plan = replaying.plan_of_recording(recording, file, allowed=allowed_code())
@@ -489,6 +518,34 @@ def replay_command(file: Path, out: Path | None, driver: Any, output_format: str
         interruption.tell(f"this is what happened until step {result.steps} of {recording.steps}")
         return interruption.STATUS
     return output.Outcome.status
+
+
+def _try_again(file: Path, out: Path | None, output_format: str) -> int:
+    """Try a finding again on changed code, and print the outcome; the exit status."""
+    from controlplane.scenarios.engine.execution import check_folder
+    from controlplane.scenarios.search import findings
+
+    if out is not None:
+        check_folder(out)
+    attempt = findings.tried(file, allowed_code())
+    status = output.Outcome.status = int(attempt.breaks)
+    left = () if out is None else attempt.run.save(out)
+    if output_format == "json":
+        result = attempt.run.result
+        output.emit_json(
+            {
+                "scenario": attempt.run.plan.scenario.name,
+                "outcome": attempt.outcome,
+                "detail": attempt.detail,
+                "verdict": result.verdict,
+                "reason": result.reason,
+            }
+        )
+    else:
+        output.echo(str(attempt))
+        reporting.print_left(out, left)
+    reporting.tell_traceback(attempt.run.traceback, out)
+    return status
 
 
 @click.command("shrink", short_help="Make a recorded finding short, and tell what happened.")

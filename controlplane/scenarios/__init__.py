@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.setting import Setting
     from controlplane.scenarios.engine.user import User
     from controlplane.scenarios.search.exploring import Campaign
+    from controlplane.scenarios.search.findings import load as load_finding
+    from controlplane.scenarios.search.findings import try_again
 
 __all__ = [
     "Campaign",
@@ -36,9 +38,12 @@ __all__ = [
     "Setting",
     "Sometimes",
     "User",
+    "load_finding",
     "plan_of",
+    "try_again",
 ]
 
+_FINDINGS = "controlplane.scenarios.search.findings"
 _LATE = {
     "Campaign": "controlplane.scenarios.search.exploring",
     "Plan": "controlplane.scenarios.engine.plan",
@@ -46,6 +51,8 @@ _LATE = {
     "Run": "controlplane.scenarios.engine.run",
     "Setting": "controlplane.scenarios.engine.setting",
     "User": "controlplane.scenarios.engine.user",
+    "load_finding": _FINDINGS,
+    "try_again": _FINDINGS,
 }
 
 
@@ -54,4 +61,6 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "load_finding":
+        return import_module(_FINDINGS).load
     return getattr(import_module(_LATE[name]), name)

@@ -4,6 +4,8 @@ The folder has `campaign.json` (what is searched, how far, the counts), `classes
 classes seen, one a line) and `findings/N/` for each failure: its recording, and once it was made
 short also log, objects and story. Counts are written after each piece, so that what a killed search
 loses is the piece it was at.
+
+When the scenario's source has changed since, counts and classes begin anew, and the findings are tried again first.
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ from typing import TYPE_CHECKING, Any
 from actors import EventLog, Replay, private_files
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.execution import Execution, make_folder
+from controlplane.scenarios.search.findings import STILL, try_again
+from controlplane.scenarios.search.findings import load as load_finding
 from controlplane.scenarios.search.planning import with_lines
 from controlplane.scenarios.search.replaying import RECORDING, load
 from controlplane.scenarios.search.tally import Failing, Seen, Tally
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from controlplane.scenarios.engine.plan import Plan
+    from controlplane.scenarios.search.findings import Attempt
 
 FORMAT = 1
 CAMPAIGN, CLASSES, FINDINGS = "campaign.json", "classes.txt", "findings"
@@ -39,6 +45,9 @@ class Corpus:
         """The number of pieces that were run."""
         self._places: dict[tuple[str, str], int] = {}
         self._written = 0
+        self.changed = False
+        """True if the source of the scenario, or of its inputs, has changed since: the search begins anew."""
+        self._stored: list[int] = []
         make_folder(folder)
         if (folder / CAMPAIGN).exists():
             self._read()
@@ -51,6 +60,30 @@ class Corpus:
     def place(self, failing: Failing) -> Path:
         """The folder of a failure."""
         return self.folder / FINDINGS / str(self._places[failing.identity])
+
+    def try_again(self) -> Iterator[tuple[int, Attempt]]:
+        """Try the findings of the changed code's corpus again: the number and the outcome of each.
+
+        Those that still break are findings of this search, too, with a recording of the code as it is.
+        """
+        for number in self._stored:
+            place = self.folder / FINDINGS / str(number)
+            finding = load_finding(place)
+            attempt = try_again(self._plan, finding)
+            yield number, attempt
+            if attempt.outcome == STILL:
+                attempt.run.recording().save(place / RECORDING)
+                self._places[finding.identity] = number
+                self._add(attempt, finding.lines)
+        self._stored = []
+
+    def _add(self, attempt: Attempt, lines: tuple[str, ...]) -> None:
+        result = attempt.run.result
+        under = attempt.run.plan.options["plan"]
+        failing = Failing(
+            0, 0, 0, result.verdict, result.reason, result.choices, lines=lines if under else ()
+        )
+        self.tally.add(Seen(0, 0, {}, {}, (), (failing,)))
 
     def note(self, tally: Tally, seen: Seen) -> None:
         """One more piece was run; `tally` is the sum with it."""
@@ -67,13 +100,21 @@ class Corpus:
         """Leave a failure's recording, unless it has a place already."""
         if failing.identity in self._places:
             return
-        number = self._places[failing.identity] = 1 + len(self._places)
+        number = self._places[failing.identity] = 1 + max(
+            (*self._numbers(), *self._places.values()), default=0
+        )
         place = self.folder / FINDINGS / str(number)
         make_folder(place)
         plan = with_lines(self._plan, failing.lines) if failing.lines else self._plan
         run = Execution(plan, Replay(failing.choices, marks=None), log=EventLog(keep=False))
         run.execute("bare")
         run.recording().save(place / RECORDING)
+
+    def _numbers(self) -> list[int]:
+        """Return the numbers of the findings that have a folder, whether or not they still break."""
+        folder = self.folder / FINDINGS
+        names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+        return sorted(int(name) for name in names if name.isdigit())
 
     def _write(self, tally: Tally) -> None:
         told = {
@@ -108,6 +149,10 @@ class Corpus:
             if told["format"] != FORMAT:
                 raise UsageError(f"{path}: format {told['format']!r}, expected {FORMAT}")
             self._check(path, told)
+            if self._is_changed(told["plan"]):
+                self.changed, self._stored = True, self._numbers()
+                (self.folder / CLASSES).write_text("", encoding="utf-8")
+                return
             failing = [
                 Failing(
                     each["first"],
@@ -141,11 +186,18 @@ class Corpus:
         self._written = len(names)
         (self.folder / CLASSES).write_text("".join(f"{each}\n" for each in names), encoding="utf-8")
 
+    def _is_changed(self, old: dict[str, Any]) -> bool:
+        """Return whether the source of the scenario or the content of its inputs is another one than it was."""
+        new = self._what["plan"]
+        return any(old.get(key) != new[key] for key in ("scenario", "inputs"))
+
     def _check(self, path: Path, told: dict[str, Any]) -> None:
         """Return whether it is the same search; the first difference is named."""
         old, new = told["plan"], self._what["plan"]
         differing = [key for key in ("strategy", "seed") if told[key] != self._what[key]]
-        differing += [key for key in new if old.get(key) != new[key]]
+        differing += [
+            key for key in new if key != "inputs" and _named(key, old) != _named(key, new)
+        ]
         if differing:
             key = differing[0]
             before = told[key] if key in told else old.get(key)
@@ -154,6 +206,14 @@ class Corpus:
                 f"{path}: another search: its {key} is {_short(before)}, not {_short(now)};"
                 " name another folder"
             )
+
+
+def _named(key: str, header: dict[str, Any]) -> Any:
+    """Return a part of a header without the digest of the source."""
+    found = header.get(key)
+    if key == "scenario" and isinstance(found, dict):
+        return {name: value for name, value in found.items() if name != "source"}
+    return found
 
 
 def _plain(value: dict[str, Any]) -> Any:

@@ -29,11 +29,14 @@ _TOLD = ("name", "address", "source")
 """The scenario that a header names."""
 
 
-def load(path: Path) -> Recording:
-    """Read a recording of this version, or that of a folder of results. Raises RecordingError or UsageError."""
+def load(path: Path, *, any_version: bool = False) -> Recording:
+    """Read a recording, or that of a folder of results: of this version of the package, unless of any.
+
+    Raises RecordingError or UsageError.
+    """
     if path.is_dir():
         path = path / RECORDING
-    recording = load_recording(path, package=__version__)
+    recording = load_recording(path, package=None if any_version else __version__)
     missing = [part for part in PARTS if part not in recording.header]
     if missing:
         raise UsageError(f"{path}: no recording of a scenario (its header has no {missing[0]!r})")
@@ -106,6 +109,25 @@ def plan_of_recording(
         scenario = loading.recorded(recording.header["scenario"], path, allowed)
     try:
         return plan_of_header(scenario, recording.header, allowed, **changed)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def plan_of_changed_code(
+    recording: Recording, path: Path, allowed: AllowedCode | None = None
+) -> Plan:
+    """The plan of a recording over its scenario and its inputs as they are now. Raises UsageError.
+
+    Args:
+        recording: the recording.
+        path: where it lies, for messages and for files beside it.
+        allowed: the Python code that may run; all of it where None.
+    """
+    check_replayable(recording, path)
+    scenario = loading.recorded(recording.header["scenario"], path, allowed, changed=True)
+    header = {**recording.header, "inputs": {}}
+    try:
+        return plan_of_header(scenario, header, allowed)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
 
