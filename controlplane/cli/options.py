@@ -206,15 +206,16 @@ def allowed_code() -> AllowedCode:
     return AllowedCode(click.get_current_context().meta.get(_ALLOWED, ()))
 
 
-def format_option() -> Decorator:
-    """`--format table|json`."""
+def format_option(*more: str) -> Decorator:
+    """`--format table|json`, and `more` formats, which are those of CI systems."""
+    ci = "; the others for CI systems" if more else ""
     return click.option(
         "--format",
         "output_format",
-        type=click.Choice(["table", "json"]),
+        type=click.Choice(["table", "json", *more]),
         default="table",
         show_default=True,
-        help="What to print: tables for people, JSON for programs.",
+        help=f"What to print: tables for people, JSON for programs{ci}.",
     )
 
 

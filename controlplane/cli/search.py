@@ -12,6 +12,7 @@ import click
 from attrs import evolve, frozen
 
 from controlplane.cli import interruption, output, reporting
+from controlplane.cli.ci_formats import FORMATS, Report, place_of
 from controlplane.cli.options import (
     Finite,
     allow_code_option,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.scenario import Scenario
     from controlplane.scenarios.search.corpus import Corpus
     from controlplane.scenarios.search.exploring import Campaign
+    from controlplane.scenarios.search.naming import Cause
     from controlplane.scenarios.search.parallel import Limits
     from controlplane.scenarios.search.shrinking import Short
     from controlplane.scenarios.search.tally import Failing, Seen, Tally
@@ -53,6 +55,7 @@ class SearchLimits:
     check_determinism: bool
     failures: int
     keep_going: bool
+    new: bool
 
     @property
     def most_schedules(self) -> int:
@@ -89,7 +92,7 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options of a search besides the scenario's; the function gets them as `limits` and `results`."""
     function = grouped("limits", SearchLimits)(grouped("results", Results)(function))
     for option in (
-        format_option(),
+        format_option(*FORMATS),
         out_option("the finding's recording, log and objects"),
         click.option(
             "--shrink",
@@ -105,6 +108,11 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar="DIR",
             help="Keep the search in a folder, and go on with the one that is there:"
             " counts, and every different failure with its recording and story.",
+        ),
+        click.option(
+            "--new",
+            is_flag=True,
+            help="Leave known races out: search with the repairs in force of all that stand open.",
         ),
         click.option("--all", "keep_going", is_flag=True, help="Do not stop at a finding."),
         click.option(
@@ -161,6 +169,16 @@ def search(
     from controlplane.scenarios.search.exploring import Campaign
 
     plan = plan_of(scenario, **asked)
+    if limits.new:
+        from controlplane.scenarios.search.naming import open_races, repaired
+
+        races = [each for each in open_races(plan.gates) if each.number not in plan["without_fix"]]
+        plan = evolve(plan, gates=repaired(plan.gates, tuple(races)))
+    if not plan.invariants():
+        output.complain(
+            f"controlplane: scenario {scenario.name!r} has no invariants: only exceptions, deadlocks and"
+            " runs without end count as broken"
+        )
     campaign = Campaign(plan, plan["strategy"])
     kept = None if results.corpus is None else _corpus(results.corpus, campaign)
     if results.out is not None:
@@ -177,6 +195,8 @@ def _searched(
     kept: Corpus | None,
     own: str,
 ) -> int:
+    from controlplane.scenarios.search.naming import Cause, cause_of
+
     out, shrinks, output_format = results.out, results.shrinks, results.output_format
     plan = campaign.plan
     earlier = 0 if kept is None else kept.tally.schedules
@@ -188,7 +208,7 @@ def _searched(
     new = [each for each in found.failing if each.identity not in known]
     shown = min(new or found.failing, key=lambda each: each.length, default=None)
     status = output.Outcome.status = int(shown is not None)
-    if output_format != "json":
+    if output_format == "table":
         _whether_read(lambda: reporting.print_exploration(campaign, found, wall, own, earlier))
     if ended.came:
         interruption.tell(
@@ -199,11 +219,14 @@ def _searched(
         if output_format == "json":
             told = reporting.exploration_json(campaign, found, wall, earlier)
             output.emit_json({**told, **({"findings_tried_again": retried} if retried else {})})
+        elif output_format in FORMATS:
+            _emit_report(plan, found, wall, output_format)
         return status
     short = _short(plan, shown, shrinks, ended)
     done = (
         campaign.under_choices(shown.choices, lines=shown.lines) if short is None else short.failing
     )
+    cause = Cause() if short is None else cause_of(short, lambda: ended.came)
     left, unwritten = reporting.kept(done, out)
     try:
         if out is not None and unwritten is None:
@@ -219,12 +242,14 @@ def _searched(
     if output_format == "json":
         told = reporting.exploration_json(campaign, found, wall, earlier)
         again = {"findings_tried_again": retried} if retried else {}
-        output.emit_json({**told, **again, **({} if short is None else short_json(short))})
+        output.emit_json({**told, **again, **({} if short is None else short_json(short, cause))})
+    elif output_format in FORMATS:
+        _emit_report(plan, found, wall, output_format, shown, short, cause)
     else:
         if short is None:
             reporting.print_timeline(done.world)
         else:
-            _print_story(short)
+            _print_story(short, cause)
         _tell_where(plan, out, left, kept)
     reporting.tell_traceback(done.traceback, out)
     if unwritten is not None:
@@ -237,9 +262,29 @@ def _retried(kept: Corpus, output_format: str) -> list[dict[str, Any]]:
     told = []
     for number, attempt in kept.try_again():
         told.append({"number": number, "outcome": attempt.outcome, "detail": attempt.detail})
-        if output_format != "json":
+        if output_format == "table":
             output.echo(f"finding {number} on the changed code: {attempt}")
     return told
+
+
+def _emit_report(
+    plan: Plan,
+    found: Tally,
+    wall: float,
+    output_format: str,
+    shown: Failing | None = None,
+    short: Short | None = None,
+    cause: Cause | None = None,
+) -> None:
+    """Print a search in a format of CI systems."""
+    from controlplane.scenarios.search.story import story_of
+
+    file, line = place_of(plan)
+    story = () if short is None else (*(cause.lines() if cause else ()), *story_of(short).lines())
+    report = Report(
+        plan.scenario.name, file, line, found.failing, found.schedules, wall, shown, tuple(story)
+    )
+    output.echo(FORMATS[output_format](report))
 
 
 def _whether_read(tell: Callable[[], None]) -> None:
@@ -286,7 +331,7 @@ def _short(plan: Plan, found: Failing, runs: int, ended: interruption.Interrupti
     return shorten(under, found.choices, runs=runs, over=lambda: ended.came)
 
 
-def _print_story(short: Short) -> None:
+def _print_story(short: Short, cause: Cause) -> None:
     from controlplane.scenarios.search.story import story_of
 
     shrunk = short.shrunk
@@ -301,6 +346,8 @@ def _print_story(short: Short) -> None:
     for line in story_of(short).lines():
         output.echo(f"  {line}")
     output.echo("")
+    for line in cause.lines():
+        output.echo(f"{line}\n")
     _print_plan(short)
 
 
@@ -335,7 +382,7 @@ def _save_story(short: Short | None, out: Path) -> tuple[str, ...]:
     return STORY, FINDING, PLAN_FILE
 
 
-def short_json(short: Short) -> dict[str, Any]:
+def short_json(short: Short, cause: Cause) -> dict[str, Any]:
     """A finding's short form and its story, for programs."""
     from controlplane.scenarios.search.story import story_of
 
@@ -350,6 +397,7 @@ def short_json(short: Short) -> dict[str, Any]:
             "trace_hash": short.failing.result.trace_hash,
         },
         "plan": [line for each in short.lines for line in each.splitlines()],
+        "cause": cause.to_json(),
         "story": story_of(short).to_json(),
     }
 
@@ -568,6 +616,7 @@ def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) 
     """
     from controlplane.scenarios.engine.execution import check_folder
     from controlplane.scenarios.search import replaying
+    from controlplane.scenarios.search.naming import cause_of
     from controlplane.scenarios.search.shrinking import shorten
 
     recording = replaying.load(file)
@@ -582,14 +631,15 @@ def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) 
         check_folder(out)
     with interruption.interruptible() as ended:
         short = shorten(plan, recording.choices, runs=runs, over=lambda: ended.came)
+        cause = cause_of(short, lambda: ended.came)
     output.Outcome.status = 1
     left: tuple[str, ...] = ()
     if out is not None:
         left = (*short.failing.save(out, short.recording()), *_save_story(short, out))
     if output_format == "json":
-        output.emit_json(short_json(short))
+        output.emit_json(short_json(short, cause))
     else:
-        _print_story(short)
+        _print_story(short, cause)
         reporting.print_left(out, left)
     if ended.came:
         interruption.tell(f"this is what {output.plural(short.shrunk.runs, 'run')} came to")

@@ -73,9 +73,8 @@ def tell(log: Log, reason: str, last: Line, room: int = LINES) -> list[Entry]:
     walk, reads = _walked(log, ViolationObjects(reason))
     if not walk.scene.about:
         walk, reads = _walked(log, ViolationObjects(reason, by_kind=True))
-    if (
-        not walk.scene.about and not walk.actors
-    ):  # it names nothing: then it is about what the users of the run wrote
+    if not walk.scene.about and not walk.actors:
+        # It names nothing: then it is about what the users of the run wrote.
         walk, reads = _walked(log, ViolationObjects(reason, named=walk.written_by_users()))
     # Where all had come to rest, the last step led to nothing.
     causes = frozenset(() if walk.settled else (hop.step for hop in chain(log, last.step)))
@@ -163,7 +162,9 @@ class _Scales:
             return  # the scheduler's own words say more
         self._before = line
         says = self._says(line, said)
-        near = _is_failed_read(line) or (self._share(line) > OTHER and _is_about_something(line))
+        near = (self._share(line) > OTHER and _is_about_something(line)) or (
+            _is_failed_read(line) and line.data.get("agent") in self._users
+        )
         found = Weighed(line, weight, says, self._text(line, said), near=near)
         if line.event == "message":
             self._asked[line.actor, str(line.data["message"]), str(line.data["from"])] = found

@@ -183,3 +183,33 @@ def test_a_search_goes_on_in_its_corpus(tmp_path):
     listed = controlplane("explore", EXAMPLE, "--corpus", tmp_path, "--strategy", "dpor")
     assert listed.returncode == 2
     assert "strategy dpor enumerates: its search cannot go on later" in listed.stderr
+
+
+@pytest.mark.slow
+def test_new_leaves_known_races_out_and_a_finding_names_its_race(tmp_path):
+    asked = ("race", "explore", "140177", "--schedules", 100, "--jobs", 1, "--format", "json")
+    found = controlplane(*asked)
+    assert found.returncode == 1, found.stderr
+    cause = json.loads(found.stdout)["cause"]
+    assert cause["at_fault"] == "Kubernetes"
+    assert [(each["number"], each["standing"]) for each in cause["known"]] == [
+        ("140177", "open upstream")
+    ]
+    new = controlplane(*asked, "--new")
+    assert new.returncode == 0, new.stderr
+    assert json.loads(new.stdout)["gates"]["140177"] == "preconditions"
+
+
+def test_a_scenario_without_invariants_is_told(tmp_path):
+    file = tmp_path / "bare.py"
+    text = RAISES.replace("WORKLOAD", "pass").replace("CHECK", "return None")
+    file.write_text(text.replace(', invariants=[Invariant("holds", check)]', ""))
+    done = controlplane("explore", file, "--schedules", 1)
+    assert (done.returncode, done.stderr.count("has no invariants")) == (0, 1)
+
+
+def test_a_search_is_told_to_ci_systems():
+    done = controlplane("explore", EXAMPLE, "--format", "github", "--jobs", 1)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("::error file=")
+    assert "no visitor is missing" in done.stdout

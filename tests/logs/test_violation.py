@@ -149,6 +149,17 @@ def _taken(number, sent, verb, obj, rv, by="user"):
 def test_a_lost_update_is_told_by_its_reads_and_without_the_nodes():
     lines = told(
         write(1, "create nodes", "Node/node-1", by="node-1", rv=1, uid="n"),
+        event(
+            1,
+            "apiserver.audited",
+            "Lease/n/node-1",
+            actor="apiserver",
+            level="trace",
+            agent="node-1",
+            code=404,
+            verb="get",
+            resource="leases",
+        ),
         event(1, "informer.synced", actor="node-1", level="debug", resource="pods", count=0),
         write(2, "create configmaps", VISITORS, rv=2, uid="u"),
         *_read(3, VISITORS, 2),
