@@ -566,6 +566,8 @@ class Kernel:
         ]
         if stuck:
             self.finish("deadlock", "; ".join(stuck[:10]))
+        elif self._heap:
+            self.finish("quiescent", "only periodic work is left")
         else:
             self.finish("quiescent", "nothing more will happen")
 

@@ -90,6 +90,8 @@ def print_summary(summary: Summary, wall: float, out: Path | None = None) -> Non
         f"{summary.verdict}: {summary.reason}. Virtual time {summary.virtual_s} s, {summary.steps} steps,"
         f" {wall:.2f} s of wall time, trace {summary.trace_hash}"
     )
+    if summary.periodic:
+        output.echo(f"would go on, with --until SECONDS: {'; '.join(summary.periodic)}")
 
 
 def _print_pending(summary: Summary, out: Path | None) -> None:

@@ -53,7 +53,7 @@ def command(
     **values: Any,
 ) -> int:
     """Load manifests (YAML, JSON, folders) or an openb trace (node and pod lists as CSV), emulate a whole
-    control plane until nothing more happens, and print what happened.
+    control plane until only periodic work is left, and print what happened.
 
     Exit status 1 when the run ended badly: an invariant broke, a deadlock, a divergence from
     --replay; 130 when Ctrl-C ended it, with what was reached by then.

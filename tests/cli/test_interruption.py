@@ -129,7 +129,7 @@ def test_a_full_disk_under_out_leaves_the_recording_and_the_summary(tmp_path):
     out = tmp_path / "out"
     done = program("run", SHOP, "--nodes", 2, "--out", out, text=FULL.format(name="log.jsonl"))
     assert done.returncode == 2
-    assert "quiescent: nothing more will happen" in done.stdout
+    assert "quiescent: only periodic work is left" in done.stdout
     assert (
         done.stderr
         == f"controlplane: {out}/log.jsonl: cannot be written: No space left on device\n"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from actors import RandomWalk
+from controlplane.api.times import SECOND
 from controlplane.client.resources import CRON_JOBS, DAEMON_SETS, JOBS, STATEFUL_SETS
 from tests.controllers.autoscaling.podautoscaler.test_autoscaler_world import autoscaler, web
 from tests.controllers.worlds import Small, template, workload
@@ -37,9 +38,8 @@ def test_all_workloads_settle_beside_each_other(seed):
             STATEFUL_SETS, "StatefulSet", "ring", selecting("ring", replicas=3, serviceName="ring")
         ),
         workload(DAEMON_SETS, "DaemonSet", "agent", selecting("agent")),
-        100,
         strategy=RandomWalk(seed),
-    ).run()  # fmt: skip
+    ).run(until_ns=100 * SECOND)  # fmt: skip
     assert [obj.name for obj in small.objects("jobs")] == ["tick-29453761"]
     assert small.one("deployments").status.ready_replicas == 4
     assert small.one("statefulsets").status.ready_replicas == 3

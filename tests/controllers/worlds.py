@@ -43,9 +43,9 @@ class Small:
                 await step(client, ctx)
 
     def run(self, **until: Any) -> Small:
-        """Run until nothing is left to do."""
+        """Run until nothing but periodic work is left to do, or until `until_ns`."""
         result = self.cluster.world.run("bare", **until)
-        assert result.verdict == "quiescent", result.reason
+        assert result.verdict == ("until" if until else "quiescent"), result.reason
         return self
 
     def objects(self, prefix: str) -> list[Object[Any]]:

@@ -67,7 +67,7 @@ def test_the_first_decision_that_differs_is_told_with_what_both_did_before(
         line for line in run_lines[at + 1 :] if line.event in DECISIONS and line.event != "choice"
     ]
     assert [side.after for side in found.sides] == [following[:5]] * 2
-    assert {side.verdict for side in found.sides} == {"quiescent: nothing more will happen"}
+    assert {side.verdict for side in found.sides} == {"quiescent: only periodic work is left"}
     told = json.loads(json.dumps(found.to_json()))
     assert [each["run"] for each in told["decisions"]] == ["run", "changed"]
 

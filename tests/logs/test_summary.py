@@ -29,7 +29,7 @@ def test_a_real_runs_numbers_are_those_of_its_lines(run_log, plain_lines):
     assert told["events"] == len(plain_lines)
     assert told["steps"] == sum("level" not in line for line in plain_lines)
     assert (told["run"], told["t"]) == (plain_lines[-1]["run"], plain_lines[-1]["t"])
-    assert (told["verdict"], told["reason"]) == ("quiescent", "nothing more will happen")
+    assert (told["verdict"], told["reason"]) == ("quiescent", "only periodic work is left")
     by_actor = Counter(line["actor"] for line in plain_lines if "level" not in line)
     assert {name: each["steps"] for name, each in told["actors"].items()} == by_actor
     writes = [line["data"] for line in plain_lines if line["event"] == "apiserver.write"]

@@ -50,7 +50,8 @@ class Pleg:
                 continue
             due, at = self._due, self._tick_after(self._due)
             if at > ctx.now:
-                await self._sooner.wait(at - ctx.now, point="kubelet.pleg")
+                idle = cache.only_recurs()
+                await self._sooner.wait(at - ctx.now, idle=idle, point="kubelet.pleg")
                 if ctx.now < at or self._due != due:
                     continue
             self._last = ctx.now

@@ -311,7 +311,9 @@ class PodWorkers:
                     self._order.ended(machine.pod.key, machine.uid)
                 shared.tidy_up()
                 return
-            resting = deadline is None and (worker.resync_at is None or not worker.shown)
+            resting = (deadline is None or machine.only_recurs) and (
+                worker.resync_at is None or not worker.shown
+            )
             if worker.resync_at is not None:
                 deadline = worker.resync_at if deadline is None else min(deadline, worker.resync_at)
             if worker.told or (deadline is not None and deadline <= shared.now()):

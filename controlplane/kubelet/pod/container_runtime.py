@@ -62,6 +62,13 @@ def fixed(durations: Mapping[str, int] = DEFAULTS) -> Durations:
     return lambda kind, _name: durations[kind]
 
 
+REPEATS: Final = 6
+"""The number of equal restarts after which a container's restarts are periodic work.
+
+The crash-loop back-off is at its longest then: 10 s, 20 s, 40 s, 80 s, 160 s, 300 s.
+"""
+
+
 @attrs.frozen
 class Program:
     """The behaviour of a container: `run_ns` None means that it runs until it is stopped."""
@@ -88,6 +95,10 @@ class Program:
     def exit_code(self, attempt: int) -> int:
         """Return the exit code of run number `attempt` (0 is the first)."""
         return self.exit_codes[min(attempt, len(self.exit_codes) - 1)]
+
+    def repeats(self, attempt: int) -> bool:
+        """Return whether run number `attempt` is the last of enough equal ones: more of them would show nothing new."""
+        return attempt >= len(self.exit_codes) - 1 + REPEATS
 
 
 _ENDLESS: Final = Program()
@@ -215,6 +226,15 @@ class Container:
     exclusive: bool = False
     """These CPUs are exclusive."""
     _told: Seen | None = None
+
+    @property
+    def recurs(self) -> bool:
+        """Return whether only more of the same restarts lie ahead, unless a change comes from elsewhere.
+
+        The first run after enough equal restarts still ends: a crash loop rests in its back-off.
+        """
+        shown = self.attempt if self.running_since is None else self.attempt - 1
+        return self.program.repeats(shown) and not self.stopping
 
     def seen(self) -> Seen:
         """Return the runtime's report: the same value for as long as nothing changed.

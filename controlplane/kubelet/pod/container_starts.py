@@ -68,6 +68,16 @@ class ContainerStarts:
                 times.append(each.unmade.armed(now))
         return times
 
+    def only_recurs(self) -> bool:
+        """Return whether all that waits is the next of a container's ever same restarts."""
+        if self.look_again_at is not None:
+            return False
+        every = self._state.containers.values()
+        return all(
+            each.unmade is None and (each.waits_until is None or each.container.recurs)
+            for each in every
+        )
+
     def _to_start(self, now: int) -> list[ContainerState]:
         """Return the next init container, or all others that do not run; sidecars in their turn.
 

@@ -84,6 +84,21 @@ class PodCache:
         ends = [item.ends_at for item in sandbox.containers.values() if item.ends_at is not None]
         return min(ends, default=None)
 
+    def only_recurs(self) -> bool:
+        """Return whether all that relists would find is the end of a run that recurs."""
+        if self._waiting:
+            return False
+        for uid in self._moving:
+            sandbox = self._sandboxes.get(uid)
+            if sandbox is None:
+                continue
+            if _seen(sandbox) != self.get(uid):
+                return False
+            ends = (item for item in sandbox.containers.values() if item.ends_at is not None)
+            if not all(item.recurs for item in ends):
+                return False
+        return True
+
     def relist(self, now: int) -> tuple[list[str], list[str]]:
         """Ask the runtime; return the pods whose containers changed, and those for which a worker waits."""
         changed: list[str] = []

@@ -335,6 +335,17 @@ class PodWorker:
         """Return whether a periodic sync is due."""
         return any(time is not None and time <= now for time in self._timers(now))
 
+    @property
+    def only_recurs(self) -> bool:
+        """Return whether the next step is only one more of a container's ever same restarts."""
+        return (
+            self._state.phase == SYNC
+            and not (self._busy or self._asked)
+            and self._resizes.again_at is None
+            and self._deadline() is None
+            and self._starts.only_recurs()
+        )
+
     def _next_deadline(self, now: int) -> int | None:
         state = self._state
         if state.phase == FINISHED or self.waits_for_cache or self._waits_for_unmount():

@@ -8,6 +8,7 @@ from attrs import asdict, frozen
 
 from actors.jsonl import seconds
 from controlplane.api.quantity import Quantity
+from controlplane.scenarios.engine.periodic import periodic_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -85,6 +86,8 @@ class Summary:
     workloads: tuple[WorkloadLine, ...]
     pods: tuple[PodLine, ...]
     activity: ActivityLine
+    periodic: tuple[str, ...] = ()
+    """The periodic work that is left in a settled cluster."""
 
     def pending(self) -> tuple[PodLine, ...]:
         """Pods that wait for a node or for their containers."""
@@ -118,6 +121,7 @@ def summary_of(run: Execution) -> Summary:
         ),
         pod_lines(pods),
         activity_line(cluster.activity),
+        periodic_work(run) if result.verdict == "quiescent" else (),
     )
 
 

@@ -113,6 +113,7 @@ class HorizontalPodAutoscalerController(Controller):
         super().__init__(host, caches)
         self.queue = host.queue("horizontalpodautoscaler")
         self.memory: dict[str, rules.Memory] = {}
+        self.motions: dict[str, rules.Motion] = {}
         self.selectors: dict[str, Selector] = {}
         self._pods = caches.of(PODS, namespace=namespace_index)
         self._autoscalers = caches.of(AUTOSCALERS)
@@ -125,20 +126,39 @@ class HorizontalPodAutoscalerController(Controller):
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Autoscalers only; their targets are looked at when their time has come."""
         return {
-            AUTOSCALERS: Handlers(self._seen, lambda _, new: self._seen(new), self._deleted),
+            AUTOSCALERS: Handlers(self._seen, self._updated, self._deleted),
+            PODS: Handlers(
+                lambda _: self._pods_changed(),
+                lambda _, __: self._pods_changed(),
+                lambda _, __: self._pods_changed(),
+            ),
         }
 
     def _seen(self, obj: Object[HorizontalPodAutoscaler]) -> None:
         self.selectors.setdefault(obj.key, NOTHING)
-        self._later(obj.key)
+        self._later(obj.key, idle=self._is_periodic(obj.key))
+
+    def _updated(
+        self, old: Object[HorizontalPodAutoscaler], new: Object[HorizontalPodAutoscaler]
+    ) -> None:
+        if old.tree.get("spec") != new.tree.get("spec"):
+            self.motions.pop(new.key, None)
+        self._seen(new)
 
     def _deleted(self, obj: Object[HorizontalPodAutoscaler], _unknown: bool) -> None:
         self.selectors.pop(obj.key, None)
         self.memory.pop(obj.key, None)
+        self.motions.pop(obj.key, None)
 
-    def _later(self, key: str) -> None:
-        """There is always a next time: no run waits for it."""
-        self.queue.add_after(key, PERIOD_NS, idle=True)
+    def _pods_changed(self) -> None:
+        """A run does not end between a change of pods and the next look at them."""
+        for key in self.selectors:
+            motion = self.motions.get(key)
+            self._later(key, idle=motion is not None and motion.lasts(self.host.now))
+
+    def _later(self, key: str, *, idle: bool = False) -> None:
+        """There is always a next time; a run waits for it until the decisions are the same for long enough."""
+        self.queue.add_after(key, PERIOD_NS, idle=idle)
 
     # ------------------------------------------------------------------ reconcile
 
@@ -150,7 +170,23 @@ class HorizontalPodAutoscalerController(Controller):
             return
         with suppress(*Failed):
             yield from self.reconcile(obj.view)
-        self._later(key)
+        self._later(key, idle=self._is_periodic(key))
+
+    def _is_periodic(self, key: str) -> bool:
+        """Return whether the next turn of an autoscaler leads nowhere, as far as can be known."""
+        motion, now = self.motions.get(key), self.host.now
+        return motion is not None and (motion.rests(now) or motion.lasts(now))
+
+    def _note_motion(self, turn: Turn) -> None:
+        motion = self.motions.setdefault(turn.key, rules.Motion())
+        motion.quiet_ns = rules.quiet_ns(turn.hpa.spec.behavior)
+        status = turn.status
+        conditions = [
+            (each["type"], each["status"], each["reason"])
+            for each in status.get("conditions") or ()
+        ]
+        counts = status.get("currentReplicas"), status.get("desiredReplicas")
+        motion.note((counts, conditions), self.host.now)
 
     def reconcile(self, hpa: HorizontalPodAutoscaler) -> Reconcile[None]:
         """Scale the target as the metrics ask for; raises what went wrong, after it was reported."""
@@ -325,6 +361,7 @@ class HorizontalPodAutoscalerController(Controller):
 
     def _write(self, turn: Turn) -> Reconcile[None]:
         """Write the status if it differs. What fails is reported, and raised."""
+        self._note_motion(turn)
         old = turn.hpa.tree.get("status") or {}
         if _filled(old) == _filled(turn.status):
             return

@@ -11,6 +11,7 @@ from attrs import define, field
 
 from controlplane.api.autoscaling import HPAScalingPolicy, HPAScalingRules
 from controlplane.api.times import SECOND
+from controlplane.controllers.common.settling import HORIZON_NS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +65,47 @@ class Memory:
     recommendations: list[Stamped] = field(factory=list)
     ups: list[Stamped] = field(factory=list)
     downs: list[Stamped] = field(factory=list)
+
+
+@define
+class Motion:
+    """Changes of what an autoscaler decides, which tell whether it has reached its fixed point."""
+
+    quiet_ns: int = 0
+    """The time without a change after which it rests."""
+    decided: object = None
+    changed_at: int = 0
+    moving_since: int = 0
+
+    def note(self, decided: object, now: int) -> None:
+        """Note a decision; one that differs from the last begins a new movement if the autoscaler rested."""
+        if decided == self.decided:
+            return
+        if self.decided is None or self.rests(now):
+            self.moving_since = now
+        self.decided = decided
+        self.changed_at = now
+
+    def rests(self, now: int) -> bool:
+        """Return whether the fixed point is reached."""
+        return now - self.changed_at > self.quiet_ns
+
+    def lasts(self, now: int) -> bool:
+        """Return whether it has moved for so long that a run does not wait for its rest."""
+        return not self.rests(now) and now - self.moving_since > HORIZON_NS
+
+
+def quiet_ns(behavior: HorizontalPodAutoscalerBehavior | None) -> int:
+    """Return the time without a change after which an autoscaler's decision lasts as long as its metrics do.
+
+    No pod is younger than the initialization period then, and every recommendation and scaling
+    event that the rules look back at has left its window.
+    """
+    times = [STABILIZATION_SECONDS]
+    for rules in () if behavior is None else rules_of(behavior):
+        times.append(rules.stabilization_window_seconds or 0)
+        times += [policy.period_seconds for policy in rules.policies]
+    return max(times) * SECOND
 
 
 class Normalized(NamedTuple):

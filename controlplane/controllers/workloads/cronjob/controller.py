@@ -19,6 +19,7 @@ from controlplane.controllers.common.namespaces import namespace_is_terminating
 from controlplane.controllers.common.owners import Owners
 from controlplane.controllers.common.ownership import controller_of, controller_reference
 from controlplane.controllers.common.ref_manager import namespace_index
+from controlplane.controllers.common.settling import HORIZON_NS
 from controlplane.controllers.workloads.cronjob.schedule import Schedule, ScheduleError, parse
 from controlplane.controllers.workloads.cronjob.timing import (
     Missed,
@@ -89,6 +90,8 @@ class CronJobController(Controller):
         self._cron_jobs = caches.of(CRON_JOBS)
         self._owners = Owners("CronJob", self._cron_jobs, self.queue.add)
         self._jobs = caches.of(JOBS, namespace=namespace_index)
+        self._begun: dict[str, None] = {}
+        """The cron jobs of which a scheduled time has come."""
 
     def work(self) -> tuple[Work, ...]:
         """One queue of cron jobs."""
@@ -124,8 +127,13 @@ class CronJobController(Controller):
         self._later(new.key, until_next(cron_job, self.host.now, schedule))
 
     def _later(self, key: str, delay_ns: int) -> None:
-        """Come back at the next scheduled time. There is always one more: no run waits for it to be over."""
-        self.queue.add_after(key, delay_ns, idle=True)
+        """Come back at the next scheduled time.
+
+        There is always one more. A run waits for the first of them, unless it is far away.
+        """
+        obj = self._cron_jobs.get(key)
+        awaited = obj is not None and not obj.view.spec.suspend and key not in self._begun
+        self.queue.add_after(key, delay_ns, idle=not awaited or delay_ns > HORIZON_NS)
 
     def _job_seen(self, obj: Object[Job]) -> None:
         self._owners.ask_owner(obj.view)
@@ -153,8 +161,11 @@ class CronJobController(Controller):
         """One turn; how long until the next one."""
         obj = self._cron_jobs.get(key)
         if obj is None:
+            self._begun.pop(key, None)
             return None
         cron_job = obj.view
+        if cron_job.status.last_schedule_time is not None:
+            self._begun[key] = None
         # By name only: upstream compares neither kind nor uid here.
         jobs = [
             job.view
@@ -226,6 +237,8 @@ class CronJobController(Controller):
             message = f"invalid schedule: {cron_job.spec.schedule} : {error}"
             self._event(current, WARNING, "InvalidSchedule", message)
             return
+        if scheduled is not None:
+            self._begun[cron_job.key] = None
         if scheduled is not None and self._may_start(current, now, scheduled):
             yield from self._start(turn, current, scheduled)
         turn.again_ns = until_next(_with_status(current), now, schedule)

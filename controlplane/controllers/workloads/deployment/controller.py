@@ -33,6 +33,7 @@ from controlplane.controllers.common.ref_manager import (
     controller_keys,
     namespace_index,
 )
+from controlplane.controllers.common.settling import HORIZON_NS
 from controlplane.controllers.workloads.deployment import progress, rollout
 from controlplane.controllers.workloads.deployment import replica_sets as deployments
 from controlplane.controllers.workloads.deployment.rollout import Resize
@@ -430,14 +431,15 @@ class _Turn:
             self._recheck(status)
 
     def _recheck(self, status: Tree) -> None:
-        """Look again when the progress deadline has passed: it ends nothing by itself, so the wait is idle."""
+        """Look again when the progress deadline has passed: a run waits for it unless it is far away."""
         at = progress.recheck_at(self.found, status, self._now())
         queue = self._of.queue
         if at == 0:
             # Upstream turns in a circle here, ten times a second, until pods are ready again.
             queue.add_rate_limited(self.found.key, idle=True)
         elif at is not None:
-            queue.add_after(self.found.key, at - self._now(), idle=True)
+            wait = at - self._now()
+            queue.add_after(self.found.key, wait, idle=wait > HORIZON_NS)
 
     def _write(self, **status: Any) -> Reconcile[None]:
         """Write the status, and annotations with it; this turn's copy keeps its resource version."""

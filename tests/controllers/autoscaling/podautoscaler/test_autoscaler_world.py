@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from actors import RandomWalk
+from controlplane.api.times import SECOND
 from controlplane.client.resources import AUTOSCALERS, DEPLOYMENTS, PODS, Resource
 from tests.controllers.worlds import Small, template, workload
 
@@ -56,10 +57,33 @@ def test_busy_pods_get_company_up_to_the_maximum():
     assert "SuccessfulRescale" in small.reasons("HorizontalPodAutoscaler")
 
 
+def test_a_run_ends_at_the_fixed_point_of_an_autoscaler():
+    small = Small(ALL, web("100m", 2), autoscaler(maxReplicas=10)).run()
+    assert small.one("deployments").spec.replicas == 10
+    assert small.one("deployments").status.ready_replicas == 10
+
+
+def test_a_run_ends_after_the_longest_window_of_an_autoscaler():
+    behavior = {"scaleDown": {"stabilizationWindowSeconds": 900}}
+    small = Small(ALL, web("5m", 4), autoscaler(behavior=behavior)).run()
+    assert small.one("deployments").spec.replicas == 1
+    assert 900 * SECOND < small.cluster.world.now < 2000 * SECOND
+
+
+def test_a_change_of_pods_after_the_rest_is_followed_before_the_run_ends():
+    async def busy(client: Any, _ctx: Any) -> None:
+        loud = {"metadata": {"annotations": {"emulate.controlplane/cpu-usage": "100m"}}}
+        for pod in (await client.list(PODS, "default")).items:
+            await client.patch(PODS, "default", pod.name, loud)
+
+    small = Small(ALL, web("50m", 2), autoscaler(), 1000, busy).run()
+    assert small.one("deployments").spec.replicas > 2
+
+
 @pytest.mark.parametrize(("window", "replicas"), [(0, 1), (300, 4)])
 def test_idle_pods_go_when_the_rules_allow_it(window, replicas):
     behavior = {"scaleDown": {"stabilizationWindowSeconds": window}}
-    small = Small(ALL, web("5m", 4), autoscaler(behavior=behavior), 120).run()
+    small = Small(ALL, web("5m", 4), autoscaler(behavior=behavior)).run(until_ns=120 * SECOND)
     assert small.one("deployments").spec.replicas == replicas
 
 
@@ -88,7 +112,7 @@ def test_what_pods_use_is_looked_at_every_time():
 def test_custom_metrics_and_those_of_containers(metric, replicas):
     resource, tree = web("100m")
     tree["spec"]["template"]["metadata"]["annotations"]["emulate.controlplane/metric-qps"] = "30"
-    small = Small(ALL, (resource, tree), autoscaler(metrics=[metric]), 55).run()
+    small = Small(ALL, (resource, tree), autoscaler(metrics=[metric])).run(until_ns=55 * SECOND)
     assert small.one("deployments").spec.replicas == replicas
 
 

@@ -55,9 +55,17 @@ def test_what_becomes_of_a_run_that_is_still_going(policy, started, left):
     assert small.reasons("CronJob").count("SuccessfulCreate") == started
 
 
-def test_a_run_without_further_work_ends_though_there_is_always_a_next_time():
+def test_a_run_awaits_the_first_job_of_a_cron_job_and_no_other():
     small = Small(ALL, cron_job()).run()
+    assert names(small) == ["tick-29453761"]
+    assert small.one("cronjobs").status.last_successful_time is not None
+
+
+@pytest.mark.parametrize("spec", [{"schedule": "0 3 * * *"}, {"suspend": True}])
+def test_a_run_does_not_await_a_job_that_is_far_away(spec):
+    small = Small(ALL, cron_job(**spec)).run()
     assert names(small) == []
+    assert small.cluster.world.now < 60_000_000_000
 
 
 def test_a_suspended_cron_job_starts_nothing_and_a_bad_zone_is_refused_by_the_server():
