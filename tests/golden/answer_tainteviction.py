@@ -12,6 +12,7 @@ from controlplane.client.indexer import Indexer
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.controllers.lifecycle import taint_eviction as decisions
 from controlplane.controllers.loops.taint_eviction import TaintEvictionController
+from controlplane.gates import FixGates
 from tests.golden.controller_world import complete
 from tests.golden.plain_context import START, PlainContext, Silent
 
@@ -46,7 +47,9 @@ class _Run:
         self.nodes: Indexer[Node] = Indexer()
         self.pods: Indexer[Pod] = Indexer(node=lambda obj: (obj.view.spec.node_name,))
         ctx: Any = self.ctx
-        self.controller = TaintEvictionController(ctx, START, IN_CLUSTER, self.nodes, self.pods)
+        self.controller = TaintEvictionController(
+            ctx, START, IN_CLUSTER, self.nodes, self.pods, FixGates()
+        )
         self.recorder: Any = Silent()
         self.controller._recorder = self.recorder
         self.deletions: list[dict[str, Any]] = []
