@@ -154,7 +154,7 @@ def _features(config: ClusterConfig) -> dict[str, bool]:
     return {**found, **config.scheduler_features}
 
 
-def _numbered(name: str, count: int) -> tuple[str, ...]:
+def numbered(name: str, count: int) -> tuple[str, ...]:
     """Names of equal processes: "scheduler", "scheduler-2", ..."""
     return tuple(name if number == 1 else f"{name}-{number}" for number in range(1, count + 1))
 
@@ -247,7 +247,7 @@ class Cluster:
         self.machines: dict[str, Host] = {}
         self._joined: dict[str, str] = {}
         """By Node, the actors of kubelets that were started while the world ran."""
-        self.apiservers = _numbered(APISERVER, config.apiservers)
+        self.apiservers = numbered(APISERVER, config.apiservers)
         self._accounts: list[list[Account]] = []
         self._running: dict[str, list[ApiServer]] = {}
         self._add_apiservers(config)
@@ -288,8 +288,8 @@ class Cluster:
         for process in processes:
             rate = None if config.storage is None else config.storage.client_rate
             self._add_controller(process.kind, process.count, process.election, rate)
-            self.storage_processes += _numbered(process.kind.name, process.count)
-        self.schedulers = _numbered(SCHEDULER, config.schedulers)
+            self.storage_processes += numbered(process.kind.name, process.count)
+        self.schedulers = numbered(SCHEDULER, config.schedulers)
         self.scheduler_features = _features(config)
         """The scheduler's feature gates; a change takes effect at its restart."""
         self._add_replicas(
@@ -413,7 +413,7 @@ class Cluster:
         from controlplane.client.loops.leader_election import run_elected
 
         election = election or ElectionConfig(f"kube-{name}")
-        for replica in _numbered(name, count):
+        for replica in numbered(name, count):
             server = self.address(replica)
             self.world.actor(replica, run_elected, epoch, election, server, main, *args(), **kwargs)
 
@@ -526,7 +526,7 @@ class Cluster:
     def components(self) -> tuple[str, ...]:
         """The names of all processes of the control plane and of the nodes."""
         config = self.config
-        managers = _numbered(CONTROLLER_MANAGER, config.controller_managers)
+        managers = numbered(CONTROLLER_MANAGER, config.controller_managers)
         return (
             *self.apiservers,
             *(managers if config.controllers else ()),

@@ -30,6 +30,10 @@ COMMANDS = {
         "controlplane.cli.time_control",
         "Pause, step and resume time in a served cluster.",
     ),
+    "nodes": (
+        "controlplane.cli.nodes",
+        "Add nodes to a served cluster.",
+    ),
     "race": (
         "controlplane.cli.race",
         "List, run, explore and replay the catalogue of published races.",

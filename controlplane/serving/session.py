@@ -25,20 +25,23 @@ from controlplane.apiserver.loops.webhooks import OUTSIDE, Hosts, pass_on
 from controlplane.apiserver.options import COMPACTION_NS, ForeignReview, ServerOptions
 from controlplane.apiserver.requests.admission.policies.source import GROUP
 from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDATING, place_of
-from controlplane.cluster import APISERVER, Cluster
+from controlplane.cluster import APISERVER, CONTROLLER_MANAGER, Cluster, numbered
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.unattended_kinds import Attention
 from controlplane.serving import access_check, metrics_page, webhook_services
 from controlplane.serving.webhook_calls import WebhookCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from actors.pace import Pacer
     from controlplane.apiserver.front.answering import HttpAnswer
     from controlplane.apiserver.http.foreign_tokens import Key
     from controlplane.apiserver.schema.resources import ResourceInfo
+    from controlplane.client.election import ElectionConfig
     from controlplane.cluster import ClusterConfig
+    from controlplane.controllers.loops.storage import Process, Storage
+    from controlplane.kubelet.node.settings import KubeletSettings
     from controlplane.scenarios.engine.execution import Execution
     from controlplane.serving.forks import Forks
     from controlplane.serving.session_files import SessionFiles
@@ -74,13 +77,77 @@ class ServedCluster(Cluster):
         self._place = ["127.0.0.1:6443"]
         self._foreign: list[ForeignReview] = []
         self._token_key = [config.token_key]
-        self._attention = Attention.of(config)
+        self._attention = [Attention.of(config)]
         self.webhooks_outside = Outlet()
+        self._enabled: list[str] = []
+        self._plugins: dict[str, list[str]] = {}
+        """By kubelet, the drivers that it finds at its next start."""
         super().__init__(config, **options)
         self.world.actor(OUTSIDE, pass_on, self.webhooks_outside)
         server = self.bootstrapping_server(self.server_options())
         server.install_roles(config.epoch_ns)
         server.install_server_objects(config.epoch_ns, self.apiservers)
+        if config.joining_nodes and config.controllers and config.controller_managers == 1:
+            from controlplane.serving import joining_storage
+            from controlplane.serving.scenario import storage_of
+
+            installed = joining_storage.Installed(self, storage_of)
+            address = self.address(joining_storage.INSTALLER)
+            self.world.experimenter(
+                joining_storage.INSTALLER, joining_storage.run, installed, address
+            )
+
+    # ------------------------------------------------------------------ storage that joins
+
+    def _add_replicas(
+        self,
+        name: str,
+        count: int,
+        main: Callable[..., Coroutine[Any, Any, Any]],
+        args: Callable[[], tuple[Any, ...]],
+        election: ElectionConfig | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """The controller manager reads the names of its controllers at each start: a driver may have come."""
+        if name == CONTROLLER_MANAGER:
+            self._enabled = [*kwargs["options"].enabled]
+            kwargs["options"] = evolve(kwargs["options"], enabled=self._enabled)
+        super()._add_replicas(name, count, main, args, election, **kwargs)
+
+    def _kubelet_options(
+        self, name: str, settings: KubeletSettings, *, joins: bool = False
+    ) -> dict[str, Any]:
+        """A kubelet reads the names of the drivers at each start."""
+        found = super()._kubelet_options(name, settings, joins=joins)
+        drivers = self._plugins[name] = [*found["options"].csi_drivers]
+        return {**found, "options": evolve(found["options"], csi_drivers=drivers)}
+
+    def add_process(self, process: Process, client_rate: tuple[int, int] | None) -> list[str]:
+        """Declare a process of the storage side; return the names of its actors, which are to be started."""
+        self._add_controller(process.kind, process.count, process.election, client_rate)
+        names = self.names_of(process)
+        self.storage_processes += names
+        return names
+
+    def names_of(self, process: Process) -> list[str]:
+        """Return the names of a process's actors."""
+        return [*numbered(process.kind.name, process.count)]
+
+    def storage_runs(self, storage: Storage) -> None:
+        """Take in what runs: for the next start of kubelets and controller manager, and for warnings."""
+        from controlplane.controllers.loops.storage import ATTACHER, PROVISIONER
+
+        for drivers in self._plugins.values():
+            drivers[:] = [each.options.name for each in storage.drivers]
+        if storage.attaches and ATTACHER not in self._enabled:
+            self._enabled.insert(0, ATTACHER)
+        if storage.snapshots and PROVISIONER not in self._enabled:
+            self._enabled.append(PROVISIONER)
+        self._attention[:] = [Attention.of(evolve(self.config, storage=storage))]
+
+    def kubelets(self) -> list[str]:
+        """Return the actors of the kubelets."""
+        return [self._joined.get(node, node) for node in self.machines]
 
     def server_options(self) -> ServerOptions:
         """Users are held to their roles, fields have owners, and history is forgotten in time."""
@@ -123,7 +190,7 @@ class ServedCluster(Cluster):
 
 
 def _warning(
-    attention: Attention, hosts: Hosts, info: ResourceInfo, tree: Tree, watched: bool
+    attention: list[Attention], hosts: Hosts, info: ResourceInfo, tree: Tree, watched: bool
 ) -> str:
     """The notice for the creation of an object that nothing acts on; a client that watches may act."""
     if info.resource == "customresourcedefinitions":
@@ -134,7 +201,7 @@ def _warning(
         asked = [place_of(spec)[0] for spec in tree.get("webhooks") or ()]
         outcome = "those webhooks are kept and not called"
     else:
-        return "" if watched else attention.warning(info)
+        return "" if watched else attention[0].warning(info)
     unknown = [*dict.fromkeys(host for host in asked if not hosts.actor(host))]
     if not unknown:
         return ""

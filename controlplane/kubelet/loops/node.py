@@ -34,7 +34,11 @@ LEASE_BACK_OFF_MOST_NS = 7_000_000_000
 async def register(
     ctx: Context, client: Client, tree: dict[str, Any], host: Host, epoch_ns: int
 ) -> Node:
-    """Create the Node, or take over the one of an earlier life; retry until the API server answers."""
+    """Create the Node, or take over the one of an earlier life; retry until the API server answers.
+
+    The annotation for the attach-detach controller is written to a Node that exists, too: a driver may have come since.
+    Upstream: reconcileCMADAnnotationWithExistingNode.
+    """
     wanted = node_status.adopted(tree, epoch_ns + ctx.now, ip=host.host_ip)
     while True:
         try:
@@ -43,7 +47,13 @@ async def register(
             except ApiError as error:
                 if not is_already_exists(error):
                     raise
-                made = (await client.get(NODES, "", tree["metadata"]["name"])).view
+                found = await client.get(NODES, "", tree["metadata"]["name"])
+                notes = found.tree["metadata"].get("annotations") or {}
+                attach = (tree["metadata"].get("annotations") or {}).get(MANAGED_ATTACH)
+                if attach and notes.get(MANAGED_ATTACH) != attach:
+                    change = {"metadata": {"annotations": {MANAGED_ATTACH: attach}}}
+                    found = await client.patch(NODES, "", found.name, change)
+                made = found.view
         except (ApiError, LinkBroken) as error:
             ctx.log("kubelet.error", data={"message": f"unable to register node: {error}"})
             await ctx.sleep(RETRY_NS, point="kubelet.register")
