@@ -28,6 +28,8 @@ class Inside:
     env: dict[str, str]
     files: dict[str, bytes]
     directory: str = "/"
+    folders: tuple[str, ...] = ()
+    """Where volumes are mounted, those without files too."""
     ports: tuple[int, ...] = ()
     """The ports that the pod's containers name; none: all."""
     answers: dict[str, str] = field(factory=dict)
@@ -100,7 +102,12 @@ def inside_of(pod: Tree, container: str, find: Find) -> Inside:
             elif part == name:
                 files[mount["mountPath"]] = data
     key = f"{meta.get('uid', '')}/{container}"
-    return Inside(key, hostname, env, files, told.get("workingDir") or "/")
+    folders = tuple(
+        mount["mountPath"].rstrip("/") or "/"
+        for mount in told.get("volumeMounts") or ()
+        if mount["mountPath"] not in files
+    )
+    return Inside(key, hostname, env, files, told.get("workingDir") or "/", folders)
 
 
 def _expanded(text: str, env: dict[str, str]) -> str:

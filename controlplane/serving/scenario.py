@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controlplane.api.tree import Tree
+    from controlplane.apiserver.storage.store import Store
     from controlplane.cluster import Cluster, ClusterConfig
     from controlplane.controllers.loops.storage import Storage
     from controlplane.scenarios.engine.setting import Setting
 
 NO_LIMIT = 1 << 62
+NODES = "/registry/minions/"
+"""The prefix of Nodes in a store."""
 MEMORY = "memory"
 
 
@@ -75,7 +78,18 @@ def build(setting: Setting) -> ClusterConfig:
         return config
     from controlplane.apiserver.storage.durable_store import open_store
 
-    return evolve(config, store=open_store(setting["store"]))
+    store = open_store(setting["store"])
+    return evolve(config, store=store, nodes=_still_there(config.nodes, store))
+
+
+def _still_there(given: Sequence[Tree], store: Store) -> Sequence[Tree]:
+    """The nodes of files and options that a store still has; all of them for a store without nodes.
+
+    What was deleted in an earlier session does not come back. Other Nodes of the store get kubelets as those that
+    clients create.
+    """
+    stored = {obj.object.tree["metadata"]["name"] for obj in store.keyspace(NODES).entries.values()}
+    return [each for each in given if each["metadata"]["name"] in stored] if stored else given
 
 
 EPOCH = Option(

@@ -138,6 +138,9 @@ class Shell:
         if path in ("/", "/tmp", "/root", "/var", "/etc", "/bin", self.inside.directory):  # noqa: S108
             return True
         base = f"{path}/"
+        mounted = self.inside.folders
+        if path in mounted or any(each.startswith(base) for each in mounted):
+            return True
         return any(each.startswith(base) for each in self.files())
 
     def keep(self, path: str, data: bytes) -> None:
@@ -368,7 +371,9 @@ def _ls(shell: Shell, words: list[str], _given: bytes) -> Ran:
         elif shell.is_folder(path):
             base = path.rstrip("/") + "/"
             names = {
-                each[len(base) :].split("/")[0] for each in shell.files() if each.startswith(base)
+                each[len(base) :].split("/")[0]
+                for each in (*shell.files(), *shell.inside.folders)
+                if each.startswith(base)
             }
             shell.spend(2 * len(names))
             out += "".join(f"{name}\n" for name in sorted(names))
@@ -429,6 +434,88 @@ def _test(shell: Shell, words: list[str], _given: bytes) -> Ran:
 def _wc(shell: Shell, _words: list[str], given: bytes) -> Ran:
     shell.spend(1, len(given))
     return _told(str(given.count(b"\n")))
+
+
+def _lines_of(shell: Shell, words: list[str], given: bytes) -> tuple[list[str], Ran]:
+    """The lines of files, or of the input where no file is named; and what `cat` says of missing ones."""
+    ran = _cat(shell, words, given)
+    return ran.out.decode("utf-8", "replace").splitlines(), ran
+
+
+def _ended(name: str, lines: list[str], ran: Ran) -> Ran:
+    """The answer of a filter over files: its lines, and the complaints about files under its own name."""
+    text = "".join(f"{line}\n" for line in lines)
+    return Ran(text.encode(), ran.err.replace(b"cat: ", f"{name}: ".encode()), ran.code)
+
+
+def _count(words: list[str], default: int) -> tuple[int, list[str]]:
+    """Take `-n N`, `-nN` or `-N` from the front of some words."""
+    if words[:1] == ["-n"] and len(words) > 1:
+        return parse_int64(words[1]) or 0, words[2:]
+    if words and re.fullmatch(r"-n?\d+", words[0]):
+        return parse_int64(words[0].lstrip("-n")) or 0, words[1:]
+    return default, words
+
+
+def _head(shell: Shell, words: list[str], given: bytes) -> Ran:
+    count, words = _count(words, 10)
+    lines, ran = _lines_of(shell, words, given)
+    return _ended("head", lines[:count], ran)
+
+
+def _tail(shell: Shell, words: list[str], given: bytes) -> Ran:
+    count, words = _count([word for word in words if word != "-f"], 10)
+    lines, ran = _lines_of(shell, words, given)
+    return _ended("tail", lines[-count:] if count else [], ran)
+
+
+def _grep(shell: Shell, words: list[str], given: bytes) -> Ran:
+    """Lines with a fixed text: patterns are not interpreted, so that none takes long."""
+    flags = "".join(word[1:] for word in words if word.startswith("-"))
+    words = [word for word in words if not word.startswith("-")]
+    if not words:
+        return Ran(err=b"grep: no pattern\n", code=2)
+    lines, ran = _lines_of(shell, words[1:], given)
+    wanted = words[0].lower() if "i" in flags else words[0]
+    starts, ends = wanted.startswith("^"), wanted.endswith("$")
+    wanted = wanted.removeprefix("^").removesuffix("$")
+
+    def matches(line: str) -> bool:
+        text = line.lower() if "i" in flags else line
+        if starts and ends:
+            return text == wanted
+        if starts:
+            return text.startswith(wanted)
+        return text.endswith(wanted) if ends else wanted in text
+
+    shell.spend(2 * len(lines))
+    found = [line for line in lines if matches(line) != ("v" in flags)]
+    shown = [str(len(found))] if "c" in flags else [] if "q" in flags else found
+    answer = _ended("grep", shown, ran)
+    return Ran(answer.out, answer.err, 2 if ran.code else int(not found))
+
+
+def _sort(shell: Shell, words: list[str], given: bytes) -> Ran:
+    flags = "".join(word[1:] for word in words if word.startswith("-"))
+    lines, ran = _lines_of(shell, [word for word in words if not word.startswith("-")], given)
+    shell.spend(4 * len(lines))
+    lines = sorted({*lines} if "u" in flags else lines, reverse="r" in flags)
+    return _ended("sort", lines, ran)
+
+
+def _touch(shell: Shell, words: list[str], _given: bytes) -> Ran:
+    for word in words:
+        path = shell.path(word)
+        if shell.read(path) is None:
+            shell.keep(path, b"")
+    return Ran()
+
+
+def _ps(_shell: Shell, _words: list[str], _given: bytes) -> Ran:
+    """The container's program, and the session's own."""
+    return _told(
+        "PID   USER     TIME  COMMAND\n    1 root      0:00 (emulated)\n    2 root      0:00 ps"
+    )
 
 
 def _rm(shell: Shell, words: list[str], _given: bytes) -> Ran:
@@ -513,16 +600,22 @@ _PROGRAMS: Final[dict[str, Program]] = {
     "exit": _exit,
     "export": _export,
     "false": lambda *_: Ran(code=1),
+    "grep": _grep,
+    "head": _head,
     "hostname": lambda shell, *_: _told(shell.inside.hostname),
     "id": lambda *_: _told("uid=0(root) gid=0(root) groups=0(root)"),
     "ls": _ls,
     "mkdir": lambda *_: Ran(),
     "printenv": _env,
+    "ps": _ps,
     "pwd": lambda shell, *_: _told(shell.directory),
     "rm": _rm,
     "sleep": lambda *_: Ran(),
+    "sort": _sort,
+    "tail": _tail,
     "tar": _tar,
     "test": _test,
+    "touch": _touch,
     "true": lambda *_: Ran(),
     "uname": lambda *_: _told("Linux"),
     "wc": _wc,

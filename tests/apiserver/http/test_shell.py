@@ -34,6 +34,17 @@ def shell(**files):
         ("printenv A", "one\n", 0),
         ("[ -d /data ] && [ a = a ] && echo both", "both\n", 0),
         ("cat /none", "", 1),
+        ("cat /data/a /data/a | head -1", "x\n", 0),
+        ("head -n 1 /data/a", "x\n", 0),
+        ("tail -1 /data/a", "y\n", 0),
+        ("head /none", "", 1),
+        ("grep y /data/a", "y\n", 0),
+        ("cat /data/a | grep -v y", "x\n", 0),
+        ("grep -q none /data/a", "", 1),
+        ("grep ^x /data/a && grep Y /data/a || grep -i Y /data/a", "x\ny\n", 0),
+        ("cat /data/a /data/a | sort -r -u", "y\nx\n", 0),
+        ("touch /tmp/new && ls /tmp", "new\n", 0),
+        ("ps | grep -c root", "2\n", 0),
         ("unheard-of", "", 127),
         ("echo 'open", "", 2),
     ],
@@ -307,3 +318,25 @@ def test_an_archive_of_holes_or_a_packed_one_is_not_blown_up():
     inside = shell()
     assert inside.run(["tar", "xmf", "-"], packed.getvalue()).code == 1
     assert not inside.written
+
+
+def test_mounted_volumes_can_be_listed_where_they_have_no_files():
+    pod = {
+        "metadata": {"name": "p", "namespace": "n", "uid": "u"},
+        "spec": {
+            "volumes": [{"name": "data", "emptyDir": {}}],
+            "containers": [
+                {
+                    "name": "c",
+                    "image": "i",
+                    "volumeMounts": [{"name": "data", "mountPath": "/srv/data/"}],
+                }
+            ],
+        },
+    }
+    inside = inside_of(pod, "c", lambda *_: None)
+    found = Shell(inside)
+    assert (
+        found.script("ls /srv && ls /srv/data && cd /srv/data && pwd").out == b"data\n/srv/data\n"
+    )
+    assert found.script("ls /srv/other").code == 1
