@@ -85,11 +85,18 @@ def build(setting: Setting) -> ClusterConfig:
 def _still_there(given: Sequence[Tree], store: Store) -> Sequence[Tree]:
     """The nodes of files and options that a store still has; all of them for a store without nodes.
 
-    What was deleted in an earlier session does not come back. Other Nodes of the store get kubelets as those that
-    clients create.
+    What was deleted in an earlier session does not come back. Other Nodes of the store, and those that no kubelet has
+    registered yet, get kubelets as those that clients create.
     """
-    stored = {obj.object.tree["metadata"]["name"] for obj in store.keyspace(NODES).entries.values()}
-    return [each for each in given if each["metadata"]["name"] in stored] if stored else given
+    entries = store.keyspace(NODES).entries.values()
+    if not entries:
+        return given
+    registered = {
+        tree["metadata"]["name"]
+        for tree in (entry.object.tree for entry in entries)
+        if ((tree.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion")
+    }
+    return [each for each in given if each["metadata"]["name"] in registered]
 
 
 EPOCH = Option(

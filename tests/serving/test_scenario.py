@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from controlplane.apiserver.storage.store import Store
+from controlplane.api.object import Object
+from controlplane.apiserver.storage.store import Entry, Store
 from controlplane.cluster import Cluster, ClusterConfig, node_tree
 from controlplane.serving.scenario import NODES, _still_there
 
@@ -17,5 +18,7 @@ def test_a_node_that_was_deleted_does_not_come_back():
     cluster = Cluster(ClusterConfig(nodes=GIVEN[:2], controllers=False))
     cluster.world.run(until_ns=2_000_000_000, driver="bare")
     assert len(cluster.objects(NODES)) == 2
+    made = {"metadata": {"name": "node-3"}, "status": {"capacity": {"cpu": "1"}}}
+    cluster.store.keyspace(NODES).entries["node-3"] = Entry(Object(made), 1)
     left = _still_there(GIVEN, cluster.store)
     assert [tree["metadata"]["name"] for tree in left] == ["node-1", "node-2"]
