@@ -64,7 +64,7 @@ def _service(parts: Parts, ctx: Context, name: str, port: str) -> Steps[Response
         if not named:
             raise _unavailable(f'no service port {number} found for service "{name}"')
         port = named[0]
-    endpoints = yield from parts.registries.named("", "endpoints").get(namespace, name)
+    endpoints = yield from parts.registries.named("", "endpoints").get(namespace, name, ctx.info)
     subsets = endpoints.tree.get("subsets") or ()
     if not subsets:
         raise _unavailable(f'no endpoints available for service "{name}"')

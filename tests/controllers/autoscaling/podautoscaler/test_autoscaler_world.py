@@ -154,7 +154,7 @@ def test_the_autoscaler_reads_what_the_metrics_api_serves():
 
     small = Small(ALL, web("70m", 2), autoscaler(70), 60, look).run()
     assert [each["containers"] for each in served] == [
-        [{"name": "main", "usage": {"cpu": "70m"}}] for _ in range(2)
+        [{"name": "main", "usage": {"cpu": "70m", "memory": "0"}}] for _ in range(2)
     ]
     (scaler,) = small.objects("horizontalpodautoscalers")
     (current,) = scaler.tree["status"]["currentMetrics"]
