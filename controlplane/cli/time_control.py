@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -74,35 +73,9 @@ def speed(kubeconfig: Where, speed: str) -> None:
 
 
 def _ask(kubeconfig: Where, action: dict[str, Any] | None) -> None:
-    import ssl
-    from urllib.error import HTTPError, URLError
-    from urllib.request import Request, urlopen
-
     from controlplane.apiserver.http import kubeconfig as files
-    from controlplane.errors import UsageError
+    from controlplane.serving.asking import ask
 
-    address = files.read(*kubeconfig)
-    context = None
-    if address.authority:
-        context = ssl.create_default_context(cadata=address.authority.decode("ascii"))
-    body = None if action is None else json.dumps(action).encode()
-    request = Request(address.url + PATH, data=body)  # noqa: S310
-    if address.token:
-        request.add_header("Authorization", f"Bearer {address.token}")
-    try:
-        with urlopen(request, context=context) as answer:  # noqa: S310
-            found = json.load(answer)
-    except HTTPError as error:
-        raise UsageError(_message(error.read()) or f"{address.url}: {error}") from error
-    except (URLError, OSError) as error:
-        reason = getattr(error, "reason", error)
-        raise UsageError(f"{address.url}: no answer: {reason}") from error
+    found = ask(files.read(*kubeconfig), "GET" if action is None else "POST", PATH, action)
     pace = "paused" if found["paused"] else f"speed {found['speed']}"
     output.echo(f"virtual time {found['virtual']:.3f} s, {pace}")
-
-
-def _message(body: bytes) -> str:
-    try:
-        return str(json.loads(body)["message"])
-    except (ValueError, KeyError, TypeError):
-        return ""

@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from attrs import evolve
 
+from controlplane.testing.cluster import cluster
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.plan import Plan
     from controlplane.scenarios.engine.scenario import Scenario
     from controlplane.scenarios.search.shrinking import Short
+
+__all__ = ["cluster", "explore"]
 
 STORED = "--explore-stored"
 SCHEDULES = 100
@@ -48,6 +52,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--explore-seed", type=int, default=0, help="Seed of the first schedule.")
     group.addoption(
         STORED, action="store_true", help="Try only the findings that are kept; search nothing."
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line(
+        "markers", "cluster(*options): options of `controlplane serve` for the fixture `cluster`"
     )
 
 

@@ -4,7 +4,7 @@ A request is handled like any other; a watch is a stream of lines until its virt
 its end, or until the client hangs up, which is recorded input too.
 
 Points: `apiserver.watch` (a bookmark or the time limit of a watch is due), `apiserver.log` (a
-followed log is looked at again).
+followed log is looked at again), `apiserver.lag` (a fault held the events of a watch back for so long).
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from urllib.parse import urlencode
 
 from attrs import evolve
 
-from actors.log import ERROR, INFO
+from actors.log import ERROR, INFO, WARNING
 from controlplane.api.times import SECOND
+from controlplane.apiserver.front import client_faults
 from controlplane.apiserver.front.answering import HttpAnswer, answering, failed
+from controlplane.apiserver.front.client_faults import ClientFaults, Subject
 from controlplane.apiserver.http.answer_bodies import Late, watch_line
 from controlplane.apiserver.http.impersonation import acting
 from controlplane.apiserver.http.message import END, StreamStart, to_request
@@ -56,6 +58,7 @@ STEP_SECONDS = 30
 """Such time limits are multiples of this; which one is a choice, the shortest is option 0."""
 LOG_NS = SECOND // 4
 """The interval at which a followed log is read."""
+EXPIRED = "too old resource version: a rule of /controlplane/faults"
 _WRITES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 
 
@@ -80,6 +83,7 @@ class HttpFront:
         self._open: dict[int, HttpWatch] = {}
         self._logs: dict[int, tuple[Task, ExternalMessage]] = {}
         self._asked: dict[int, tuple[HttpRequest, int]] = {}
+        self.faults = ClientFaults()
 
     def begin(
         self, message: ExternalMessage
@@ -105,9 +109,24 @@ class HttpFront:
         now = self._epoch + self._ctx.now
         try:
             http.user = acting(self._core.access, self._core.lookup, http, now)
+            if http.path == client_faults.PATH:
+                return self._set_faults(http)
+            if self.faults.rules:
+                subject = _subject(http)
+                refusal = self.faults.refusal(subject)
+                if refusal is not None:
+                    self._note_fault(f"answer {refusal.code} to", subject)
+                    raise refusal
             return (yield from answering(self._core, json_request(http), now))
         except status.ApiError as error:
             return failed(failure(error), http.headers.get("accept", ""))
+
+    def _set_faults(self, http: HttpRequest) -> HttpAnswer:
+        if rbac.MASTERS not in http.user.groups:
+            text = f"{client_faults.PATH} is for {rbac.MASTERS} alone"
+            raise status.ApiError(403, "Forbidden", text)
+        tree = self.faults.control(http.method, http.body)
+        return HttpAnswer(200, {"Content-Type": "application/json"}, tree)
 
     def finish(
         self, message: ExternalMessage, answered: HttpAnswer | WatchAnswer, revision: int | None
@@ -131,7 +150,7 @@ class HttpFront:
                 message.reply(answered)
             return None
         self._metrics.watched(key_of_http(http, 200, self._core.table), answered.watcher)
-        return self._stream(number, answered, message)
+        return self._stream(number, answered, message, _subject(http))
 
     def sweep(self) -> None:
         """Tell the clients of watches that the cache has ended, when it lists anew."""
@@ -198,8 +217,10 @@ class HttpFront:
         message.reply(END)
         self._logs.pop(number, None)
 
-    def _stream(self, number: int, answered: WatchAnswer, message: ExternalMessage) -> HttpWatch:
-        watch = HttpWatch(self, number, answered, message)
+    def _stream(
+        self, number: int, answered: WatchAnswer, message: ExternalMessage, subject: Subject
+    ) -> HttpWatch:
+        watch = HttpWatch(self, number, answered, message, subject)
         self._open[number] = watch
         media = answered.format.media_type
         message.reply(
@@ -234,6 +255,38 @@ class HttpFront:
                 return
             self._core.send_bookmark(answered.watcher)
             watch.deliver()
+
+    def _note_fault(self, fault: str, subject: Subject) -> None:
+        data = {"fault": f"{fault} {subject.verb} {subject.resource} by", "actor": subject.agent}
+        self._ctx.log("fault", level=WARNING, data=data)
+
+    def disturbs(self, watch: HttpWatch) -> bool:
+        """Let the rules act on the events that a watch is about to send; whether they stay for now or for ever."""
+        if watch.lags:
+            return True
+        if not watch.watcher.buffer:
+            return False
+        rule = self.faults.of_events(watch.subject)
+        if rule is None:
+            return False
+        self._note_fault(rule.action, watch.subject)
+        if rule.action == client_faults.LAG:
+            watch.lags = True
+            self._ctx.spawn(self._catch_up, watch, round(rule.seconds * SECOND), name="lag")
+            return True
+        if rule.action == client_faults.EXPIRE:
+            event = {"type": "ERROR", "object": status.expired(EXPIRED).tree}
+            watch.message.reply((watch_line(event, watch.answered.format.media_type),))
+        watch.message.reply(END)
+        watch.close()
+        return True
+
+    async def _catch_up(self, ctx: Context, watch: HttpWatch, ns: int) -> None:
+        """Send what a watch has held back."""
+        await ctx.sleep(ns, point="apiserver.lag")
+        watch.lags = False
+        if self._open.get(watch.number) is watch:
+            watch.deliver(disturbed=False)
 
     def render(self, watch: HttpWatch) -> tuple[bytes | WatchEvent | Late, ...]:
         """The queued events of a watch: as they are, for the rim to encode, or in the form asked for.
@@ -310,10 +363,15 @@ def json_request(http: HttpRequest) -> HttpRequest:
 class HttpWatch:
     """One watch with a client outside."""
 
-    __slots__ = ("_front", "answered", "broken", "clock", "message", "number")
+    __slots__ = ("_front", "answered", "broken", "clock", "lags", "message", "number", "subject")
 
     def __init__(
-        self, front: HttpFront, number: int, answered: WatchAnswer, message: ExternalMessage
+        self,
+        front: HttpFront,
+        number: int,
+        answered: WatchAnswer,
+        message: ExternalMessage,
+        subject: Subject,
     ) -> None:
         self._front = front
         self.number = number
@@ -322,14 +380,19 @@ class HttpWatch:
         self.clock: Task | None = None
         self.broken = False
         """An event could not be written: the stream ends behind that news."""
+        self.subject = subject
+        self.lags = False
+        """Its events are held back by a fault."""
 
     @property
     def watcher(self) -> Watcher:
         """The watcher that it follows."""
         return self.answered.watcher
 
-    def deliver(self) -> None:
-        """Send what is queued, and the end if the watch ended."""
+    def deliver(self, *, disturbed: bool = True) -> None:
+        """Send what is queued, and the end if the watch ended; unless a fault says otherwise."""
+        if self.lags or (disturbed and self._front.faults.rules and self._front.disturbs(self)):
+            return
         lines = self._front.render(self)
         if lines:
             self.message.reply(lines)
@@ -349,6 +412,14 @@ def _sent(http: HttpRequest) -> Any:
         return json.loads(http.body) if http.body else None
     except (ValueError, RecursionError):
         return None
+
+
+def _subject(http: HttpRequest) -> Subject:
+    """Return a request as the rules for faults see it."""
+    asked = rbac.attributes_of(http)
+    resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
+    agent = http.headers.get("user-agent") or "http"
+    return Subject(asked.verb, resource, asked.namespace, asked.name, agent)
 
 
 def _about(http: HttpRequest, target: Target) -> About:
