@@ -62,6 +62,10 @@ COMMANDS = {
         "controlplane.cli.bench",
         "How fast it is, by upstream's benchmark files.",
     ),
+    "completion": (
+        "controlplane.cli.completion",
+        "Print the completion script of a shell: bash, zsh or fish.",
+    ),
 }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import evolve, frozen
 
-from controlplane.cli import interruption, output, reporting
+from controlplane.cli import debug, interruption, output, reporting
 from controlplane.cli.ci_formats import FORMATS, Report, place_of
 from controlplane.cli.options import (
     Finite,
@@ -510,12 +510,24 @@ def _on_dask(address: str, plan: Plan, strategy: str, limits: Limits, how: dict[
     is_flag=True,
     help="Carry out what matters of a finding over the code as it is now.",
 )
+@click.option(
+    "--break",
+    "break_at",
+    type=click.IntRange(1),
+    metavar="STEP",
+    help="Open the debugger pdb before this step, with run, world and cluster at hand.",
+)
 @out_option()
 @driver_option("bare")
 @allow_code_option()
 @format_option()
 def replay_command(
-    file: Path, changed_code: bool, out: Path | None, driver: Any, output_format: str
+    file: Path,
+    changed_code: bool,
+    break_at: int | None,
+    out: Path | None,
+    driver: Any,
+    output_format: str,
 ) -> int:
     """Repeat a recorded run exactly; stop at the first difference.
 
@@ -530,15 +542,26 @@ def replay_command(
     from controlplane.scenarios.search import replaying
 
     if changed_code:
+        if break_at is not None:
+            raise UsageError("--break needs the steps of the recording: not with --changed-code")
         return _try_again(file, out, output_format)
 
     recording = replaying.load(file)
     plan = replaying.plan_of_recording(recording, file, allowed=allowed_code())
     run = replaying.replayed(plan, recording)
+    stopping = None
+    if break_at is not None:
+        if break_at > recording.steps:
+            raise UsageError(f"--break {break_at}: the recording has {recording.steps} steps")
+        stopping = debug.before_step(run, break_at)
     if out is not None:
         check_folder(out)
     with interruption.interruptible(lambda: run.world.interrupt(interruption.REASON)) as ended:
         result = run.execute(driver)
+    if stopping is not None and stopping.left:
+        output.echo(f"left in the debugger before step {stopping.step}")
+        output.Outcome.status = 1
+        return 1
     same = result.trace_hash == recording.trace_hash
     left = run.save(out, recording) if out is not None and not ended.came else ()
     output.Outcome.status = int(not (result.ok and same))
