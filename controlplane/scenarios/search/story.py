@@ -6,6 +6,7 @@ steps that met in the wrong order; and the events that led there, as `controlpla
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
@@ -73,6 +74,18 @@ class Story:
         """The events that led there, at most this number."""
         last = self.log.last()
         return [] if last is None else tell(self.log, self.reason, last, room)
+
+    def _repr_html_(self) -> str:
+        """The story as notebooks show it: violation and decisions, then the events as a table."""
+        heads = [self.violation, *(f"decision: {each}" for each in self.decisions), self.parting]
+        told = "<br>".join(escape(each) for each in heads if each)
+        rows = "".join(
+            f"<tr><td>{each.step}</td><td>{each.t:g} s</td><td>{escape(each.actor)}</td>"
+            f'<td style="text-align: left">{escape(each.what)}</td></tr>'
+            for each in self.events()
+        )
+        names = "".join(f"<th>{name}</th>" for name in ("step", "time", "actor", "event"))
+        return f"<p>{told}</p><table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>"
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from attrs import evolve
 
 from controlplane.scenarios.search.shrinking import shorten
 from controlplane.scenarios.search.story import LINES, story_of
@@ -43,3 +44,12 @@ def test_a_story_is_the_same_every_time() -> None:
     once, again = (story_of(of("138324")) for of in (short_of, short_of.__wrapped__))
     assert once.lines() == again.lines()
     assert once.to_json() == again.to_json()
+
+
+def test_a_notebook_shows_the_story_as_a_table_with_texts_escaped() -> None:
+    told = story_of(short_of("93044"))
+    events = told.events()
+    html = evolve(told, violation="a < b & c")._repr_html_()
+    assert html.startswith("<p>a &lt; b &amp; c<br>decision: ")
+    assert html.count("<tr>") == 1 + len(events)
+    assert all(f"<td>{each.step}</td>" in html for each in events)
