@@ -40,7 +40,7 @@ from controlplane.client.resources import Resource
 from controlplane.controllers.common import features as controller_features
 from controlplane.controllers.common.controller import Controller
 from controlplane.controllers.common.rest_mapper import ServedKind
-from controlplane.controllers.common.selection import STANDARD, selected
+from controlplane.controllers.common.selection import STANDARD, names_of, selected
 from controlplane.controllers.lifecycle.rootca.controller import RootCAPublisher, published
 from controlplane.controllers.lifecycle.serviceaccount.controller import (
     ServiceAccountController,
@@ -91,7 +91,7 @@ class ClusterConfig:
     release: the Kubernetes release, which sets the defaults of feature gates.
     queueing_hints: the scheduler's feature gate SchedulerQueueingHints; None means the release's default.
     kubelets, controllers: False leaves a component out; races often need less than a whole cluster.
-    enabled_controllers: as in `--controllers` ("*", "job", "-cronjob-controller").
+    enabled_controllers: as in `--controllers` ("*", "job", "-cronjob-controller", or all in one text).
     own_controllers: a user's controllers, each a process of its own (`examples/operator.py`).
     storage: emulated CSI drivers with their sidecars (`controllers.loops.storage`).
     apiservers: the number of API servers. One alone holds the store, and hears of every write in a later step;
@@ -116,7 +116,7 @@ class ClusterConfig:
     queueing_hints: bool | None = None
     kubelets: bool = True
     controllers: bool = True
-    enabled_controllers: Sequence[str] = STANDARD
+    enabled_controllers: Sequence[str] = field(default=STANDARD, converter=names_of)
     own_controllers: Sequence[type[Controller]] = ()
     storage: Storage | None = None
     heartbeats: bool = True
@@ -230,6 +230,7 @@ class Cluster:
         **world_options: Any,
     ) -> None:
         self.config = config
+        controllers.check_names(config.enabled_controllers, "enabled_controllers")
         self._first_serial = 0
         self.webhooks = self.webhook_hosts()
         checks = checks or DebugChecks()

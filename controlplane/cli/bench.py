@@ -126,7 +126,7 @@ def _run(chosen: Sequence[Workload], driver: str, log_level: str) -> list[Worklo
     progress = output.Progress()
     results = []
     for workload in chosen:
-        show = progress.show if progress.on else None
+        show = progress.show
         with collector.off():
             results.append(runner.run(workload, driver=driver, log_level=log_level, progress=show))
     progress.clear()

@@ -92,7 +92,7 @@ def command(
     with interruption.interruptible(lambda: run.world.interrupt(interruption.REASON)) as ended:
         result = run.execute(driver)
     refused = [error for each in fork.applied if (error := each.refusal) is not None]
-    status = interruption.STATUS if ended.came else int(not result.ok or bool(refused))
+    status = ended.status if ended.came else int(not result.ok or bool(refused))
     output.Outcome.status = status
     left, unwritten = reporting.kept(run, out)
     if output_format == "json":

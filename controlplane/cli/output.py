@@ -1,4 +1,4 @@
-"""The output of commands: tables for people, JSON for programs, progress only on a terminal."""
+"""The output of commands: tables for people, JSON for programs, progress on standard error."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ UNBROKEN = 20_000
 NARROWEST = 20
 RULE = 120
 """Lines below this width are not broken, so the rule below the header ends here."""
+
+
+LINES_EVERY_S = 30.0
+"""The seconds between two lines of progress where standard error is no terminal."""
 
 
 class Outcome:
@@ -131,27 +135,27 @@ def _taken() -> Iterator[None]:
 
 
 class Progress:
-    """One line on standard error that is written over while work goes on; nothing at all in a pipe."""
+    """The progress of long work on standard error.
 
-    def __init__(self, *, interval_s: float = 0.2) -> None:
+    On a terminal one line that is written over; in a pipe or a file a line each half minute, the first after
+    half a minute, so that short work stays silent there.
+    """
+
+    def __init__(self, *, interval_s: float = 0.2, lines_s: float = LINES_EVERY_S) -> None:
         self._on = sys.stderr.isatty()
-        self._interval = interval_s
-        self._next = 0.0
+        self._interval = interval_s if self._on else lines_s
+        self._next = 0.0 if self._on else time.monotonic() + lines_s
         self._shown = 0
-
-    @property
-    def on(self) -> bool:
-        """Return whether it is visible."""
-        return self._on
 
     def show(self, text: str) -> None:
         """Say how far the work is; cheap to call often."""
-        if not self._on:
-            return
         now = time.monotonic()
         if now < self._next:
             return
         self._next = now + self._interval
+        if not self._on:
+            complain(text)
+            return
         sys.stderr.write("\r" + text.ljust(self._shown))
         sys.stderr.flush()
         self._shown = len(text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from controlplane.cli import output, reporting
+from controlplane.cli import interruption, output, reporting
 from controlplane.cli.options import (
     Finite,
     ScenarioCommand,
@@ -289,25 +289,28 @@ def power(
     if strategy not in NAMES:
         raise UsageError(f"--strategy {strategy!r}: expected {' or '.join(NAMES)}")
     progress = output.Progress()
-    rows = blind.measure(
-        ("", *(gates or known)),
-        schedules,
-        strategy=strategy,
-        seed=seed,
-        seeds=seeds,
-        seconds=seconds,
-        jobs=jobs or os.cpu_count() or 1,
-        component=component,
-        clock=time.perf_counter,
-        progress=lambda done, of: progress.show(f"{done} of {of} searches ..."),
-    )
+    with interruption.interruptible() as ended:
+        rows = blind.measure(
+            ("", *(gates or known)),
+            schedules,
+            strategy=strategy,
+            seed=seed,
+            seeds=seeds,
+            seconds=seconds,
+            jobs=jobs or os.cpu_count() or 1,
+            component=component,
+            clock=time.perf_counter,
+            progress=lambda done, of: progress.show(f"{done} of {of} searches ..."),
+            over=lambda: ended.came,
+        )
     progress.clear()
     if output_format == "json":
         output.emit_json([each.to_json() for each in rows])
     else:
-        found = sum(each.schedules is not None for each in rows[1:])
+        tried = [each for each in rows if each.gate]
+        found = sum(each.schedules is not None for each in tried)
         output.table(
-            f"Found in at most {schedules} schedules (median of {seeds}): {found} of {len(rows) - 1}",
+            f"Found in at most {schedules} schedules (median of {seeds}): {found} of {len(tried)}",
             ["GATE", "SCHEDULES", "SECONDS", "FOUND", "WITHOUT IT", "WHAT BROKE", "STRATEGY"],
             [
                 (
@@ -326,7 +329,11 @@ def power(
         output.echo(
             "A+B: B hides A, so it is off too, and what breaks without B alone does not count."
         )
-    return 1 if rows[0].found else 0
+    output.Outcome.status = int(any(each.found for each in rows if not each.gate))
+    if ended.came:
+        interruption.tell(f"these are {len(rows)} of {1 + len(gates or known)} lines")
+        return ended.status
+    return output.Outcome.status
 
 
 command.add_command(replay_command)

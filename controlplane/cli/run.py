@@ -75,15 +75,14 @@ def command(
         if metrics:
             run.sample()
     progress = output.Progress()
-    if progress.on:
-        files.show_progress(run, progress.show, time.perf_counter)
+    files.show_progress(run, progress.show, time.perf_counter)
     started = time.perf_counter()
     with interruption.interruptible(lambda: run.world.interrupt(interruption.REASON)) as ended:
         run.execute(driver)
     summary = summary_of(run)
     wall = time.perf_counter() - started
     progress.clear()
-    status = output.Outcome.status = interruption.STATUS if ended.came else int(not run.result.ok)
+    status = output.Outcome.status = ended.status if ended.came else int(not run.result.ok)
     left, unwritten = reporting.kept(run, out, show_secrets=show_secrets)
     idle = note_of(
         run, [(each.tree["apiVersion"], each.tree["kind"]) for each in run.plan.given.submissions]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from controlplane.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from actors.choices import ChoiceList
     from controlplane.scenarios.engine.plan import Plan
     from controlplane.scenarios.engine.scenario import Scenario
     from controlplane.scenarios.search.corpus import Corpus
@@ -210,11 +212,12 @@ def _searched(
     status = output.Outcome.status = int(shown is not None)
     if output_format == "table":
         _whether_read(lambda: reporting.print_exploration(campaign, found, wall, own, earlier))
+        _whether_read(lambda: _print_unattended(campaign, ended))
     if ended.came:
         interruption.tell(
             f"this is what {output.plural(found.schedules - earlier, 'schedule')} showed"
         )
-        status = output.Outcome.status = interruption.STATUS
+        status = output.Outcome.status = ended.status
     if shown is None:
         if output_format == "json":
             told = reporting.exploration_json(campaign, found, wall, earlier)
@@ -293,6 +296,19 @@ def _whether_read(tell: Callable[[], None]) -> None:
         tell()
 
 
+def _print_unattended(campaign: Campaign, ended: interruption.Interruption) -> None:
+    """Print which objects of the plain run have no controller; nothing after an interruption."""
+    from controlplane.scenarios.engine.execution import Execution
+    from controlplane.scenarios.engine.unattended_kinds import note_of_all
+
+    if not ended.came and campaign.plan.scenario.origin is not None:
+        plain = Execution(campaign.plan)
+        plain.execute("bare")
+        note = note_of_all(plain)
+        if note:
+            output.echo(note)
+
+
 def _corpus(folder: Path, campaign: Campaign) -> Corpus:
     """The corpus of this search. Raises UsageError."""
     from controlplane.scenarios.search import parallel
@@ -325,10 +341,26 @@ def _short(plan: Plan, found: Failing, runs: int, ended: interruption.Interrupti
     if not runs or found.verdict == "diverged":
         return None
     from controlplane.scenarios.search.planning import with_lines
-    from controlplane.scenarios.search.shrinking import shorten
 
     under = with_lines(plan, found.lines) if found.lines else plan
-    return shorten(under, found.choices, runs=runs, over=lambda: ended.came)
+    return _shortened(under, found.choices, runs, ended)
+
+
+def _shortened(
+    plan: Plan, choices: ChoiceList, runs: int, ended: interruption.Interruption
+) -> Short:
+    """A failing run made short, with its progress on standard error."""
+    from controlplane.scenarios.search.shrinking import shorten
+
+    progress = output.Progress()
+    told = partial(_tell_shrinking, progress, runs)
+    short = shorten(plan, choices, runs=runs, over=lambda: ended.came, progress=told)
+    progress.clear()
+    return short
+
+
+def _tell_shrinking(progress: output.Progress, runs: int, taken: int) -> None:
+    progress.show(f"making the finding short: {taken} runs of about {runs}")
 
 
 def _print_story(short: Short, cause: Cause) -> None:
@@ -587,7 +619,7 @@ def replay_command(
     reporting.tell_traceback(run.traceback, out)
     if ended.came:
         interruption.tell(f"this is what happened until step {result.steps} of {recording.steps}")
-        return interruption.STATUS
+        return ended.status
     return output.Outcome.status
 
 
@@ -640,7 +672,6 @@ def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) 
     from controlplane.scenarios.engine.execution import check_folder
     from controlplane.scenarios.search import replaying
     from controlplane.scenarios.search.naming import cause_of
-    from controlplane.scenarios.search.shrinking import shorten
 
     recording = replaying.load(file)
     if recording.verdict in {"quiescent", "until", "stopped"}:
@@ -653,7 +684,7 @@ def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) 
     if out is not None:
         check_folder(out)
     with interruption.interruptible() as ended:
-        short = shorten(plan, recording.choices, runs=runs, over=lambda: ended.came)
+        short = _shortened(plan, recording.choices, runs, ended)
         cause = cause_of(short, lambda: ended.came)
     output.Outcome.status = 1
     left: tuple[str, ...] = ()
@@ -666,5 +697,5 @@ def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) 
         reporting.print_left(out, left)
     if ended.came:
         interruption.tell(f"this is what {output.plural(short.shrunk.runs, 'run')} came to")
-        return interruption.STATUS
+        return ended.status
     return 1

@@ -8,7 +8,7 @@ hiding fix is off do not count (`HIDDEN`).
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,8 @@ from controlplane.gates import CATALOGUE, by_number
 from controlplane.scenarios.churns import kubelet_churn
 from controlplane.scenarios.churns import scheduler_churn as churn
 from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search import parallel
 from controlplane.scenarios.search.exploring import Campaign, first_seed
-from controlplane.scenarios.search.parallel import start_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -245,13 +245,14 @@ class _Asked:
     component: str
 
 
-def _search(asked: _Asked) -> Found:
+def _search(asked: _Asked, cut_short: Callable[[], bool] = parallel.cut_short) -> Found:
     """One search; called in a worker."""
-    over = None
     clock = asked.clock
-    if asked.seconds is not None:
-        end = clock() + asked.seconds
-        over = lambda: clock() >= end  # noqa: E731
+    end = None if asked.seconds is None else clock() + asked.seconds
+
+    def over() -> bool:
+        return cut_short() or (end is not None and clock() >= end)
+
     return look_for(
         asked.gate,
         asked.schedules,
@@ -275,11 +276,13 @@ def measure(
     progress: Callable[[int, int], None] | None = None,
     clock: Callable[[], float] = _no_clock,
     component: str = COMPONENT,
+    over: Callable[[], bool] = lambda: False,
 ) -> list[Power]:
     """Search for each gate with this many seeds, on `jobs` processes.
 
     `seconds` limits the wall time of each search, by `clock`. `progress` is called with the number of
-    searches done and their total.
+    searches done and their total. Once `over` says so the searches under way are abandoned: only
+    the gates of which all searches have ended have a row.
     """
     asked = [
         _Asked(gate, schedules, strategy, first_seed(seed + number), seconds, clock, component)
@@ -296,12 +299,35 @@ def measure(
 
     if jobs == 1:
         for number, each in enumerate(asked):
-            note(number, _search(each))
+            one = _search(each, over)
+            if over():
+                break
+            note(number, one)
     else:
-        with ProcessPoolExecutor(jobs, mp_context=start_context()) as pool:
-            for number, one in enumerate(pool.map(_search, asked)):
-                note(number, one)
-    rows = [found[number] for number in range(len(asked))]
+        _measure_in_parallel(asked, jobs, note, over)
+    each_gates = [range(at * seeds, (at + 1) * seeds) for at in range(len(gates))]
     return [
-        Power(gate, tuple(rows[at * seeds : (at + 1) * seeds])) for at, gate in enumerate(gates)
+        Power(gate, tuple(found[number] for number in numbers))
+        for gate, numbers in zip(gates, each_gates, strict=True)
+        if all(number in found for number in numbers)
     ]
+
+
+def _measure_in_parallel(
+    asked: Sequence[_Asked], jobs: int, note: Callable[[int, Found], None], over: Callable[[], bool]
+) -> None:
+    """Call `note` with each search that has ended, in the order in which they end."""
+    context = parallel.start_context()
+    told = context.RawValue("b", 0)
+    with ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=parallel.begin_worker, initargs=(told,)
+    ) as pool:
+        running = {pool.submit(_search, each): number for number, each in enumerate(asked)}
+        while running:
+            finished, _ = wait(running, parallel.LOOK_EVERY_S, return_when=FIRST_COMPLETED)
+            if over():
+                told.value = 1
+                pool.shutdown(wait=False, cancel_futures=True)
+                return
+            for future in sorted(finished, key=running.__getitem__):
+                note(running.pop(future), future.result())

@@ -45,6 +45,13 @@ class UnknownController(ValueError):
     """No controller has this name."""
 
 
+def names_of(asked: Sequence[str]) -> tuple[str, ...]:
+    """Return a selection as single words; one string separates them by commas, as `--controllers` does."""
+    if isinstance(asked, str):
+        return tuple(word for each in asked.split(",") if (word := each.strip()))
+    return tuple(asked)
+
+
 def selected(asked: Sequence[str], names: Collection[str]) -> tuple[str, ...]:
     """The names of the controllers that are to run, in the order of `names`.
 

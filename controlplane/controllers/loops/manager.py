@@ -21,7 +21,7 @@ from controlplane.controllers.common.controller import Caches, Controller
 from controlplane.controllers.common.features import of_release
 from controlplane.controllers.common.ref_manager import controller_index
 from controlplane.controllers.common.rest_mapper import RESTMapper, ServedKind
-from controlplane.controllers.common.selection import STANDARD, selected
+from controlplane.controllers.common.selection import STANDARD, UnknownController, selected
 from controlplane.controllers.lifecycle.clusterroleaggregation.controller import (
     ClusterRoleAggregationController,
 )
@@ -60,6 +60,7 @@ from controlplane.controllers.workloads.replication.controller import (
     ReplicationControllerController,
 )
 from controlplane.controllers.workloads.statefulset.controller import StatefulSetController
+from controlplane.errors import UsageError
 from controlplane.gates import FixGates
 
 if TYPE_CHECKING:
@@ -116,6 +117,14 @@ def _node_index(obj: Object[Pod]) -> tuple[str, ...]:
     """Index pods by the node they are bound to."""
     pod = obj.view
     return (pod.spec.node_name,) if pod.spec.node_name else ()
+
+
+def check_names(asked: Sequence[str], where: str) -> None:
+    """Check a selection of controllers, given at `where`. Raises UsageError for an unknown name."""
+    try:
+        selected(asked, names())
+    except UnknownController as error:
+        raise UsageError(f"{where}: {error}") from None
 
 
 @frozen

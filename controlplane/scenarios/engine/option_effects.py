@@ -31,14 +31,11 @@ def _listed(text: str) -> list[str]:
 
 def controllers(text: str) -> tuple[str, ...]:
     """The controllers that --controllers names. Raises UsageError for an unknown name."""
-    from controlplane.controllers.common.selection import UnknownController, selected
-    from controlplane.controllers.loops.manager import names
+    from controlplane.controllers.common.selection import names_of
+    from controlplane.controllers.loops.manager import check_names
 
-    asked = tuple(_listed(text))
-    try:
-        selected(asked, names())
-    except UnknownController as error:
-        raise UsageError(f"--controllers: {error}") from None
+    asked = names_of(text)
+    check_names(asked, "--controllers")
     return asked
 
 

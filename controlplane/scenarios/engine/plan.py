@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve, field, frozen
 
+from controlplane.controllers.common.selection import STANDARD
 from controlplane.errors import UsageError, shown
 from controlplane.gates import FixGates, check_release, fix_gates, from_header
 from controlplane.scenarios.engine.allowed_code import source_of
@@ -76,6 +77,8 @@ class Plan(Setting):
         """The cluster of one run: as the scenario builds it, with what the options say."""
         options = self.options
         config = self.scenario.build(self)
+        if self.scenario.controllers:
+            config = evolve(config, enabled_controllers=(*STANDARD, *self.scenario.controllers))
         changes: dict[str, Any] = {}
         for option in self.scenario.all_options:
             value = options[option.key]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
+from controlplane.controllers.common.selection import names_of
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.common_options import COMMON
 
@@ -128,6 +129,14 @@ def _defaults_are_known(scenario: Scenario, _attribute: Any, value: Mapping[str,
             )
 
 
+def _controllers_are_known(scenario: Scenario, _attribute: Any, value: Sequence[str]) -> None:
+    if not value:
+        return
+    from controlplane.controllers.loops import manager
+
+    manager.check_names(value, f"scenario {scenario.name!r}: controllers")
+
+
 @frozen
 class Scenario:
     """A scenario.
@@ -139,6 +148,8 @@ class Scenario:
         build: the world, as the configuration of a cluster; what the options say about gates,
             release and numbers of processes is put in afterwards. Two nodes and every component
             unless given.
+        controllers: controllers besides the standard ones ("statefulset, job", "*"), as in `--controllers`, which
+            takes their place.
         faults: what may fail.
         invariants: what must hold; or a function of the setting that gives them.
         sometimes: what should happen in some run of a search.
@@ -160,6 +171,9 @@ class Scenario:
     workload: Main | Mapping[str, Main] = field(kw_only=True, validator=_is_async)
     build: Callable[[Setting], ClusterConfig] = field(default=_whole_cluster, kw_only=True)
     faults: Sequence[Fault] = field(default=(), kw_only=True, validator=_all_are(Fault, "a Fault"))
+    controllers: Sequence[str] = field(
+        default=(), kw_only=True, converter=names_of, validator=_controllers_are_known
+    )
     invariants: Sequence[Invariant] | Callable[[Setting], Sequence[Invariant]] = field(
         default=(), kw_only=True, validator=_all_are(Invariant, "an Invariant")
     )

@@ -89,6 +89,25 @@ class Attention:
         )
 
 
+def note_of_all(run: Execution) -> str:
+    """Return `note_of` for the stored objects of kinds that need a controller, those with an owner left out."""
+    store = run.cluster.store
+    trees = [
+        entry.object.tree
+        for prefix in store.prefixes()
+        for entry in store.keyspace(prefix).entries.values()
+        if not entry.object.metadata.get("ownerReferences")
+    ]
+    table = run.cluster.bootstrapping_server().table
+    found = []
+    for tree in trees:
+        kind = (tree.get("apiVersion", ""), tree.get("kind", ""))
+        info = table.by_kind(*kind)
+        if info is None or info.custom is not None or info.qualified in _CONTROLLED:
+            found.append(kind)
+    return note_of(run, found)
+
+
 def note_of(run: Execution, kinds: Sequence[tuple[str, str]]) -> str:
     """A line about those of these kinds (apiVersion, kind) on which nothing acts; "" for none."""
     cluster = run.cluster

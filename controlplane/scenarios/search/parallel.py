@@ -12,8 +12,10 @@ import multiprocessing
 import signal
 import sys
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
@@ -74,15 +76,33 @@ class _Cut:
         return cls.told is not None and cls.told.value != 0
 
 
-def _begin_worker(told: Any) -> None:
-    """Ctrl-C reaches every process: the first is left to the one that searches, the second ends this one, too."""
+def begin_worker(told: Any) -> None:
+    """Begin a process of a search, which shares `told`, one byte: not 0 is a request to end.
+
+    Ctrl-C reaches every process: the first is left to the one that searches, the second ends this one, too.
+    A worker ends with the process that searches, however that one ended: a killed one takes no leave.
+    """
     _Cut.told = told
+    Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def once(_number: int, _frame: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     signal.signal(signal.SIGINT, once)
     collector.rest()  # all that it does is run schedules
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        signal.raise_signal(signal.SIGKILL)
+
+
+def cut_short() -> bool:
+    """Return, in a worker, whether the search is to end."""
+    return _Cut.short()
 
 
 def enumerates(strategy: str) -> bool:
@@ -193,7 +213,7 @@ def explore(
     context = start_context()
     search.told = context.RawValue("b", 0)
     with ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_begin_worker, initargs=(search.told,)
+        jobs, mp_context=context, initializer=begin_worker, initargs=(search.told,)
     ) as pool:
         return search.run(pool, jobs)
 
@@ -284,7 +304,7 @@ class _Search:
                 asked = self._ask()
                 if asked is None:
                     break
-                running.add(pool.submit(work, asked))
+                running |= self._submitted(pool, asked)
             if not running:
                 if self._partly:
                     self._sum_the_rest()
@@ -293,9 +313,28 @@ class _Search:
             if self.told is not None and self.is_to_end():
                 self.told.value = 1
             for future in finished:
-                done = future.result()
+                done = self._result(future)
+                if done is None:
+                    continue
                 (self._waiting if done.whole else self._partly)[done.number] = done.seen
             self._sum()
+
+    def _submitted(self, pool: Executor, asked: Piece) -> set[Future[Done]]:
+        try:
+            return {pool.submit(work, asked)}
+        except BrokenProcessPool:
+            if self._cut_short():
+                return set()
+            raise
+
+    def _result(self, future: Future[Done]) -> Done | None:
+        """Return what a worker found; None if the signal that ends the search has ended the worker."""
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            if self._cut_short():
+                return None
+            raise
 
     def _ask(self) -> Piece | None:
         if self._is_enough() or self._time_is_up():

@@ -51,14 +51,24 @@ class Short:
 
 
 def shorten(
-    plan: Plan, found: ChoiceList, *, runs: int = RUNS, over: Callable[[], bool] = lambda: False
+    plan: Plan,
+    found: ChoiceList,
+    *,
+    runs: int = RUNS,
+    over: Callable[[], bool] = lambda: False,
+    progress: Callable[[int], None] = lambda _runs: None,
 ) -> Short:
     """Shrink a failing run of a plan, given its choices.
 
     At most about `runs` runs are taken, and none once it is `over`, but for those that show the result.
+    `progress` is called with the number of runs before each.
     """
+    taken = 0
 
     def run(strategy: Strategy) -> RunResult:
+        nonlocal taken
+        progress(taken)
+        taken += 1
         collector.sweep()
         log = EventLog(keep=plan.scenario.reads_log)
         return Execution(plan, strategy, log=log).execute("bare")
