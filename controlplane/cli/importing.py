@@ -135,8 +135,7 @@ def _read(
             }
         places = [["-n", each] for each in namespaces] if namespaced and namespaces else [["-A"]]
         for name in sorted(names):
-            if progress.on:
-                progress.show(f"reading {name}, {len(found):,} objects so far")
+            progress.show(f"reading {name}, {len(found):,} objects so far")
             for place in places if namespaced else [[]]:
                 asked = [*kubectl, "get", name, *place, "-o", "json", "--ignore-not-found"]
                 text = _ask([*asked, "-l", selector] if selector else asked)
