@@ -27,7 +27,6 @@ from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.plans.language import (
     AFTER,
     ANSWER,
-    AT_MOST_S,
     BEFORE,
     EVENT,
     FAIL,
@@ -53,6 +52,8 @@ CALM_RUNS: Final = 3
 """The number of calm runs whose messages are perturbed, each with other draws of the users."""
 LATER: Final = 6
 """The number of later writes that a hold is tried to wait for, at most."""
+HOLD_S: Final = 20.0
+"""How long a message is held at most, in virtual seconds: invariants that bound times allow for less than a minute."""
 STORE_S: Final = 10.0
 """How long a server's call to its store is held, in virtual seconds: below what clients and servers wait."""
 RESTARTS_S: Final = 2.0
@@ -225,11 +226,11 @@ def candidates(of: Trace, servers: int = 1) -> Iterator[Candidate]:
             if each.kind == REQUEST and each.verb in WRITES:
                 for until in _later(trace, writes, at, each, referring):
                     if until.actor not in users:
-                        yield _candidate(Perturbation(HOLD, what, until, AT_MOST_S), each)
+                        yield _candidate(Perturbation(HOLD, what, until, HOLD_S), each)
             continue
         if each.kind == EVENT:
             for until in _later(trace, writes, at, each, referring):
-                yield _candidate(Perturbation(HOLD, what, until, AT_MOST_S), each)
+                yield _candidate(Perturbation(HOLD, what, until, HOLD_S), each)
             continue
         stores = each.verb == WRITE and each.resource.startswith(ETCD)
         if each.verb not in WRITES and each.resource != CSI and not stores:
@@ -239,7 +240,7 @@ def candidates(of: Trace, servers: int = 1) -> Iterator[Candidate]:
             for until in _later(trace, writes, at, each, referring, exact=True)
             if until.actor != each.actor
         ]
-        limit = STORE_S if stores else AT_MOST_S
+        limit = STORE_S if stores else HOLD_S
         for until in others:
             yield _candidate(Perturbation(HOLD, what, until, limit), each)
         if stores:
@@ -255,9 +256,7 @@ def candidates(of: Trace, servers: int = 1) -> Iterator[Candidate]:
             for number in range(1, servers):
                 server = f"apiserver-{number + 1}"
                 yield _candidate(
-                    Perturbation(
-                        FREEZE, what, others[-1], AT_MOST_S, actor=server, resource=resource
-                    ),
+                    Perturbation(FREEZE, what, others[-1], HOLD_S, actor=server, resource=resource),
                     each,
                 )
 

@@ -30,7 +30,7 @@ def test_an_event_is_held_until_a_later_write_to_its_object_or_one_that_names_it
     owner = Passing("answer", "user", "apiserver", "delete", "replicasets", "default/web")
     other = Passing("answer", "user", "apiserver", "delete", "replicasets", "default/api")
     assert lines(Trace((event, other, owner), ("user",))) == [
-        "hold event manager ADDED pods default/web-1 until answer user delete replicasets default/web"
+        "hold event manager ADDED pods default/web-1 until answer user delete replicasets default/web at most 20"
     ]
 
 
@@ -41,7 +41,7 @@ def test_a_write_is_held_until_the_next_of_another_process_lost_refused_and_its_
     foreign = Passing("answer", "b", "apiserver", "patch", "pods", "default/web")
     found = lines(Trace((asked, foreign)))
     assert found[:6] == [
-        "hold request a update pods default/web until answer b patch pods default/web",
+        "hold request a update pods default/web until answer b patch pods default/web at most 20",
         "lose request a update pods default/web",
         "fail request a update pods default/web with 409",
         "kill a before request a update pods default/web for 2",
@@ -55,7 +55,7 @@ def test_requests_of_users_come_later_but_are_neither_lost_nor_failed() -> None:
     bound = Passing("answer", "scheduler", "apiserver", "create", "pods/binding", "default/web")
     found = lines(Trace((asked, bound), ("user",)))
     assert [each for each in found if "request user" in each] == [
-        "hold request user delete pods default/web until answer scheduler create pods/binding default/web"
+        "hold request user delete pods default/web until answer scheduler create pods/binding default/web at most 20"
     ]
 
 
@@ -73,7 +73,7 @@ def test_caches_are_frozen_only_where_there_are_several_servers() -> None:
     assert not [each for each in lines(trace) if each.startswith("freeze")]
     assert (
         "freeze apiserver-2 pods from answer a update pods default/web"
-        " until answer b patch pods default/web" in lines(trace, 2)
+        " until answer b patch pods default/web at most 20" in lines(trace, 2)
     )
 
 
