@@ -114,6 +114,7 @@ def show(number: str, output_format: str) -> None:
     from controlplane.races import catalogue
 
     race = catalogue.find(number)
+    number = race.number
     gate = CATALOGUE.get(number)
     if output_format == "json":
         output.emit_json({**race.to_json(), "variants": gate.variants if gate else ()})
@@ -164,7 +165,9 @@ def explore(number: str, scenario: Scenario, asked: dict[str, Any], **how: Any) 
 
     Exit status 1 when one is found.
     """
-    return search(scenario, asked, own=number, **how)
+    from controlplane.races import catalogue
+
+    return search(scenario, asked, own=catalogue.find(number).number, **how)
 
 
 @command.command("run", cls=ScenarioCommand, find=_scenario)
@@ -192,6 +195,7 @@ def run(
     from controlplane.scenarios.search.exploring import Campaign, first_seed
 
     race = catalogue.find(number)
+    number = race.number
     campaign = Campaign(plan_of(scenario, **asked))
     limit = schedules or race.schedules
     found = Campaign(race.unfixed()).explore(limit, seed=first_seed(asked.get("seed", 0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from controlplane import races
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, shown
 from controlplane.gates import by_number
 from controlplane.scenarios.search.loading import from_module
 
@@ -32,9 +33,22 @@ def numbers() -> tuple[str, ...]:
 
 
 def find(number: str) -> Race:
-    """The race with this number. Raises UsageError."""
+    """Return the race with the number of this fix, or else of this issue. Raises UsageError."""
     if number not in numbers():
-        raise UsageError(f"no race {number!r} in the catalogue; known: {', '.join(numbers())}")
+        of_issue = [each for each in numbers() if number and _load(each).issue == number]
+        if len(of_issue) == 1:
+            return _load(of_issue[0])
+        if of_issue:
+            raise UsageError(f"issue {number} has several races: {', '.join(of_issue)}")
+        near = get_close_matches(number, numbers())
+        meant = f"did you mean {' or '.join(near)}? " if near else ""
+        raise UsageError(
+            f"no race {shown(number)} in the catalogue; {meant}controlplane race list names all"
+        )
+    return _load(number)
+
+
+def _load(number: str) -> Race:
     name = f"{races.__name__}.r{number}"
     race: Race = import_module(name).RACE
     return evolve(race, scenario=from_module(name))

@@ -6,6 +6,7 @@ import pytest
 
 from actors.recording import from_bytes
 from controlplane import __version__
+from controlplane.errors import UsageError
 from controlplane.gates import CATALOGUE
 from controlplane.races import catalogue
 from controlplane.scenarios.search import loading, replaying
@@ -85,3 +86,24 @@ def test_an_entry_says_all_there_is_to_say(number):
     if race.broken is None:
         assert race.issue == CATALOGUE[number].issue
         assert race.component == CATALOGUE[number].component
+
+
+def test_a_race_is_found_by_the_number_of_its_issue():
+    by_issue: dict[str, list[str]] = {}
+    for race in catalogue.all_races():
+        if race.issue:
+            by_issue.setdefault(race.issue, []).append(race.number)
+    alone = {issue: found for issue, found in by_issue.items() if issue not in catalogue.numbers()}
+    assert alone
+    for issue, found in alone.items():
+        if len(found) == 1:
+            assert catalogue.find(issue).number == found[0]
+        else:
+            with pytest.raises(UsageError, match="has several races"):
+                catalogue.find(issue)
+
+
+def test_an_unknown_race_is_answered_with_the_nearest_numbers():
+    known = catalogue.numbers()[0]
+    with pytest.raises(UsageError, match=f"did you mean .*{known}"):
+        catalogue.find(known + "0")
