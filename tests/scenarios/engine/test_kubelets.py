@@ -33,13 +33,18 @@ HOLDS = (
 )
 
 
+def is_gone(run, name: str) -> bool:
+    return all(each.name != name for each in run.objects("/registry/pods/"))
+
+
 async def pinned(user) -> None:
     """Pods with CPUs of their own come and go; one is recreated under its name at once."""
     for number in range(6):
         name = f"pin-{number % 3}"
         if await user.exists("Pod", name):
             await user.attempt(user.delete("Pod", name))
-            await user.gone("Pod", name)
+            if not await user.wait_until(lambda run, pod=name: is_gone(run, pod), patience_s=300):
+                return  # a kubelet that refuses to start ends no pod
         await user.attempt(user.create(sized(name, str(1 + user.choose(3, "CPUs")), limits=True)))
         await user.sleep(user.choose(3, "pause"))
     await user.sleep(60)
