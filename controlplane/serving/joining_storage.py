@@ -7,7 +7,7 @@ kubelets and the controller manager start again then, with the driver's plugin a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import evolve
 
@@ -20,28 +20,59 @@ from controlplane.controllers.loops import storage
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from actors import Context
+    from actors import Context, World
     from controlplane.api.tree import Tree
     from controlplane.client.loops.connection import RestConfig
+    from controlplane.cluster import ClusterConfig
     from controlplane.controllers.common.controller import Controller
     from controlplane.controllers.loops.storage import Storage
-    from controlplane.serving.session import ServedCluster
 
-    StorageOf = Callable[[Sequence[Tree]], Storage | None]
+    class ServedCluster(Protocol):
+        """A served cluster, as far as its storage side is concerned."""
+
+        config: ClusterConfig
+        world: World
+        csi_drivers: dict[str, Any]
+
+        def add_process(self, process: Any, client_rate: Any) -> list[str]:
+            """Declare a process of the storage side; the actors to start."""
+
+        def names_of(self, process: Any) -> list[str]:
+            """Return the actors of a process."""
+
+        def storage_runs(self, wanted: Storage) -> None:
+            """Note which storage side runs from now on."""
+
+        def kubelets(self) -> Sequence[str]:
+            """Return the names of the kubelets."""
+
 
 INSTALLER: Final = "storage-installer"
 
 __all__ = ["INSTALLER", "Installed", "run"]
 
 
+def storage_of(trees: Sequence[Tree]) -> Storage | None:
+    """The emulated drivers that CSIDrivers and definitions of a served cluster ask for. Raises UsageError."""
+    from controlplane.scenarios import manifest_run
+    from controlplane.scenarios.inputs.reading import CREATE, Submission
+
+    def submission(tree: Tree) -> Submission:
+        def error(place: str, message: str) -> UsageError:
+            return UsageError(f"{tree['kind']} {tree['metadata']['name']}: {place}: {message}")
+
+        return Submission(0, CREATE, tree, error)
+
+    return manifest_run.storage_of([submission(each) for each in trees])
+
+
 class Installed:
     """What runs of the storage side of a served cluster, and the start of what is missing."""
 
-    def __init__(self, cluster: ServedCluster, storage_of: StorageOf) -> None:
+    def __init__(self, cluster: ServedCluster) -> None:
         self._cluster = cluster
-        self._storage_of = storage_of
         self._kinds: dict[str, type[Controller]] = {}
         given = cluster.config.storage
         self._order = [] if given is None else [each.options.name for each in given.drivers]
@@ -58,7 +89,7 @@ class Installed:
             UsageError: an annotation of a CSIDriver is wrong.
         """
         cluster = self._cluster
-        wanted = self._storage_of(trees)
+        wanted = storage_of(trees)
         if wanted is None:
             return []
         by_name = {each.options.name: each for each in wanted.drivers}

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.apiserver.storage.store import Store
     from controlplane.cluster import Cluster, ClusterConfig
-    from controlplane.controllers.loops.storage import Storage
     from controlplane.scenarios.engine.setting import Setting
 
 NO_LIMIT = 1 << 62
@@ -52,19 +51,6 @@ def make(config: ClusterConfig, **options: Any) -> Cluster:
         config.store.close()
         text = "the disk is full: the store has no room for what an API server writes at its start"
         raise UsageError(f"{getattr(config.store, 'path', 'store')}: {text}") from error
-
-
-def storage_of(trees: Sequence[Tree]) -> Storage | None:
-    """The emulated drivers that CSIDrivers and definitions of a served cluster ask for. Raises UsageError."""
-    from controlplane.scenarios.inputs.reading import CREATE, Submission
-
-    def submission(tree: Tree) -> Submission:
-        def error(place: str, message: str) -> UsageError:
-            return UsageError(f"{tree['kind']} {tree['metadata']['name']}: {place}: {message}")
-
-        return Submission(0, CREATE, tree, error)
-
-    return files.storage_of([submission(each) for each in trees])
 
 
 def build(setting: Setting) -> ClusterConfig:

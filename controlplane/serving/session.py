@@ -89,9 +89,8 @@ class ServedCluster(Cluster):
         server.install_server_objects(config.epoch_ns, self.apiservers)
         if config.joining_nodes and config.controllers and config.controller_managers == 1:
             from controlplane.serving import joining_storage
-            from controlplane.serving.scenario import storage_of
 
-            installed = joining_storage.Installed(self, storage_of)
+            installed = joining_storage.Installed(self)
             address = self.address(joining_storage.INSTALLER)
             self.world.experimenter(
                 joining_storage.INSTALLER, joining_storage.run, installed, address

@@ -31,7 +31,7 @@ def test_search_finds_it_records_it_and_the_replay_is_exact(tmp_path):
     told = json.loads(found.stdout)
     assert told["findings"][0]["verdict"] == "violated"
     assert told["shrunk"]["deviations"] <= 3
-    names = ["log.jsonl", "objects.yaml", "run.rec", "story.txt"]
+    names = ["finding.json", "log.jsonl", "objects.yaml", "run.rec", "story.txt"]
     assert sorted(each.name for each in out.iterdir()) == names
     assert "violated at step" in (out / "story.txt").read_text()
     again = controlplane("race", "replay", out, "--format", "json")

@@ -65,7 +65,7 @@ def test_the_official_client_reads_what_was_written(values):
     text = text_of([TOLD.family(values), waits()])
     counter, histogram = parser.text_string_to_metric_families(text)
     assert (counter.name, counter.type) == ("told", "counter")
-    assert {sample.labels["by"]: sample.value for sample in counter.samples} == {
+    assert {sample.labels["by"]: float(sample.value) for sample in counter.samples} == {
         by: float(value) for (by,), value in values.items()
     }
     assert (histogram.name, histogram.type) == ("waits_seconds", "histogram")

@@ -48,8 +48,9 @@ class Cluster:
             text=True,
         )
         assert self.process.stdout is not None
-        self.process.stdout.readline()
-        found = re.match(r"page: ((http://[^/]+)\S+#token=(\S+))", self.process.stdout.readline())
+        lines = iter(self.process.stdout.readline, "")
+        page = next(line for line in lines if line.startswith("page:"))
+        found = re.match(r"page: ((http://[^/]+)\S+#token=(\S+))", page)
         assert found is not None
         self.page, self.root, self.token = found.groups()
 
