@@ -46,5 +46,5 @@ class Calm:
         """Nothing to close."""
 
     def parameters(self) -> dict[str, int | str | float]:
-        """What seeds the draws."""
+        """The seed of what users draw."""
         return {"draws": self._draws}

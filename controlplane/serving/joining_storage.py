@@ -69,7 +69,7 @@ def storage_of(trees: Sequence[Tree]) -> Storage | None:
 
 
 class Installed:
-    """What runs of the storage side of a served cluster, and the start of what is missing."""
+    """The storage processes of a served cluster, and the start of those that are missing."""
 
     def __init__(self, cluster: ServedCluster) -> None:
         self._cluster = cluster

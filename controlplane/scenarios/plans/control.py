@@ -79,9 +79,9 @@ class _Line:
     rule: Perturbation
     state: str = WAITING
     matched: int = 0
-    """How many times what it waits for has passed."""
+    """The number of messages that met `what` so far."""
     opened: int = 0
-    """How many times what ends it has passed."""
+    """The number of messages that met `until` so far."""
     timed_out: bool = False
     go_on: list[Callable[[], object]] = field(factory=list)
     """What is held, in order."""

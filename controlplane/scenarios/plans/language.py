@@ -110,7 +110,7 @@ def _text(value: object) -> str:
 
 @frozen
 class Pattern:
-    """What passes: of which kind, by which client, about which object, for the how many-th time."""
+    """A description of messages: kind, client, verb, object, and the number of the one that is meant."""
 
     kind: str
     actor: str

@@ -50,6 +50,11 @@ class Passing:
     revision: int = 0
 
     @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        """What messages that repeat each other have in common: kind, client, verb, resource and name."""
+        return self.kind, self.actor, self.verb, self.resource, self.name
+
+    @property
     def writes(self) -> bool:
         """Return whether it is a request to write, or its answer."""
         return self.kind != EVENT and self.verb in WRITES

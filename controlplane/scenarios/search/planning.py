@@ -147,28 +147,36 @@ REGISTRAR: Final = "registrar"
 
 @frozen
 class Trace:
-    """What passed between the processes of a calm run, in order, the background left out; and who its users are."""
+    """The messages between the processes of a calm run, in order and without the background; its users.
+
+    `draws` tells whether the users drew anything: other calm runs differ from this one only if they did.
+    """
 
     passed: tuple[Passing, ...]
     users: tuple[str, ...] = ()
+    draws: bool = False
+
+
+def messages_of(run: Execution) -> list[Passing]:
+    """Execute a run, and return the messages between its processes, the background left out."""
+    from controlplane.scenarios.plans.control import Control
+
+    trace: list[Passing] = []
+    Control(run.cluster, PerturbationPlan(()), trace)
+    run.execute("bare")
+    return [each for each in trace if not is_background(each)]
 
 
 def trace_of(plan: Plan, draws: int) -> Trace:
     """Return the trace of a calm run."""
-    from controlplane.scenarios.plans.control import Control
-
     run = Execution(with_lines(plan, ()), Calm(draws), log=EventLog(keep=False), faultless=True)
-    trace: list[Passing] = []
-    Control(run.cluster, PerturbationPlan(()), trace)
-    run.execute("bare")
     kept = [
         each
-        for each in trace
-        if not is_background(each)
-        and each.actor != REGISTRAR
-        and (each.verb, each.resource) != ("create", "nodes")
+        for each in messages_of(run)
+        if each.actor != REGISTRAR and (each.verb, each.resource) != ("create", "nodes")
     ]
-    return Trace(tuple(kept), run.world.experimenters())
+    drew = any(kind in DRAWN for kind, _ in run.world.choices.labels)
+    return Trace(tuple(kept), run.world.experimenters(), drew)
 
 
 def _enumerated(plan: Plan) -> Enumeration:
@@ -177,24 +185,18 @@ def _enumerated(plan: Plan) -> Enumeration:
     seen: dict[Perturbation, None] = {}
     for draws in range(CALM_RUNS):
         fresh = []
-        for each in candidates(trace_of(plan, draws), servers):
+        trace = trace_of(plan, draws)
+        for each in candidates(trace, servers):
             if each.rule not in seen:
                 seen[each.rule] = None
                 fresh.append(each)
         ordered += [(draws, each) for each in by_rarity(fresh)]
-        if not draws and not _draws(plan):
+        if not draws and not trace.draws:
             break
     by_object: dict[tuple[int, str], list[int]] = {}
     for at, (draws, candidate) in enumerate(ordered):
         by_object.setdefault((draws, candidate.about), []).append(at)
     return Enumeration(tuple(ordered), {key: tuple(found) for key, found in by_object.items()})
-
-
-def _draws(plan: Plan) -> bool:
-    """Return whether the users of a scenario draw anything."""
-    run = Execution(with_lines(plan, ()), Calm(0), log=EventLog(keep=False), faultless=True)
-    run.execute("bare")
-    return any(kind in DRAWN for kind, _ in run.world.choices.labels)
 
 
 def by_rarity(found: Sequence[Candidate]) -> list[Candidate]:
@@ -278,7 +280,7 @@ class _Counts:
 
     def pattern(self, each: Passing) -> Pattern:
         """Return the pattern of the next message of its kind. Call it once for each message, in order."""
-        key = (each.kind, each.actor, each.verb, each.resource, each.name)
+        key = each.key
         nth = self._counts[key] = self._counts.get(key, 0) + 1
         return Pattern(*key, nth)
 
@@ -344,7 +346,7 @@ def _later(
         if index <= at:
             continue
         each = trace[index]
-        key = (each.kind, each.actor, each.verb, each.resource, each.name)
+        key = each.key
         nth = ahead[key] = ahead.get(key, 0) + 1
         same = each.name == about.name if exact else referring.related(about.name, each.name)
         if not same or each is about:

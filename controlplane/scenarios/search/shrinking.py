@@ -12,17 +12,14 @@ from actors.footprint import Footprint
 from actors.shrink import FAULT, RUNS, Shrunk, identity, shrink
 from actors.strategies.demote import Demote, Retell
 from controlplane.scenarios.engine.execution import Execution
-from controlplane.scenarios.plans.control import Control
 from controlplane.scenarios.plans.language import (
     AT_MOST_S,
     EVENT,
     HOLD,
     Pattern,
     Perturbation,
-    PerturbationPlan,
 )
-from controlplane.scenarios.plans.passing import is_background
-from controlplane.scenarios.search.planning import with_lines
+from controlplane.scenarios.search.planning import messages_of, with_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -129,11 +126,7 @@ def as_lines(plan: Plan, shrunk: Shrunk, over: Callable[[], bool]) -> tuple[str,
 
 
 def _trace(plan: Plan, strategy: Strategy) -> list[Passing]:
-    trace: list[Passing] = []
-    run = Execution(plan, strategy, log=EventLog(keep=False), faultless=False)
-    Control(run.cluster, PerturbationPlan(()), trace)
-    run.execute("bare")
-    return [each for each in trace if not is_background(each)]
+    return messages_of(Execution(plan, strategy, log=EventLog(keep=False)))
 
 
 def inversions(calm: Sequence[Passing], failing: Sequence[Passing]) -> list[Perturbation]:
@@ -166,7 +159,7 @@ def _places(trace: Sequence[Passing]) -> dict[_Key, int]:
     counts: dict[tuple[str, ...], int] = {}
     found: dict[_Key, int] = {}
     for at, each in enumerate(trace):
-        named = (each.kind, each.actor, each.verb, each.resource, each.name)
+        named = each.key
         counts[named] = counts.get(named, 0) + 1
         found[(*named, counts[named])] = at
     return found
@@ -178,10 +171,7 @@ def _pattern(key: _Key) -> Pattern:
 
 def _until(key: _Key, held: _Key, calm: Sequence[Passing], places: dict[_Key, int]) -> Pattern:
     """The pattern of what ends a hold: it counts what passes from the hold's beginning."""
-    passed = sum(
-        (each.kind, each.actor, each.verb, each.resource, each.name) == key[:5]
-        for each in calm[: places[held]]
-    )
+    passed = sum(each.key == key[:5] for each in calm[: places[held]])
     return Pattern(*key[:5], max(1, key[5] - passed))
 
 
