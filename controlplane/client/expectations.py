@@ -59,6 +59,11 @@ class Expectations:
         fulfilled = record.creations <= 0 and not record.deletions
         return fulfilled or now - record.since_ns > TIMEOUT_NS
 
+    def lasts_ns(self, key: str, now: int) -> int:
+        """Return the time until the record of `key` is too old to count, which it is after that."""
+        record = self._expected.get(key)
+        return 0 if record is None else max(0, record.since_ns + TIMEOUT_NS + 1 - now)
+
     def forget(self, key: str) -> None:
         """The owner is gone."""
         self._expected.pop(key, None)
@@ -107,6 +112,11 @@ class CountedExpectations:
             return True
         fulfilled = record.creations <= 0 and record.deletions <= 0
         return fulfilled or now - record.since_ns > TIMEOUT_NS
+
+    def lasts_ns(self, key: str, now: int) -> int:
+        """Return the time until the record of `key` is too old to count, which it is after that."""
+        record = self._expected.get(key)
+        return 0 if record is None else max(0, record.since_ns + TIMEOUT_NS + 1 - now)
 
     def forget(self, key: str) -> None:
         """The owner is gone."""

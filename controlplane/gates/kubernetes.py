@@ -522,6 +522,14 @@ GATES: tuple[FixGate, ...] = (
         variants=("proposed",),
     ),
     FixGate(
+        number="72155",
+        title="a workload whose expected pods never come is not looked at again",
+        issue="72155",
+        component="controllers",
+        fixed_in="",
+        variants=("proposed",),
+    ),
+    FixGate(
         number="77952",
         title="an update that ends a deletion removes the new object of the name",
         issue="",

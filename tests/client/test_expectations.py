@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.client.expectations import TIMEOUT_NS, Expectations
+from controlplane.client.expectations import TIMEOUT_NS, CountedExpectations, Expectations
 
 
 def test_nothing_expected_is_satisfied():
@@ -63,3 +63,16 @@ def test_satisfied_exactly_when_all_were_seen(asked, seen):
     for _ in range(seen):
         expected.creation_observed("a")
     assert expected.satisfied("a", 0) == (seen >= asked)
+
+
+def test_a_record_lasts_until_it_is_too_old_to_count() -> None:
+    for record in (Expectations(), CountedExpectations()):
+        assert record.lasts_ns("a", 5) == 0
+        if isinstance(record, Expectations):
+            record.expect_creations("a", 1, 10)
+        else:
+            record.expect("a", 1, 0, 10)
+        left = record.lasts_ns("a", 30)
+        assert not record.satisfied("a", 30 + left - 1)
+        assert record.satisfied("a", 30 + left)
+        assert record.lasts_ns("a", 30 + left + 1) == 0

@@ -387,6 +387,11 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"read Pod/default/big.* - STALE",
         r"attempt \d for Pod/default/big failed",
     ),
+    "72155": (
+        r"read DaemonSet/default/agent.* - STALE",
+        r"deleted DaemonSet/default/agent by user",
+        r"created Pod/default/agent-\w+ by controller-manager",
+    ),
     "141568": (
         r"deleted Pod/default/web by user.*it is gone",
         r"created Pod/default/web by user",

@@ -36,6 +36,7 @@ from controlplane.controllers.common.features import CONSISTENT_DAEMON_SET
 from controlplane.controllers.common.go_json import compact_json
 from controlplane.controllers.common.int_or_percent import BadIntOrPercent
 from controlplane.controllers.common.namespaces import namespace_is_terminating
+from controlplane.controllers.common.overdue import look_again
 from controlplane.controllers.common.owners import Owners
 from controlplane.controllers.common.ownership import controller_of, controller_reference
 from controlplane.controllers.common.pod_control import (
@@ -230,6 +231,7 @@ class DaemonSetController(Controller):
             raise Retry(f"failed to construct revisions of DaemonSet: {error}") from error
         yield Point("daemonset.expectations")
         if not self.expectations.satisfied(key, self.host.now):
+            look_again(self.host.fixes, self.queue, self.expectations, key, self.host.now)
             yield from self._update_status(found, nodes, revisions.digest, observed=False)
             return
         failed: Exception | None = None

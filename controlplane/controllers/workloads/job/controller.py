@@ -18,6 +18,7 @@ from controlplane.controllers.common.controller import NORMAL, WARNING, Controll
 from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry, together
 from controlplane.controllers.common.features import CONSISTENT_JOB
 from controlplane.controllers.common.namespaces import namespace_is_terminating
+from controlplane.controllers.common.overdue import look_again
 from controlplane.controllers.common.ownership import controller_of
 from controlplane.controllers.common.pod_control import create_pod, delete_pod, is_gone
 from controlplane.controllers.common.pods import is_ready
@@ -148,6 +149,8 @@ class JobController(Controller):
             return
         yield Point("job.expectations")
         may_act = self.expectations.satisfied(key, self.host.now)
+        if not may_act:
+            look_again(self.host.fixes, self.queue, self.expectations, key, self.host.now)
         yield Point("job.pods")
         pods = yield from self._claim(job)
         yield Point("job.finalizers")

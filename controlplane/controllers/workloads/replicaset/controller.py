@@ -19,6 +19,7 @@ from controlplane.controllers.common.effects import (
     together,
 )
 from controlplane.controllers.common.namespaces import namespace_is_terminating
+from controlplane.controllers.common.overdue import look_again
 from controlplane.controllers.common.owners import Owners
 from controlplane.controllers.common.ownership import controller_of
 from controlplane.controllers.common.pods import (
@@ -157,6 +158,8 @@ class ReplicaSetController(Controller):
             return
         found = self.set_of(obj)
         may_act = self.expectations.satisfied(key, self.host.now)
+        if not may_act:
+            look_again(self.host.fixes, self.queue, self.expectations, key, self.host.now)
         related = [
             pod.view
             for index in controller_keys(found)
