@@ -197,6 +197,7 @@ def _searched(
     kept: Corpus | None,
     own: str,
 ) -> int:
+    from controlplane.scenarios.search.exploring import Campaign
     from controlplane.scenarios.search.naming import Cause, cause_of
 
     out, shrinks, output_format = results.out, results.shrinks, results.output_format
@@ -227,7 +228,9 @@ def _searched(
         return status
     short = _short(plan, shown, shrinks, ended)
     done = (
-        campaign.under_choices(shown.choices, lines=shown.lines) if short is None else short.failing
+        Campaign(shown.plan(plan), campaign.strategy).under_choices(shown.choices)
+        if short is None
+        else short.failing
     )
     cause = Cause() if short is None else cause_of(short, lambda: ended.came)
     left, unwritten = reporting.kept(done, out)
@@ -340,10 +343,7 @@ def _short(plan: Plan, found: Failing, runs: int, ended: interruption.Interrupti
     """The finding made short, unless that was not wanted or its choices do not decide."""
     if not runs or found.verdict == "diverged":
         return None
-    from controlplane.scenarios.search.planning import with_lines
-
-    under = with_lines(plan, found.lines) if found.lines else plan
-    return _shortened(under, found.choices, runs, ended)
+    return _shortened(found.plan(plan), found.choices, runs, ended)
 
 
 def _shortened(

@@ -179,11 +179,11 @@ PARTS: dict[str, Callable[[User], Coroutine[Any, Any, None]]] = {
     "attach": attach,
 }
 NODES = {"pods": 1, "attach": 2}
-PART = Option("part", choices=tuple(PARTS), default="create", help="What the user does.")
+PART = Option("part", choices=tuple(PARTS), varied=True, help="The user's actions.")
 FAULT = Option(
     "fault",
-    choices=("none", "driver", "sidecar", "controller", "leader"),
-    default="driver",
+    choices=("driver", "sidecar", "controller", "leader", "none"),
+    varied=True,
     help=(
         "Who fails: calls to the driver, a process that dies, or of two of a kind the one that leads. In "
         "part attach sidecar is the attacher, controller the controller manager, leader a kubelet."

@@ -43,6 +43,9 @@ MASKED = frozenset(
         "restartCount",
         "lastState",
         "leaseTransitions",
+        "endpoints.kubernetes.io/last-change-trigger-time",
+        "deployment.kubernetes.io/revision",
+        "deployment.kubernetes.io/revision-history",
     )
 )
 """Fields that are masked wherever they stand; and so are those whose name ends in Time, Timestamp or Probe."""
@@ -72,6 +75,8 @@ def _name(metadata: Tree) -> str:
 
 def _compared(tree: Tree, metadata: Tree) -> Tree:
     kept = {key: metadata[key] for key in METADATA if key in metadata}
+    if MASKED.issuperset(kept.get("annotations", ())):
+        kept.pop("annotations", None)
     if "generateName" in metadata:
         kept["name"] = _name(metadata)
     return {**tree, "metadata": kept}

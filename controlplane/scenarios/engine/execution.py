@@ -58,7 +58,7 @@ class Execution(Run):
         """Make the world. A perturbation plan takes the place of the scenario's faults; `faultless` leaves them out."""
         from controlplane.cluster import Cluster
 
-        self.plan = plan
+        self.plan = plan = plan.settled()
         scenario = plan.scenario
         limits: dict[str, Any] = {"livelock_limit": scenario.livelock_limit}
         if scenario.step_limit is not None:

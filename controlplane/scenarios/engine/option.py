@@ -32,6 +32,8 @@ def _name_is_plain(_option: Option, _attribute: Any, value: str) -> None:
         raise UsageError(f"option {value!r}: a name is lower-case words with dashes between them")
 
 
+ANY: Final = "any"
+"""The value of a varied option that leaves it to the search."""
 _ENDLESS: Final = 1e18
 """Numbers from here on, infinities and NaN mean nothing to any option."""
 
@@ -52,6 +54,9 @@ class Option:
 
     `reads` is for an option whose value is the content of a file: it returns the content, given the name that the
     command line has. A recording holds the content and never has a file read.
+
+    `varied` is for an option with `choices`: its value `any`, which is then the default, lets a search go through
+    the choices in turn, one for each piece of the search. A single run takes the first.
 
     The content of the files that `names_files` or `names_code` mark belongs to the run: a recording
     knows its digest. Python code (`names_code`) is run for a recording only if that is allowed.
@@ -75,6 +80,11 @@ class Option:
     reads: Callable[[str], str] | None = field(default=None, kw_only=True)
     names_files: bool = field(default=False, kw_only=True)
     names_code: bool = field(default=False, kw_only=True)
+    varied: bool = field(default=False, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        if self.varied and self.default is None:
+            object.__setattr__(self, "default", ANY)
 
     @property
     def key(self) -> str:
@@ -84,6 +94,11 @@ class Option:
     @property
     def values(self) -> tuple[str, ...]:
         """The allowed values; () if any value is allowed."""
+        return (ANY, *self.variants) if self.varied else self.variants
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The choices, without the one that leaves it to the search."""
         return self.choices() if callable(self.choices) else self.choices
 
     def check(self, value: Any) -> Any:

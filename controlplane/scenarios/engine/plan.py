@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +14,7 @@ from controlplane.errors import UsageError, shown
 from controlplane.gates import FixGates, check_release, fix_gates, from_header
 from controlplane.scenarios.engine.allowed_code import source_of
 from controlplane.scenarios.engine.common_options import VERSIONS
+from controlplane.scenarios.engine.option import ANY
 from controlplane.scenarios.engine.setting import Setting
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.scenario import Invariant, Scenario
 
 Tree = dict[str, Any]
+Settings = tuple[tuple[str, str], ...]
+"""Values of varied options, by key."""
 _OF_EACH_RUN = ("fair_after", "seed", "strategy")
 _ELSEWHERE = {option.key for option in VERSIONS if option.key != "feature_gates"} | {*_OF_EACH_RUN}
 """Options that the header has in another form, or that each run has apart."""
@@ -52,6 +56,35 @@ class Plan(Setting):
     def with_options(self, **asked: Any) -> Plan:
         """The same with other options. Raises UsageError."""
         return plan_of(self.scenario, **{**self.options, **asked})
+
+    def variants(self) -> tuple[Settings, ...]:
+        """All settings of the varied options that are left to the search; one without a value if there are none."""
+        left = [
+            [(option.key, value) for value in option.variants]
+            for option in self.scenario.all_options
+            if option.varied and self.options[option.key] == ANY
+        ]
+        return tuple(product(*left))
+
+    def under(self, settings: Settings) -> Plan:
+        """The same with these values of varied options; one object for all runs with them."""
+        if not settings:
+            return self
+        known = self.found.setdefault("variants", {})
+        if settings not in known:
+            known[settings] = self.with_options(**dict(settings), plan=())
+        plan: Plan = known[settings]
+        return plan.with_lines(self.options["plan"]) if self.options["plan"] else plan
+
+    def with_lines(self, lines: Sequence[str]) -> Plan:
+        """The same under another perturbation plan; what is known of the scenario stays known."""
+        changed = evolve(self, options={**self.options, "plan": tuple(lines)})
+        object.__setattr__(changed, "found", self.found)
+        return changed
+
+    def settled(self) -> Plan:
+        """The plan of a single run: of what is left to a search, the first variant."""
+        return self.under(self.variants()[0])
 
     def header(self) -> dict[str, Any]:
         """The recording's description of the run; the seed and the strategy belong to each run."""

@@ -18,7 +18,6 @@ from controlplane.errors import UsageError
 from controlplane.scenarios.engine.execution import Execution, make_folder
 from controlplane.scenarios.search.findings import STILL, try_again
 from controlplane.scenarios.search.findings import load as load_finding
-from controlplane.scenarios.search.planning import with_lines
 from controlplane.scenarios.search.replaying import RECORDING, load
 from controlplane.scenarios.search.tally import Failing, Seen, Tally
 
@@ -105,7 +104,7 @@ class Corpus:
         )
         place = self.folder / FINDINGS / str(number)
         make_folder(place)
-        plan = with_lines(self._plan, failing.lines) if failing.lines else self._plan
+        plan = failing.plan(self._plan)
         run = Execution(plan, Replay(failing.choices, marks=None), log=EventLog(keep=False))
         run.execute("bare")
         run.recording().save(place / RECORDING)
@@ -136,6 +135,7 @@ class Corpus:
                     "verdict": each.verdict,
                     "reason": each.reason,
                     **({"plan": list(each.lines)} if each.lines else {}),
+                    **({"settings": dict(each.settings)} if each.settings else {}),
                 }
                 for each in tally.failing
             ],
@@ -163,6 +163,7 @@ class Corpus:
                     load(self.folder / FINDINGS / str(each["number"])).choices,
                     each["times"],
                     tuple(each.get("plan", ())),
+                    tuple(each.get("settings", {}).items()),
                 )
                 for each in told["findings"]
             ]

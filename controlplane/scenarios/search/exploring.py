@@ -12,7 +12,7 @@ from actors.strategies.fair_tail import FairTail
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.common_options import PLANS
 from controlplane.scenarios.engine.execution import Execution, recording_of
-from controlplane.scenarios.search.planning import PER_SEED, Planned, planned, with_lines
+from controlplane.scenarios.search.planning import PER_SEED, Planned, planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +61,7 @@ class Campaign:
     def plan_of(self, strategy: Strategy) -> Plan:
         """The description of the runs with a strategy: under the perturbation plan that it brings, if it brings one."""
         inner = strategy.inner if isinstance(strategy, FairTail) else strategy
-        return with_lines(self.plan, inner.lines) if isinstance(inner, Planned) else self.plan
+        return self.plan.with_lines(inner.lines) if isinstance(inner, Planned) else self.plan
 
     def lines_of(self, seed: int) -> tuple[str, ...]:
         """The perturbation plan of the schedule with a seed; () if it has none."""
@@ -174,7 +174,7 @@ class Campaign:
         lines: tuple[str, ...] = (),
     ) -> Execution:
         """The schedule with these choices, under a perturbation plan if one is given, executed with its whole log."""
-        plan = with_lines(self.plan, lines) if lines else self.plan
+        plan = self.plan.with_lines(lines) if lines else self.plan
         run = Execution(plan, Replay(choices, marks=marks), log=EventLog())
         run.execute(driver)
         return run

@@ -18,8 +18,8 @@ from actors.strategies.demote import Demote, Demotion
 from actors.strategies.follow import Follow
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.option import ANY
 from controlplane.scenarios.search import replaying
-from controlplane.scenarios.search.planning import with_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ class Finding:
             self.scenario == plan.scenario.name
             and self.options.get("release") == now["release"]
             and all(
-                theirs.get(key, value) == value
+                value == ANY or theirs.get(key, value) == value
                 for part in ("options", "gates")
                 for theirs in [self.options.get(part, {})]
                 for key, value in now[part].items()
@@ -178,7 +178,10 @@ def try_again(plan: Plan, finding: Finding) -> Attempt:
 def _forms(plan: Plan, finding: Finding) -> list[tuple[Plan, Strategy]]:
     """Return the ways to carry a finding out, the one that changes of code disturb least first."""
     found: list[tuple[Plan, Strategy]] = []
-    under = with_lines(plan, ("\n".join(finding.lines),)) if finding.lines else plan
+    recorded = finding.options.get("options", {})
+    varied = next(iter(plan.variants()))
+    plan = plan.under(tuple((key, recorded.get(key, value)) for key, value in varied))
+    under = plan.with_lines(("\n".join(finding.lines),)) if finding.lines else plan
     if finding.lines:
         found.append((under, Demote((), finding.data)))
     if finding.demotions is not None and (finding.demotions or not finding.lines):

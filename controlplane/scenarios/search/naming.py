@@ -14,7 +14,6 @@ from attrs import evolve, frozen
 
 from controlplane.gates import CATALOGUE, FixGates
 from controlplane.scenarios.search.findings import STILL, finding_of, try_again
-from controlplane.scenarios.search.planning import with_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +88,7 @@ def cause_of(short: Short, over: Callable[[], bool] = lambda: False) -> Cause:
     raised = _raised(result)
     if raised is not None:
         return raised
-    known = _known(with_lines(short.plan, ()), finding_of(short), over)
+    known = _known(short.plan.with_lines(()), finding_of(short), over)
     return Cause(KUBERNETES, known) if known else Cause()
 
 

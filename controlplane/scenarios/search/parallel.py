@@ -31,13 +31,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.context import BaseContext
 
-    from controlplane.scenarios.engine.plan import Plan
+    from controlplane.scenarios.engine.plan import Plan, Settings
 
 PORTFOLIO = "portfolio"
 PATIENCE = 100
 """How often the search is found to be over before the schedules that still run are abandoned."""
 BATCH = 48
 """Schedules in one piece: enough that every member of a portfolio has its turn several times."""
+VARIED_BATCH = 16
+"""The same where pieces differ in the values of options: all values are to have a turn soon."""
 LOOK_EVERY_S = 0.5
 """The interval at which an idle search checks for an interruption."""
 
@@ -53,6 +55,7 @@ class Piece:
     schedules: int
     stop_at_first: bool
     check_every: int
+    settings: Settings = ()
 
 
 @frozen
@@ -130,7 +133,7 @@ def _plan_of(header: str) -> Plan:
 
 
 def _run(plan: Plan, piece: Piece, over: Callable[[], bool]) -> Done:
-    campaign = Campaign(plan, piece.strategy)
+    campaign = Campaign(plan.under(piece.settings), piece.strategy)
     found = campaign.explore(
         piece.schedules,
         seed=piece.seed,
@@ -140,7 +143,7 @@ def _run(plan: Plan, piece: Piece, over: Callable[[], bool]) -> Done:
     )
     ended = piece.stop_at_first and bool(found.findings)
     whole = ended or found.exhausted or found.schedules == piece.schedules
-    return Done(piece.number, Seen.of(found, campaign.lines_of), whole)
+    return Done(piece.number, Seen.of(found, campaign.lines_of, piece.settings), whole)
 
 
 class _Here(Executor):
@@ -241,24 +244,32 @@ class _Pieces:
     check_every: int
 
     def piece(self, number: int) -> Piece | None:
-        """The piece of that number; None beyond the last. Every second one of a portfolio goes through plans."""
-        tried = (number - self.begin) * BATCH
+        """The piece of that number; None beyond the last.
+
+        Every second one of a portfolio goes through plans. What is left to the search (`Option.varied`) has its
+        next value in each piece, so that all values have had their turn before the first has its second.
+        """
+        variants = self.plan.variants()
+        batch = BATCH if len(variants) == 1 else VARIED_BATCH
+        tried = (number - self.begin) * batch
         if tried >= self.schedules:
             return None
-        size = min(BATCH, self.schedules - tried)
+        size = min(batch, self.schedules - tried)
         strategy, first, at = self.strategy, self.seed, number
         if strategy == PORTFOLIO:
             at = number // 2
             if number % 2 == 0:
                 strategy, first = PLANS, first_seed(self.plan["seed"], PLANS)
+        at, variant = divmod(at, len(variants))
         return Piece(
             self.plan.header(),
             strategy,
             number,
-            first + at * BATCH,
+            first + at * batch,
             size,
             self.stop_at_first,
             self.check_every,
+            variants[variant],
         )
 
 

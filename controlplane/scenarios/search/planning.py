@@ -19,7 +19,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from actors import EventLog
 from actors.strategies.calm import DRAWN, Calm
@@ -115,18 +115,11 @@ class Planned(Calm):
         return (str(self.plan),) if self.plan.lines else ()
 
 
-def with_lines(plan: Plan, lines: Sequence[str]) -> Plan:
-    """Return the description of a run with another perturbation plan; what is known of the scenario stays known."""
-    changed = evolve(plan, options={**plan.options, "plan": tuple(lines)})
-    object.__setattr__(changed, "found", plan.found)
-    return changed
-
-
 def enumeration_of(plan: Plan) -> Enumeration:
     """Return the plans of a scenario, made from its calm runs when first asked for."""
     found = plan.found.get(FOUND)
     if found is None:
-        found = plan.found[FOUND] = _enumerated(plan)
+        found = plan.found[FOUND] = _enumerated(plan.settled())
     made: Enumeration = found
     return made
 
@@ -169,7 +162,7 @@ def messages_of(run: Execution) -> list[Passing]:
 
 def trace_of(plan: Plan, draws: int) -> Trace:
     """Return the trace of a calm run."""
-    run = Execution(with_lines(plan, ()), Calm(draws), log=EventLog(keep=False), faultless=True)
+    run = Execution(plan.with_lines(()), Calm(draws), log=EventLog(keep=False), faultless=True)
     kept = [
         each
         for each in messages_of(run)

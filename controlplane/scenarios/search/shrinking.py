@@ -19,7 +19,7 @@ from controlplane.scenarios.plans.language import (
     Pattern,
     Perturbation,
 )
-from controlplane.scenarios.search.planning import messages_of, with_lines
+from controlplane.scenarios.search.planning import messages_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -87,7 +87,7 @@ def _with_fewer_lines(plan: Plan, found: ChoiceList) -> tuple[Plan, ChoiceList]:
     wanted = identity(Execution(plan, replay, log=EventLog(keep=False)).execute("bare"))
     for line in tuple(lines):
         fewer = [each for each in lines if each is not line]
-        under = with_lines(plan, ("\n".join(fewer),) if fewer else ())
+        under = plan.with_lines(("\n".join(fewer),) if fewer else ())
         result = Execution(
             under, Demote((), replay.data), log=EventLog(keep=False), faultless=True
         ).execute("bare")
@@ -119,7 +119,7 @@ def as_lines(plan: Plan, shrunk: Shrunk, over: Callable[[], bool]) -> tuple[str,
         if over():
             break
         lines = ("\n".join(str(each) for each in rules),)
-        run = Execution(with_lines(plan, lines), draws, log=EventLog(keep=False))
+        run = Execution(plan.with_lines(lines), draws, log=EventLog(keep=False))
         if identity(run.execute("bare")) == wanted:
             return lines
     return ()

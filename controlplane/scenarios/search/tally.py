@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from actors import ChoiceList, Exploration
+    from controlplane.scenarios.engine.plan import Plan, Settings
 
 MANY = 1_000
 """Stands for the lines of a run without a plan: it is told by its choices."""
@@ -31,6 +32,8 @@ class Failing:
     times: int = 1
     lines: tuple[str, ...] = ()
     """The perturbation plan of the run, if it had one of its own."""
+    settings: Settings = ()
+    """The values of the varied options in the run."""
 
     @property
     def identity(self) -> Identity:
@@ -42,6 +45,11 @@ class Failing:
         """What makes a run short: few lines of a plan (none: many), then few choices."""
         lines = sum(each.count("\n") + 1 for each in self.lines)
         return lines or MANY, len(self.choices)
+
+    def plan(self, searched: Plan) -> Plan:
+        """The description of the run, given that of the search."""
+        under = searched.under(self.settings)
+        return under.with_lines(self.lines) if self.lines else under
 
     def later_by(self, schedules: int) -> Failing:
         """The same in a search that had tried this number of schedules before."""
@@ -67,9 +75,12 @@ class Seen:
 
     @classmethod
     def of(
-        cls, found: Exploration, lines_of: Callable[[int], tuple[str, ...]] = lambda _seed: ()
+        cls,
+        found: Exploration,
+        lines_of: Callable[[int], tuple[str, ...]] = lambda _seed: (),
+        settings: Settings = (),
     ) -> Seen:
-        """The result of an exploration; `lines_of` tells the perturbation plan of a seed."""
+        """The result of an exploration with these settings; `lines_of` tells the perturbation plan of a seed."""
         failing: dict[Identity, Failing] = {}
         for each in found.findings:
             result = each.result
@@ -81,6 +92,7 @@ class Seen:
                 result.reason,
                 result.choices,
                 lines=lines_of(each.seed),
+                settings=settings,
             )
             _note(failing, one)
         return cls(

@@ -24,7 +24,7 @@ from controlplane.scenarios.search import loading
 from controlplane.scenarios.search.exploring import Campaign
 
 CHURN = loading.from_module(loading.NAMED["controller-churn"])
-ALL_FIXED = ("26120",)
+ALL_FIXED = ("26120", "72155")
 
 
 def campaign(part: str, fix: tuple[str, ...] = ALL_FIXED, **asked) -> Campaign:

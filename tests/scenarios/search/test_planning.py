@@ -14,7 +14,6 @@ from controlplane.scenarios.search.planning import (
     candidates,
     enumeration_of,
     trace_of,
-    with_lines,
 )
 from controlplane.scenarios.search.tally import Seen
 
@@ -116,7 +115,7 @@ def test_a_search_by_plans_finds_a_race_and_says_by_which_plan() -> None:
     assert again.control is not None
     assert again.control.outcomes()[0].note != "not reached"
     # The plan alone repeats it on the same code, and no more on mended code.
-    mended = with_lines(plan_of(race.scenario, fix=("26120",)), failing.lines)
+    mended = plan_of(race.scenario, fix=("26120",)).with_lines(failing.lines)
     assert Campaign(mended, "fifo").explore(1).findings == ()
 
 

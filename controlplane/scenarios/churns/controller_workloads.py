@@ -1,0 +1,308 @@
+"""The workloads of the controllers' churn: each part changes what some of the controllers look after.
+
+A part draws nothing, so that all runs without faults end alike, and ends with objects that are at rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.client.loops.clientset import Resource
+from controlplane.scenarios.invariants.views import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from controlplane.api.object import Object
+    from controlplane.scenarios.engine.run import Run
+    from controlplane.scenarios.engine.user import User
+
+Tree = dict[str, Any]
+
+
+def _workload(api: str, kind: str, name: str, spec: Tree, **metadata: Any) -> Tree:
+    named = {"name": name, "namespace": "default", **metadata}
+    return {"apiVersion": api, "kind": kind, "metadata": named, "spec": spec}
+
+
+def _template(name: str, image: str = "app:1", *, run_seconds: int = 0, **spec: Any) -> Tree:
+    metadata: Tree = {"labels": {"app": name}}
+    if run_seconds:
+        metadata["annotations"] = {"emulate.controlplane/run-seconds": str(run_seconds)}
+    grace = {"terminationGracePeriodSeconds": 1}
+    return {
+        "metadata": metadata,
+        "spec": {"containers": [{"name": "main", "image": image}], **grace, **spec},
+    }
+
+
+def _selecting(name: str, **spec: Any) -> Tree:
+    labels = {"matchLabels": {"app": name}}
+    return {"selector": labels, "template": _template(name), **spec}
+
+
+def _image(image: str) -> Tree:
+    containers = [{"name": "main", "image": image}]
+    return {"spec": {"template": {"spec": {"containers": containers}}}}
+
+
+async def _running(user: User, count: int, image: str = "") -> None:
+    """Wait until `count` pods run, all with this image if one is given, so that the next action does not race with
+    it.
+    """
+
+    def holds(run: Run) -> bool:
+        pods = run.objects(PODS)
+        return len(pods) == count and all(
+            each.tree.get("status", {}).get("phase") == "Running"
+            and (not image or _has_image(each, image))
+            for each in pods
+        )
+
+    await user.wait_until(holds)
+
+
+def _has_image(pod: Object, image: str) -> bool:
+    return bool(pod.tree["spec"]["containers"][0]["image"] == image)
+
+
+async def jobs(user: User) -> None:
+    """An indexed Job and a plain one run to their end; a third is deleted amid its work."""
+    for name, mode in (("indexed", "Indexed"), ("plain", "NonIndexed"), ("short", "Indexed")):
+        template = _template(name, run_seconds=4, restartPolicy="Never")
+        spec = {"completions": 3, "parallelism": 2, "completionMode": mode, "template": template}
+        await user.create(_workload("batch/v1", "Job", name, spec))
+    await user.sleep(6)
+    await user.client.delete(_resource("batch", "jobs"), "default", "short", **BACKGROUND)
+
+
+async def cron(user: User) -> None:
+    """A CronJob that keeps one run."""
+    template = _template("tick", run_seconds=2, restartPolicy="Never")
+    spec = {
+        "schedule": "*/2 * * * *",
+        "concurrencyPolicy": "Forbid",
+        "successfulJobsHistoryLimit": 1,
+        "jobTemplate": {"spec": {"template": template}},
+    }
+    await user.create(_workload("batch/v1", "CronJob", "tick", spec))
+    await user.sleep(225)
+    await user.patch("batch/v1/CronJob", "tick", {"spec": {"suspend": True}})
+
+
+async def stateful(user: User) -> None:
+    """A StatefulSet grows, rolls and shrinks."""
+    spec = _selecting("db", serviceName="db", replicas=2)
+    await user.create(_workload("apps/v1", "StatefulSet", "db", spec))
+    await _running(user, 2)
+    await user.patch("apps/v1/StatefulSet", "db", {"spec": {"replicas": 3}})
+    await user.sleep(4)
+    await user.patch("apps/v1/StatefulSet", "db", _image("app:2"))
+    await _running(user, 3, "app:2")
+    await user.patch("apps/v1/StatefulSet", "db", {"spec": {"replicas": 2}})
+
+
+async def daemons(user: User) -> None:
+    """A DaemonSet that some nodes want, then others; it rolls."""
+    placed = _template("agent", nodeSelector={"agent": "yes"})
+    labelled: Tree = {"metadata": {"labels": {"agent": "yes"}}}
+    await user.sleep(2)
+    await user.patch("Node", "node-1", labelled)
+    spec = {**_selecting("agent"), "template": placed}
+    await user.create(_workload("apps/v1", "DaemonSet", "agent", spec))
+    await _running(user, 1)
+    await user.patch("Node", "node-2", labelled)
+    await user.sleep(4)
+    await user.patch("apps/v1/DaemonSet", "agent", _image("app:2"))
+    await _running(user, 2, "app:2")
+    await user.patch("Node", "node-1", {"metadata": {"labels": {"agent": "no"}}})
+
+
+async def garbage(user: User) -> None:
+    """Deployments are deleted in the foreground and the background, and one leaves its pods."""
+    policies = {"one": "Foreground", "two": "Background", "three": "Orphan"}
+    for name in policies:
+        spec = _selecting(name, replicas=2)
+        await user.create(_workload("apps/v1", "Deployment", name, spec))
+    await _running(user, 2 * len(policies))
+    for name, policy in policies.items():
+        await user.client.delete(
+            _resource("apps", "deployments"), "default", name, propagation_policy=policy
+        )
+        await user.sleep(1)
+
+
+async def namespaces(user: User) -> None:
+    """A namespace is deleted with all that is in it."""
+    await user.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    spec = _selecting("web", replicas=2)
+    await user.create(_workload("apps/v1", "Deployment", "web", spec, namespace="shop"))
+    await user.sleep(8)
+    await user.delete("Namespace", "shop")
+
+
+async def budgets(user: User) -> None:
+    """Pods under a budget and a quota are evicted."""
+    hard = {"pods": "6"}
+    await user.create(_workload("v1", "ResourceQuota", "most", {"hard": hard}))
+    budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+    await user.create(_workload("policy/v1", "PodDisruptionBudget", "web", budget))
+    await user.sleep(3)
+    await user.create(_workload("apps/v1", "Deployment", "web", _selecting("web", replicas=2)))
+    await user.sleep(15)
+    await user.drain("node-1", every_s=3, patience_s=120)
+    await user.uncordon("node-1")
+
+
+async def rollouts(user: User) -> None:
+    """A Deployment rolls forward, is scaled amid that, and rolls back before it is done."""
+    strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    deployment = _workload("apps/v1", "Deployment", "web", _selecting("web", replicas=2))
+    deployment["spec"] = {**deployment["spec"], "strategy": strategy, "progressDeadlineSeconds": 60}
+    await user.create(deployment)
+    await _running(user, 2)
+    await user.patch("apps/v1/Deployment", "web", _image("app:2"))
+    await user.sleep(2)
+    await user.patch("apps/v1/Deployment", "web", {"spec": {"replicas": 3}})
+    await _running(user, 3, "app:2")
+    await user.patch("apps/v1/Deployment", "web", _image("app:3"))
+    await user.wait_until(lambda run: any(_has_image(each, "app:3") for each in run.objects(PODS)))
+    await user.patch("apps/v1/Deployment", "web", _image("app:1"))
+
+
+async def services(user: User) -> None:
+    """Services whose pods come, lose their label and go; one selects other pods, one is made again under its name."""
+    ports = [{"port": 80, "targetPort": 8080}]
+    service = _workload("v1", "Service", "web", {"selector": {"app": "web"}, "ports": ports})
+    await user.create(service)
+    await user.create(
+        _workload("v1", "Service", "other", {"selector": {"app": "web"}, "ports": ports})
+    )
+    await user.create(_workload("apps/v1", "ReplicaSet", "web", _selecting("web", replicas=2)))
+    await user.create(
+        _workload("v1", "Pod", "lone", _template("lone")["spec"], labels={"app": "lone"})
+    )
+    await _running(user, 3)
+    await user.patch("Pod", "lone", {"metadata": {"labels": {"app": "web"}}})
+    await user.patch("Service", "other", {"spec": {"selector": {"app": "lone"}}})
+    await user.sleep(2)
+    await user.delete("Pod", "lone")
+    await user.delete("Service", "web")
+    await user.create(service)
+    await user.patch("apps/v1/ReplicaSet", "web", {"spec": {"replicas": 3}})
+
+
+async def owners(user: User) -> None:
+    """ReplicaSets adopt pods and lose them; one is deleted and leaves its pods to the next of its name."""
+    pod = _workload("v1", "Pod", "lone", _template("web")["spec"], labels={"app": "web"})
+    await user.create(pod)
+    await user.create(_workload("apps/v1", "ReplicaSet", "web", _selecting("web", replicas=3)))
+    await _running(user, 3)
+    await user.patch("Pod", "lone", {"metadata": {"labels": {"app": "free"}}})
+    await _running(user, 4)
+    await user.client.delete(
+        _resource("apps", "replicasets"), "default", "web", propagation_policy="Orphan"
+    )
+    await user.gone("apps/v1/ReplicaSet", "web")
+    await user.create(_workload("apps/v1", "ReplicaSet", "web", _selecting("web", replicas=2)))
+    await user.patch("Pod", "lone", {"metadata": {"labels": {"app": "web"}}})
+    await user.sleep(3)
+    await user.attempt(user.delete("Pod", "lone"))
+
+
+async def lost_nodes(user: User) -> None:
+    """Pods are evicted from a tainted node, some after a while; a node is removed with pods on it."""
+    patient = [
+        {"key": "down", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20}
+    ]
+    for name, tolerations in (("web", []), ("patient", patient)):
+        spec = _selecting(name, replicas=2)
+        spec["template"] = _template(name, tolerations=tolerations)
+        await user.create(_workload("apps/v1", "ReplicaSet", name, spec))
+    spec = _selecting("db", serviceName="db", replicas=2)
+    spec["template"] = _template("db", nodeSelector={"kubernetes.io/hostname": "node-1"})
+    await user.create(_workload("apps/v1", "StatefulSet", "db", spec))
+    await _running(user, 6)
+    taint = {"key": "down", "value": "yes", "effect": "NoExecute"}
+    await user.patch("Node", "node-1", {"spec": {"taints": [taint]}})
+    await user.sleep(12)
+    await user.patch("Node", "node-1", {"spec": {"taints": []}})
+    await user.sleep(15)
+    await user.delete("Node", "node-2")
+    await user.sleep(60)
+
+
+async def again(user: User) -> None:
+    """Workloads of three kinds are deleted and made again, with another template, under their names."""
+    template = _template("work", run_seconds=4, restartPolicy="Never")
+    job = {"completions": 2, "parallelism": 2, "template": template, "ttlSecondsAfterFinished": 20}
+    made = [
+        _workload("batch/v1", "Job", "work", job),
+        _workload("apps/v1", "StatefulSet", "db", _selecting("db", serviceName="db", replicas=2)),
+        _workload("apps/v1", "DaemonSet", "agent", _selecting("agent")),
+    ]
+    for tree in made:
+        await user.create(tree)
+    await user.sleep(3)
+    for tree in made:
+        kind = f"{tree['apiVersion']}/{tree['kind']}"
+        group, _, _ = tree["apiVersion"].partition("/")
+        plural = f"{tree['kind'].lower()}s"
+        await user.client.delete(
+            _resource(group, plural), "default", tree["metadata"]["name"], **BACKGROUND
+        )
+        await user.gone(kind, tree["metadata"]["name"])
+        (container,) = tree["spec"]["template"]["spec"]["containers"]
+        changed = {
+            **tree["spec"]["template"]["spec"],
+            "containers": [{**container, "image": "app:2"}],
+        }
+        spec = {**tree["spec"], "template": {**tree["spec"]["template"], "spec": changed}}
+        await user.create({**tree, "spec": spec})
+
+
+async def autoscaled(user: User) -> None:
+    """An autoscaler grows a Deployment, whose user changes its size and template beside it."""
+    template = _template("web")
+    template["metadata"]["annotations"] = {"emulate.controlplane/cpu-usage": "80m"}
+    (container,) = template["spec"]["containers"]
+    container["resources"] = {"requests": {"cpu": "100m"}}
+    spec = {**_selecting("web", replicas=1), "template": template}
+    await user.create(_workload("apps/v1", "Deployment", "web", spec))
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 40}}
+    metrics = [{"type": "Resource", "resource": cpu}]
+    scaler = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 4, "metrics": metrics}
+    await user.create(_workload("autoscaling/v2", "HorizontalPodAutoscaler", "web", scaler))
+    await user.sleep(50)
+    await user.patch("apps/v1/Deployment", "web", {"spec": {"replicas": 1}})
+    await user.sleep(40)
+
+
+BACKGROUND: Tree = {"propagation_policy": "Background"}
+
+
+def _resource(group: str, name: str) -> Any:
+
+    return Resource(group, "v1", name)
+
+
+PARTS: dict[str, tuple[Callable[[User], Coroutine[Any, Any, None]], tuple[str, ...]]] = {
+    "jobs": (jobs, ("job", "garbage-collector")),
+    "cron": (cron, ("job", "cronjob", "garbage-collector")),
+    "stateful": (stateful, ("statefulset",)),
+    "daemons": (daemons, ("daemonset",)),
+    "garbage": (garbage, ("garbage-collector",)),
+    "namespaces": (namespaces, ("namespace", "garbage-collector")),
+    "rollouts": (rollouts, ("garbage-collector",)),
+    "services": (services, ("endpoints", "endpointslice", "garbage-collector")),
+    "owners": (owners, ("garbage-collector",)),
+    "lost-nodes": (lost_nodes, ("statefulset", "pod-garbage-collector")),
+    "again": (
+        again,
+        ("job", "statefulset", "daemonset", "ttl-after-finished", "garbage-collector"),
+    ),
+    "autoscaled": (autoscaled, ("horizontal-pod-autoscaler",)),
+    "budgets": (budgets, ("disruption", "resourcequota")),
+}
+"""The actions of the churn, and the controllers that it needs besides the default ones."""
