@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from controlplane.cli import interruption, output, reporting
+from controlplane.cli.mutants import mutants_command
 from controlplane.cli.options import (
     Finite,
     ScenarioCommand,
@@ -340,5 +341,6 @@ def power(
     return output.Outcome.status
 
 
+command.add_command(mutants_command)
 command.add_command(replay_command)
 command.add_command(shrink_command)
