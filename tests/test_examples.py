@@ -55,15 +55,31 @@ def test_a_group_snapshot_gets_ready_and_its_objects_are_printed_as_upstream_sho
     assert any(line.startswith("demo-namespace/database Running yes") for line in lines)
 
 
+SCRIPTS = {
+    "update_removes_successor.py": (
+        ("--fix", "77952", "--apiservers", "2", "--strategy", "random-walk"),
+        ("--rounds", "20"),
+        "lost: 0 of 20 config maps that were created and that nothing deleted\n",
+    ),
+    "recreated_daemonsets.py": (
+        ("--fix", "72155", "--nodes", "1", "--speed", "60"),
+        ("--sets", "20", "--wait", "12"),
+        "without pods after 12 s: 0 of 20 DaemonSets\n",
+    ),
+}
+
+
 @pytest.mark.slow
-def test_the_script_for_upstream_loses_nothing_with_the_repair(tmp_path):
-    script = ROOT / "examples" / "upstream" / "update_removes_successor.py"
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_for_upstream_shows_no_loss_with_the_repair(name, tmp_path):
+    options, asked, expected = SCRIPTS[name]
+    script = ROOT / "examples" / "upstream" / name
     kubeconfig = tmp_path / "kubeconfig"
     program = "from controlplane.cli.main import main; main()"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    words = ["serve", "--no-tls", "--port", "0", "--kubeconfig", str(kubeconfig), "--fix", "77952"]
+    words = ["serve", "--no-tls", "--port", "0", "--kubeconfig", str(kubeconfig), *options]
     with subprocess.Popen(
-        [sys.executable, "-c", program, *words, "--apiservers", "2", "--strategy", "random-walk"],
+        [sys.executable, "-c", program, *words],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -77,20 +93,12 @@ def test_the_script_for_upstream_loses_nothing_with_the_repair(tmp_path):
             assert url is not None
             assert token is not None
             done = subprocess.run(
-                [
-                    sys.executable,
-                    str(script),
-                    url.group(),
-                    "--token",
-                    token.group(1),
-                    "--rounds",
-                    "20",
-                ],
+                [sys.executable, str(script), url.group(), "--token", token.group(1), *asked],
                 capture_output=True,
                 text=True,
                 check=False,
             )
         finally:
             server.terminate()
-    assert done.stdout == "lost: 0 of 20 config maps that were created and that nothing deleted\n"
+    assert done.stdout == expected
     assert done.returncode == 0
