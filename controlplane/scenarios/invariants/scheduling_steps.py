@@ -179,16 +179,30 @@ def _nobody_stands_in_the_way(run: Run) -> str | None:
     return core.queue.refused or None
 
 
+_PODS_OF_NODES = "pods of the scheduler's nodes"
+_TOLD_TOO_MUCH = "nodes whose bound pods ask for more than there is"
+
+
 def _nothing_is_counted_twice(run: Run) -> str | None:
     core = run.cluster.scheduler.core
     if core is None:
         return None
     chosen = run.notes.get(CHOSEN_BY_USERS, {})
+    seen: dict[str, set[str]] = run.notes.setdefault(_PODS_OF_NODES, {})
+    excused: set[str] = run.notes.setdefault(_TOLD_TOO_MUCH, set())
     for name, info in core.cache.nodes.items():
         if info.node is None or name in chosen:
             continue
         promised, room = info.requested.milli_cpu, info.allocatable.milli_cpu
-        if promised > room:
+        before = seen.get(name, set())
+        fresh = [each.pod for each in info.pods if each.pod.uid not in before]
+        seen[name] = {each.pod.uid for each in info.pods}
+        if promised <= room:
+            excused.discard(name)
+        elif fresh and not any(core.cache.is_assumed_pod(pod) for pod in fresh):
+            # A binding took effect though its answer was lost: its pod comes to room that was given away since.
+            excused.add(name)
+        elif name not in excused:
             return f"the scheduler counts {promised}m of CPU on {name}, which has {room}m"
         counted = sum(cpu_of(each.pod) for each in info.pods)
         if counted != promised:

@@ -73,8 +73,12 @@ def standing(gate: FixGate) -> str:
 
 
 def open_races(gates: FixGates) -> tuple[FixGate, ...]:
-    """Return the gates of the known races that are not fixed in a run."""
-    return tuple(gate for number, gate in CATALOGUE.items() if not gates.fixed(number))
+    """Return the gates of the known races that are not fixed in a run, or in a form that leaves something open."""
+    return tuple(
+        gate
+        for number, gate in CATALOGUE.items()
+        if not gates.fixed(number) or (gate.complete and gates.variant(number) != gate.complete)
+    )
 
 
 def repaired(gates: FixGates, races: tuple[FixGate, ...]) -> FixGates:
