@@ -97,13 +97,17 @@ def cause_of(short: Short, over: Callable[[], bool] = lambda: False) -> Cause:
 
 
 def _known(plan: Plan, finding: Finding, over: Callable[[], bool]) -> tuple[FixGate, ...]:
-    """Return the open races whose repair alone cures a finding."""
+    """Return the open races whose repair alone cures a finding.
+
+    A fix that is in force in a form that leaves something open is asked only if no missing fix is to blame.
+    """
     races = open_races(plan.gates)
     if not races or over() or _breaks(plan, finding, races):
         return ()  # it breaks with all repairs in force: it is none of them
-    found = []
-    for each in races:
-        if over():
+    in_part = [each for each in races if plan.gates.fixed(each.number)]
+    found: list[FixGate] = []
+    for each in (*(race for race in races if race not in in_part), *in_part):
+        if over() or (found and each in in_part):
             break
         if not _breaks(plan, finding, (each,)):
             found.append(each)
