@@ -517,6 +517,7 @@ class Cluster:
             exact_windows=self.config.gates.fixed("49992"),
             streams_lists=self.config.gates.fixed("129334"),
             keeps_successors=self.config.gates.fixed("77952"),
+            deletes_as_listed=self.config.gates.fixed("here1"),
             measures_usage=True,
             build=build_of(self.config.release),
             webhook_actor=self.webhooks.actor,

@@ -77,6 +77,8 @@ class ServerOptions:
         streams_lists: lists are sent item by item, never assembled as a whole (fix 129334).
         keeps_successors: an update that ends a deletion removes only the object that it has looked at (proposed
             repair 77952).
+        deletes_as_listed: DELETECOLLECTION deletes only what is as its list had it, or still matches (proposed repair
+            here1).
         address: the address at which clients reach the server, as discovery reports it.
         build: the answer of /version.
         components: the components that /componentstatuses reports, with the error of each.
@@ -103,6 +105,7 @@ class ServerOptions:
     exact_windows: bool = True
     streams_lists: bool = True
     keeps_successors: bool = False
+    deletes_as_listed: bool = False
     address: str = "127.0.0.1:6443"
     build: Tree = field(factory=lambda: BUILD)
     components: Mapping[str, str] = field(factory=_healthy)

@@ -538,4 +538,12 @@ GATES: tuple[FixGate, ...] = (
         variants=("proposed",),
         unfixed_from="1.15",
     ),
+    FixGate(
+        number="here1",
+        title="DELETECOLLECTION deletes what does not match its selector any more",
+        issue="",
+        component="apiserver",
+        fixed_in="",
+        variants=("proposed",),
+    ),
 )

@@ -19,14 +19,14 @@ from controlplane.scenarios.search.loading import from_module
 if TYPE_CHECKING:
     from controlplane.races.race import Race
 
-NAMED = re.compile(r"r(ep)?[0-9]+")
+NAMED = re.compile(r"r[a-z]*[0-9]+")
 COMPONENTS = ("scheduler", "kubelet", "apiserver", "client", "controllers", "storage")
 """In the order of the catalogue; others follow."""
 
 
 @cache
 def numbers() -> tuple[str, ...]:
-    """The numbers of all races: Kubernetes' own, ascending, then those of other projects."""
+    """The numbers of all races: Kubernetes' own, ascending, then those of other projects and those found here."""
     names = (module.name for module in iter_modules(races.__path__))
     found = [name[1:] for name in names if NAMED.fullmatch(name)]
     return tuple(sorted(found, key=by_number))

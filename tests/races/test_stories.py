@@ -387,6 +387,10 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"read Pod/default/big.* - STALE",
         r"attempt \d for Pod/default/big failed",
     ),
+    "here1": (
+        r"created ConfigMap/default/\w+ by user",
+        r"patched ConfigMap/default/\w+ by user.*changed metadata.labels.age",
+    ),
     "72155": (
         r"read DaemonSet/default/agent.* - STALE",
         r"deleted DaemonSet/default/agent by user",

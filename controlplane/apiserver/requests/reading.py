@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from attrs import evolve
 
+from controlplane.api.object import Object
 from controlplane.api.request import Request, Response
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.selectable import interest_of
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.bodies import Bodies
@@ -25,7 +27,7 @@ from controlplane.apiserver.requests.registry import Registry
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.store import Store
-from controlplane.apiserver.storage.transactions import Live, Steps
+from controlplane.apiserver.storage.transactions import Get, Live, Steps
 from controlplane.apiserver.storage.watch_cache import Interest, WatchCache
 
 __all__ = ["Reader"]
@@ -41,12 +43,15 @@ class Reader:
         caches: Caches,
         store: Store,
         conversions: Conversions,
+        *,
+        deletes_as_listed: bool = False,
     ) -> None:
         self._registries = registries
         self._bodies = bodies
         self._caches = caches
         self._store = store
         self._conversions = conversions
+        self._deletes_as_listed = deletes_as_listed
 
     def get(self, ctx: Context) -> Steps[Response]:
         """GET of one object."""
@@ -133,7 +138,10 @@ class Reader:
         page = yield from self._page(ctx, interest)
         for obj in page.items:
             try:
-                yield from registry.delete(ctx, obj.namespace, obj.name, options.copy())
+                if self._deletes_as_listed:
+                    yield from _delete_as_listed(ctx, registry, interest, obj, options)
+                else:
+                    yield from registry.delete(ctx, obj.namespace, obj.name, options.copy())
             except status.ApiError as error:
                 if error.reason != "NotFound":
                     raise
@@ -156,3 +164,27 @@ class Reader:
         if wanted > cache.revision and request.verb != "watch":
             return cache, wanted
         return None
+
+
+def _delete_as_listed(
+    ctx: Context, registry: Registry, interest: Interest, obj: Object, options: DeleteOptions
+) -> Steps[None]:
+    """Delete an object of a list as long as it is the listed one and still belongs to the list (gate here1)."""
+    matches, uid = interest.matches, obj.uid
+    while True:
+        asked = options.copy()
+        if asked.uid is None and asked.version is None:
+            asked.uid, asked.version = uid, str(obj.resource_version)
+        try:
+            yield from registry.delete(ctx, obj.namespace, obj.name, asked)
+        except status.ApiError as error:
+            if error.reason != "Conflict" or asked.version == options.version:
+                raise
+        else:
+            return
+        newest: Live | None = yield Get(registry.prefix, registry.key(obj.namespace, obj.name))
+        if newest is None or newest.object.uid != uid:
+            return
+        obj = newest.object
+        if matches is not None and not matches(obj):
+            return

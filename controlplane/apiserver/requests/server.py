@@ -152,7 +152,14 @@ class ApiServer:
             usage.serve(self.table)
         bodies = Bodies(self.registries, admission, options.release)
         self.conversions = Conversions(options.webhook_actor, self.lookup, self.table, uid)
-        self._reader = Reader(self.registries, bodies, self.caches, store, self.conversions)
+        self._reader = Reader(
+            self.registries,
+            bodies,
+            self.caches,
+            store,
+            self.conversions,
+            deletes_as_listed=options.deletes_as_listed,
+        )
         self._writer = Writer(self.registries, bodies, admission)
         self._watching = Watching(self.registries, bodies, self.caches, store, shared=shared)
         self._parts = Parts(
