@@ -54,6 +54,7 @@ from controlplane.kubelet.node.node_status import has_kubelet
 from controlplane.scheduler.config.features import of_release
 from controlplane.scheduler.config.model import SchedulerConfig
 from controlplane.scheduler.loops import scheduler
+from controlplane.shell.files import Disks, Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from controlplane.kubelet.loops.host import Host
     from controlplane.kubelet.node.settings import KubeletSettings
     from controlplane.scheduler.plugins.registry import Registry
+    from controlplane.shell.files import Device
 
     Equip = Callable[[Sequence[Tree]], tuple[Sequence[Tree], Mapping[str, KubeletSettings]]]
 
@@ -209,8 +211,10 @@ VALUES = (
     CPUSet,
     Requirement,
     Selector,
+    Hardware,
 )
-"""Classes that do not change once they are made, though some keep what they computed: actors may share them."""
+"""Classes that do not change once they are made, though some keep what they computed: actors may share them.
+Hardware does change: disks are where containers of all machines, and drivers, read and write."""
 SERIAL_BITS = 40
 """The number of serials that one life of a store may use, as a power of two."""
 TAINT_NODES = "TaintNodesByCondition"
@@ -246,6 +250,8 @@ class Cluster:
         self.probes: list[scheduler.Probe] = []
         self.activities: list[Activity] = []
         self.machines: dict[str, Host] = {}
+        self.disks = Disks(self._device_of)
+        """The content of volumes, and what containers wrote."""
         self._joined: dict[str, str] = {}
         """By Node, the actors of kubelets that were started while the world ran."""
         self.apiservers = numbered(APISERVER, config.apiservers)
@@ -442,7 +448,7 @@ class Cluster:
         """A machine, the main task of the kubelet on it, and the task's arguments."""
         from controlplane.kubelet.loops import kubelet
 
-        machine = self.machines[tree["metadata"]["name"]] = kubelet.Host(number)
+        machine = self.machines[tree["metadata"]["name"]] = kubelet.Host(number, self.disks)
         return kubelet.run, self.config.epoch_ns, tree, machine
 
     def _settings(self, given: KubeletSettings | None) -> KubeletSettings:
@@ -577,6 +583,16 @@ class Cluster:
             trees, Dumper=dumper, sort_keys=True, allow_unicode=True, explicit_start=True
         )
         return text
+
+    def _device_of(self, volume: str) -> tuple[Device, str] | None:
+        """Return the emulated CSI driver and the handle behind a PersistentVolume; None where there is none."""
+        if not self.csi_drivers:
+            return None
+        entry = self.store.keyspace("/registry/persistentvolumes/").entries.get(volume)
+        source = {} if entry is None else entry.object.tree["spec"].get("csi") or {}
+        probe = self.csi_drivers.get(source.get("driver", ""))
+        driver = None if probe is None else probe.driver
+        return None if driver is None else (driver, source.get("volumeHandle", ""))
 
     def objects(self, prefix: str) -> list[Object]:
         """All stored objects of one resource, "/registry/pods/" say, read past every cache."""

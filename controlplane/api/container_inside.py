@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from attrs import field, frozen
 
+from controlplane.api.quantity import QuantityError, parse
 from controlplane.api.tree import Tree
 
-__all__ = ["ANSWER", "Find", "Inside", "answer_of", "front_of", "inside_of"]
+__all__ = ["ANSWER", "Find", "Inside", "Mount", "answer_of", "front_of", "inside_of"]
 
 Find = Callable[[str, str, str], Tree | None]
 """An object of the core group by resource, namespace and name."""
 ANSWER = "emulate.controlplane/answer"
 """Annotation: what the pod's HTTP server says, with `.PORT` of one port only."""
 _PARTS = ("containers", "initContainers", "ephemeralContainers")
+
+
+@frozen
+class Mount:
+    """A volume in a container: the path, the place that holds its files, and the directory of the place.
+
+    A volume whose files come from the API has no place, and can only be read.
+    """
+
+    path: str
+    place: str = ""
+    sub_path: str = ""
+    read_only: bool = False
 
 
 @frozen
@@ -30,6 +45,19 @@ class Inside:
     directory: str = "/"
     folders: tuple[str, ...] = ()
     """Where volumes are mounted, those without files too."""
+    mounts: tuple[Mount, ...] = ()
+    layer: str = ""
+    """The place of what is written outside of volumes."""
+    command: tuple[str, ...] = ()
+    """The words of the container's program; () where only its image knows them."""
+    image: str = ""
+    stdin: bool = False
+    tty: bool = False
+    now: int = 0
+    """Nanoseconds since 1970."""
+    waits: bool = False
+    """The container's program waits for a client at its standard input."""
+    node: str = ""
     ports: tuple[int, ...] = ()
     """The ports that the pod's containers name; none: all."""
     answers: dict[str, str] = field(factory=dict)
@@ -66,8 +94,18 @@ def answer_of(
     return "\n".join(lines) + "\n" + (f"\n{body}" if body else "")
 
 
-def inside_of(pod: Tree, container: str, find: Find) -> Inside:
-    """The inside of a container of a pod."""
+def inside_of(
+    pod: Tree, container: str, find: Find, *, now: int = 0, container_id: str | None = None
+) -> Inside:
+    """The inside of a container of a pod.
+
+    Args:
+        pod: its tree.
+        container: its name.
+        find: finds objects of the core group.
+        now: nanoseconds since 1970.
+        container_id: of the run; by default that of the pod's status.
+    """
     spec, meta = pod["spec"], pod["metadata"]
     told: Tree = next(
         each for part in _PARTS for each in spec.get(part) or () if each["name"] == container
@@ -83,7 +121,7 @@ def inside_of(pod: Tree, container: str, find: Find) -> Inside:
     for each in told.get("env") or ():
         value = each.get("value")
         if value is None and each.get("valueFrom"):
-            value = _referred(each["valueFrom"], pod, namespace, find)
+            value = _referred(each["valueFrom"], pod, namespace, find, container)
         env[each["name"]] = _expanded(value or "", env)
     files = {
         "/etc/hostname": f"{hostname}\n".encode(),
@@ -94,26 +132,90 @@ def inside_of(pod: Tree, container: str, find: Find) -> Inside:
         ).encode(),
     }
     volumes = {each["name"]: each for each in spec.get("volumes") or ()}
+    mounts: list[Mount] = []
     for mount in told.get("volumeMounts") or ():
-        for name, data in _volume(volumes.get(mount["name"]) or {}, pod, namespace, find):
-            part = mount.get("subPath")
+        volume = volumes.get(mount["name"]) or {}
+        path = mount["mountPath"].rstrip("/") or "/"
+        part = mount.get("subPath") or _expanded(mount.get("subPathExpr") or "", env)
+        part = part.strip("/")
+        place = _place(volume, pod, find)
+        mounts.append(Mount(path, place, part, bool(mount.get("readOnly")) or not place))
+        for name, data in _volume(volume, pod, namespace, find):
             if not part:
-                files[f"{mount['mountPath'].rstrip('/')}/{name}"] = data
+                files[f"{path.rstrip('/')}/{name}"] = data
             elif part == name:
-                files[mount["mountPath"]] = data
+                files[path] = data
+            elif name.startswith(f"{part}/"):
+                files[f"{path.rstrip('/')}/{name[len(part) + 1 :]}"] = data
     key = f"{meta.get('uid', '')}/{container}"
-    folders = tuple(
-        mount["mountPath"].rstrip("/") or "/"
-        for mount in told.get("volumeMounts") or ()
-        if mount["mountPath"] not in files
+    if container_id is None:
+        container_id = _running_id(pod, container)
+    return Inside(
+        key,
+        hostname,
+        env,
+        files,
+        told.get("workingDir") or "/",
+        folders=tuple(each.path for each in mounts if each.path not in files),
+        mounts=tuple(mounts),
+        layer=f"layer/{key}/{container_id}",
+        command=command_of(told, env),
+        image=told.get("image", ""),
+        stdin=bool(told.get("stdin")),
+        tty=bool(told.get("tty")),
+        now=now,
+        node=spec.get("nodeName", ""),
     )
-    return Inside(key, hostname, env, files, told.get("workingDir") or "/", folders)
+
+
+def command_of(container: Tree, env: dict[str, str]) -> tuple[str, ...]:
+    """Return the words of a container's program, with variables in place; () where only its image knows them."""
+    words = (*(container.get("command") or ()), *(container.get("args") or ()))
+    return tuple(_expanded(word, env) for word in words)
+
+
+def _running_id(pod: Tree, container: str) -> str:
+    """The id of the run that a pod's status shows."""
+    status = pod.get("status") or {}
+    for part in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for each in status.get(part) or ():
+            if each.get("name") == container:
+                return str(each.get("containerID") or "")
+    return ""
+
+
+def _place(volume: Tree, pod: Tree, find: Find) -> str:
+    """The place that holds the files of a volume; "" of one whose files come from the API."""
+    meta, spec = pod["metadata"], pod["spec"]
+    name = volume.get("name", "")
+    if "hostPath" in volume:
+        path = (volume["hostPath"].get("path") or "/").rstrip("/")
+        return f"node/{spec.get('nodeName', '')}{path}"
+    if "csi" in volume or "emptyDir" in volume:
+        return f"pod/{meta.get('uid', '')}/{name}"
+    claim = (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
+    if "ephemeral" in volume:
+        claim = f"{meta['name']}-{name}"
+    if not claim:
+        return ""
+    found = find("persistentvolumeclaims", meta.get("namespace", ""), claim) or {}
+    bound = (found.get("spec") or {}).get("volumeName", "")
+    return f"volume/{bound}" if bound else ""
+
+
+_REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
 
 
 def _expanded(text: str, env: dict[str, str]) -> str:
-    for key, value in env.items():
-        text = text.replace(f"$({key})", value)
-    return text
+    """Return a text with the variables in `$(NAME)` in place; `$$` is a dollar sign.
+
+    Upstream: third_party/forked/golang/expansion.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        return "$" if found[1] == "$" else env.get(found[2], found[0])
+
+    return _REFERENCE.sub(value, text) if "$" in text else text
 
 
 def _content(found: Tree | None) -> dict[str, bytes]:
@@ -136,14 +238,38 @@ def _data_of(source: Tree, namespace: str, find: Find) -> dict[str, bytes]:
     return {}
 
 
-def _referred(source: Tree, pod: Tree, namespace: str, find: Find) -> str:
+def _referred(source: Tree, pod: Tree, namespace: str, find: Find, container: str) -> str:
     for key, resource in (("configMapKeyRef", "configmaps"), ("secretKeyRef", "secrets")):
         if key in source:
             data = _content(find(resource, namespace, source[key].get("name", "")))
             return data.get(source[key]["key"], b"").decode("utf-8", "replace")
     if "fieldRef" in source:
         return _field(pod, source["fieldRef"].get("fieldPath", ""))
+    if "resourceFieldRef" in source:
+        return _resource(pod, source["resourceFieldRef"], container, find)
     return ""
+
+
+def _resource(pod: Tree, source: Tree, container: str, find: Find) -> str:
+    """The value of a resource of a container, in units of the divisor. Upstream: pkg/api/v1/resource/helpers.go."""
+    name = source.get("containerName") or container
+    told: Tree = next(
+        (each for part in _PARTS for each in pod["spec"].get(part) or () if each["name"] == name),
+        {},
+    )
+    kind, _, resource = source.get("resource", "").partition(".")
+    text = ((told.get("resources") or {}).get(kind) or {}).get(resource)
+    if text is None and kind == "limits":
+        node = find("nodes", "", pod["spec"].get("nodeName", "")) or {}
+        text = ((node.get("status") or {}).get("allocatable") or {}).get(resource)
+    divisor = source.get("divisor") or "1"
+    try:
+        amount, unit = parse(text or "0"), parse("1" if divisor == "0" else divisor)
+    except QuantityError:
+        return "0"
+    if resource == "cpu":
+        return str(-(-amount.milli_value() // (unit.milli_value() or 1)))
+    return str(-(-amount.value() // (unit.value() or 1)))
 
 
 def _field(pod: Tree, path: str) -> str:
@@ -169,14 +295,14 @@ def _volume(volume: Tree, pod: Tree, namespace: str, find: Find) -> Iterator[tup
             source = volume[key]
             yield from _chosen(source, _content(find(resource, namespace, source.get(named, ""))))
     if "downwardAPI" in volume:
-        yield from _downward(volume["downwardAPI"], pod)
+        yield from _downward(volume["downwardAPI"], pod, find)
     for source in (volume.get("projected") or {}).get("sources") or ():
         for key, resource in (("configMap", "configmaps"), ("secret", "secrets")):
             if key in source:
                 data = _content(find(resource, namespace, source[key].get("name", "")))
                 yield from _chosen(source[key], data)
         if "downwardAPI" in source:
-            yield from _downward(source["downwardAPI"], pod)
+            yield from _downward(source["downwardAPI"], pod, find)
 
 
 def _chosen(source: Tree, data: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
@@ -189,7 +315,9 @@ def _chosen(source: Tree, data: dict[str, bytes]) -> Iterator[tuple[str, bytes]]
             yield item["path"], data[item["key"]]
 
 
-def _downward(source: Tree, pod: Tree) -> Iterator[tuple[str, bytes]]:
+def _downward(source: Tree, pod: Tree, find: Find) -> Iterator[tuple[str, bytes]]:
     for item in source.get("items") or ():
         if "fieldRef" in item:
             yield item["path"], _field(pod, item["fieldRef"].get("fieldPath", "")).encode()
+        elif "resourceFieldRef" in item:
+            yield item["path"], _resource(pod, item["resourceFieldRef"], "", find).encode()

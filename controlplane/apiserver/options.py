@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final, Protocol
 
 from attrs import field, frozen
 
@@ -14,8 +14,17 @@ from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.releases import LATEST
 from controlplane.apiserver.schema.resources import ResourceInfo
+from controlplane.shell.files import Disks
 
-__all__ = ["BUILD", "EMULATED_KEY", "ContainerLog", "ForeignReview", "ServerOptions", "build_of"]
+__all__ = [
+    "BUILD",
+    "EMULATED_KEY",
+    "ContainerLog",
+    "ForeignReview",
+    "Machines",
+    "ServerOptions",
+    "build_of",
+]
 
 BUILD: Tree = {
     "major": "1",
@@ -63,6 +72,20 @@ def _healthy() -> dict[str, str]:
     return dict.fromkeys(("scheduler", "controller-manager", "etcd-0"), "")
 
 
+class Machines(Protocol):
+    """The machines of nodes, as far as exec and attach reach them."""
+
+    @property
+    def disks(self) -> Disks:
+        """The content of volumes, and what containers wrote."""
+
+    def waits(self, pod: Tree, container: str) -> bool:
+        """Return whether the program of a container waits for a client at its standard input."""
+
+    def kubelet(self, node: str) -> Any | None:
+        """Return the mailbox in which a kubelet hears of such clients; None while it needs none."""
+
+
 @frozen
 class ServerOptions:
     """The settings of an API server.
@@ -84,6 +107,7 @@ class ServerOptions:
         components: the components that /componentstatuses reports, with the error of each.
         measures_usage: `metrics.k8s.io` is served.
         container_log: returns the output of containers of pods on nodes; without it no node can be reached.
+        machines: the machines that exec and attach reach.
         release: the release that determines resources, versions and fields.
         registers_groups: versions of custom resources have an APIService while they are served.
         foreign_review: returns the user of a token that was signed elsewhere, and those of some audiences that it
@@ -111,6 +135,7 @@ class ServerOptions:
     components: Mapping[str, str] = field(factory=_healthy)
     measures_usage: bool = False
     container_log: ContainerLog | None = None
+    machines: Machines | None = field(default=None, repr=False)
     notice_at_creation: Callable[[ResourceInfo, Tree, bool], str] | None = None
     webhook_actor: Callable[[str], str] | None = None
     release: str = LATEST

@@ -13,7 +13,6 @@ from attrs import evolve, field, frozen
 from actors import collector
 from actors.inlet import Outlet
 from actors.jsonl import seconds
-from controlplane.api.container_output import Output, output_of
 from controlplane.api.tree import Tree
 from controlplane.apiserver.http.authentication import Access
 from controlplane.apiserver.http.kubeconfig import Address
@@ -29,6 +28,7 @@ from controlplane.cluster import APISERVER, CONTROLLER_MANAGER, Cluster, numbere
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.unattended_kinds import Attention
 from controlplane.serving import access_check, metrics_page, webhook_services
+from controlplane.serving.containers import Containers
 from controlplane.serving.webhook_calls import WebhookCalls
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class ServedCluster(Cluster):
         self._token_key = [config.token_key]
         self._attention = [Attention.of(config)]
         self.webhooks_outside = Outlet()
+        self._containers = Containers(self)
         self._enabled: list[str] = []
         self._plugins: dict[str, list[str]] = {}
         """By kubelet, the drivers that it finds at its next start."""
@@ -154,7 +155,8 @@ class ServedCluster(Cluster):
             super().server_options(),
             authorize=True,
             track_fields=True,
-            container_log=_written,
+            container_log=self._containers.output,
+            machines=self._containers,
             registers_groups=True,
             compaction_ns=COMPACTION_NS,
             notice_at_creation=partial(_warning, self._attention, self.webhooks),
@@ -283,7 +285,7 @@ async def serve_async(
         tls=tls,
         limits=_affordable(rim.limits),
         write=write,
-        site=Site(pages, assets),
+        site=Site(pages, assets, cluster.disks),
         access_check=access_check.of(cluster),
     )
     try:
@@ -350,10 +352,6 @@ def _fresh_key() -> bytes:
     from controlplane.serving.token_files import fresh
 
     return fresh()
-
-
-def _written(pod: Tree, container: str, now: int, previous: bool) -> Output:
-    return output_of(pod, container, now, previous=previous)
 
 
 def _reachable(host: str) -> str:

@@ -13,7 +13,9 @@ from typing import Final
 from attrs import define, field
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.http.shell import SHELLS, Ran, Shell
+from controlplane.shell.running import is_interactive
+from controlplane.shell.shell import Shell
+from controlplane.shell.streams import Ran
 
 __all__ = ["PROTOCOLS", "Session", "chosen_protocol"]
 
@@ -30,6 +32,10 @@ INPUT_LIMIT: Final = 32 << 20
 LINE_LIMIT: Final = 4095
 """The longest line, in bytes, that a terminal accepts, as upstream."""
 _PROMPT: Final = b"/ # "
+_MORE: Final = b"> "
+"""The prompt while a command is not complete."""
+TRANSCRIPT: Final = 1 << 20
+"""The limit, in bytes, of the output of an attached program that goes to the container's log."""
 _SUCCESS: Final[Tree] = {"metadata": {}, "status": "Success"}
 
 
@@ -47,13 +53,21 @@ class Session:
     protocol: str
     stdin: bool = False
     tty: bool = False
+    attached: bool = False
+    """It is the container's own program: the client is told nothing of its exit code, which the pod's status shows."""
     done: bool = False
+    code: int = 0
+    """The exit code of the program, once it is done."""
+    transcript: bytearray = field(factory=bytearray)
+    """The output of an attached program, as far as it is kept."""
     _given: bytearray = field(factory=bytearray)
     _typed: bytearray = field(factory=bytearray)
 
     def begin(self) -> list[bytes]:
         """Return the messages to send before the client's first."""
         self.shell.rested()
+        if self._is_shell:
+            self.shell.processes.append(" ".join(self.command))
         first = [self._message(STDOUT, b"")]
         if self.stdin and self.tty and self._is_shell:
             return [*first, self._message(STDOUT, _PROMPT)]
@@ -87,6 +101,9 @@ class Session:
             return []
         if self.tty and self._is_shell:
             return list(self._type(content))
+        if self.tty and content.endswith(b"\x04"):  # Ctrl-D
+            self._given += content[:-1].replace(b"\r", b"\n")
+            return self._ended()
         if len(self._given) + len(content) > INPUT_LIMIT:
             return self._too_much()
         self._given += content
@@ -98,7 +115,7 @@ class Session:
 
     @property
     def _is_shell(self) -> bool:
-        return len(self.command) == 1 and self.command[0] in SHELLS
+        return is_interactive(self.command)
 
     @property
     def _whole(self) -> bool:
@@ -125,7 +142,12 @@ class Session:
                     f'exec in container: exec: "{name}": executable file not found in $PATH',
                 }
             )
-        return [*self._shown(ran), *self._finish(_status(ran.code))]
+        return [*self._shown(ran), *self._left(ran.code)]
+
+    def _left(self, code: int) -> list[bytes]:
+        """The program has ended."""
+        self.code = code
+        return self._finish(_SUCCESS if self.attached else _status(code))
 
     def _too_much(self) -> list[bytes]:
         """The input is longer than what is kept."""
@@ -143,6 +165,8 @@ class Session:
 
     def _shown(self, ran: Ran) -> Iterator[bytes]:
         for channel, data in ((STDOUT, ran.out), (STDERR, ran.err)):
+            if self.attached and len(self.transcript) < TRANSCRIPT:
+                self.transcript += data[:TRANSCRIPT]
             if data and self.tty:
                 yield self._message(STDOUT, data.replace(b"\n", b"\r\n"))
             elif data:
@@ -159,13 +183,9 @@ class Session:
         return found
 
     def _one(self, line: str) -> list[bytes]:
-        words = line.split()
-        if words[:1] == ["exit"]:
-            code = int(words[1]) & 255 if len(words) > 1 and words[1].isdecimal() else 0
-            return self._finish(_status(code))
         ran = self.shell.line(line)
         shown = list(self._shown(ran))
-        return [*shown, *self._finish(_status(ran.code))] if self.shell.left else shown
+        return [*shown, *self._left(ran.code)] if self.shell.left else shown
 
     def _type(self, content: bytes) -> Iterator[bytes]:
         """Handle keys as a terminal does: echo them, and pass whole lines to the shell."""
@@ -177,11 +197,12 @@ class Session:
                 line, self._typed = self._typed.decode("utf-8", "replace"), bytearray()
                 yield from self._one(line)
                 if not self.done:
-                    yield self._message(STDOUT, _PROMPT)
+                    yield self._message(STDOUT, _MORE if self.shell.continues else _PROMPT)
             elif byte == 4 and not self._typed:
-                yield from self._finish(_SUCCESS)
+                yield from self._left(self.shell.code)
             elif byte == 3:
                 self._typed.clear()
+                self.shell.interrupt()
                 yield self._message(STDOUT, b"^C\r\n" + _PROMPT)
             elif byte in (8, 127):
                 if self._typed:

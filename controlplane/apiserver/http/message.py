@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
+from controlplane.api.container_inside import Inside
 from controlplane.api.request import Bound, User
 from controlplane.apiserver.http.impersonation import EXTRA
 from controlplane.apiserver.requests.routing import HttpRequest
@@ -18,7 +19,16 @@ from controlplane.apiserver.requests.routing import HttpRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["END", "StreamStart", "defect", "gone", "packed", "to_request"]
+__all__ = [
+    "END",
+    "StreamStart",
+    "attached",
+    "defect",
+    "gone",
+    "packed",
+    "to_request",
+    "written",
+]
 
 KEPT_HEADERS: Final = (
     "accept",
@@ -92,6 +102,18 @@ def gone(number: int) -> dict[str, Any]:
 def defect(told: dict[str, Any]) -> dict[str, Any]:
     """The news that a connection ended with an exception of ours."""
     return {"defect": told}
+
+
+def written(place: str, path: str, data: bytes | None, *, hides: bool) -> dict[str, Any]:
+    """The news that a client's session wrote a file in a container, or (None) removed it."""
+    return {"wrote": [place, path, data, hides]}
+
+
+def attached(inside: Inside, text: str, code: int | None) -> dict[str, Any]:
+    """The news of what a client's session at the standard input of a container came to."""
+    uid, _, container = inside.key.partition("/")
+    run = inside.layer.removeprefix(f"layer/{inside.key}/")
+    return {"attached": [inside.node, uid, container, run, text, code]}
 
 
 def to_request(value: dict[str, Any]) -> HttpRequest:

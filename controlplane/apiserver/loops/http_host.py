@@ -8,10 +8,12 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from actors.pace import Pacer
+from controlplane.api.container_inside import Inside
 from controlplane.api.request import User
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http.authentication import Access
 from controlplane.apiserver.requests.routing import BODY_LIMIT, HttpRequest
+from controlplane.shell.files import Files
 
 __all__ = ["Host", "AccessCheck", "Limits", "Page", "admit_all"]
 
@@ -75,9 +77,11 @@ class Host(Protocol):
     def access_check(self) -> AccessCheck:
         """Authorization of a request, called before its body is read."""
 
-    @property
-    def written(self) -> dict[str, dict[str, bytes | None]]:
-        """The changes of clients to the files of containers, by container and path; None for removed files."""
+    def files(self, inside: Inside) -> Files:
+        """Return the files of a container; what is written to them enters the world as input."""
+
+    def attached(self, inside: Inside, text: str, code: int | None) -> None:
+        """Let the world know what a client's session at the standard input of a container came to."""
 
     @property
     def pages(self) -> Mapping[str, Page]:

@@ -9,12 +9,13 @@ import trio
 from attrs import field, frozen
 
 from controlplane.api import identity
-from controlplane.apiserver.http.message import defect, gone, packed
+from controlplane.apiserver.http.message import attached, defect, gone, packed, written
 from controlplane.apiserver.http.unauthenticated import UnauthenticatedConnections
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.loops.http_connection import Connection
 from controlplane.apiserver.loops.http_guest import Guest
 from controlplane.apiserver.loops.http_host import Limits, admit_all
+from controlplane.shell.files import Disks, Files
 
 if TYPE_CHECKING:
     import ssl
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from actors.inlet import Inlet
     from actors.pace import Pacer
+    from controlplane.api.container_inside import Inside
     from controlplane.api.request import User
     from controlplane.apiserver.front.answering import HttpAnswer
     from controlplane.apiserver.http.authentication import Access
@@ -42,10 +44,14 @@ def _address(stream: trio.SocketStream) -> str:
 
 @frozen
 class Site:
-    """What a listener answers without the world, by path: `pages`, and `assets` without authentication."""
+    """What a listener answers without the world, by path: `pages`, and `assets` without authentication.
+
+    `disks`: the files of containers, which clients' sessions read.
+    """
 
     pages: Mapping[str, Page] = field(factory=dict)
     assets: Mapping[str, HttpAnswer] = field(factory=dict)
+    disks: Disks = field(factory=Disks)
 
 
 class Listener:
@@ -100,7 +106,8 @@ class Listener:
         self._closing = False
         self._accepting = trio.CancelScope()
         self._sockets: list[trio.SocketListener] = []
-        self.written: dict[str, dict[str, bytes | None]] = {}
+        self._disks = site.disks
+        self._pending: dict[tuple[str, str], bytes | None] = {}
         self.defects = 0
         """Connections that ended with an exception of ours; the world's log has each with its traceback."""
 
@@ -236,6 +243,21 @@ class Listener:
     def hung_up(self, number: int) -> None:
         """Let the world know that the client of a stream is gone."""
         self._inlet.put(self._actor, gone(number))
+
+    def files(self, inside: Inside) -> Files:
+        """Return the files of a container; what is written to them enters the world as input."""
+        return Files(inside, self._disks, self._wrote, self._pending)
+
+    def _wrote(self, place: str, path: str, data: bytes | None, hides: bool) -> None:
+        def taken(_: Any) -> None:
+            if self._pending.get((place, path), self) is data:
+                del self._pending[place, path]
+
+        self._inlet.put(self._actor, written(place, path, data, hides=hides), taken)
+
+    def attached(self, inside: Inside, text: str, code: int | None) -> None:
+        """Let the world know what a client's session at the standard input of a container came to."""
+        self._inlet.put(self._actor, attached(inside, text, code))
 
     def audit_id(self) -> str:
         """A fresh id for an answer's Audit-Id header."""

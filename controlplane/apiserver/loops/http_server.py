@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 from attrs import evolve
 
 from actors.log import ERROR, INFO, WARNING
+from controlplane.api.attached import Attached
 from controlplane.api.times import SECOND
 from controlplane.apiserver.front import client_faults
 from controlplane.apiserver.front.answering import HttpAnswer, answering, failed
@@ -34,6 +35,7 @@ from controlplane.apiserver.requests.server import failure
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.protobuf import reading as protobuf
 from controlplane.apiserver.schema.protobuf.writing import AT_ONCE, Unwritable
+from controlplane.shell.files import NoSpace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,9 +103,36 @@ class HttpFront:
             if log is not None:
                 self._ctx.cancel(log[0])
             return None
+        if "wrote" in value:
+            self._write(*value["wrote"])
+            message.reply(None)
+            return None
+        if "attached" in value:
+            self._pass_on(*value["attached"])
+            return None
         http = to_request(value)
         self._asked[value["n"]] = http, self._ctx.now
         return partial(self._answering, http)
+
+    def _write(self, place: str, path: str, data: bytes | None, hides: bool) -> None:
+        """Write a file that a client's session has written in a container."""
+        machines = self._core.options.machines
+        if machines is None:
+            return
+        try:
+            machines.disks.put(place, path, data, hides=hides)
+        except NoSpace:
+            what = {"message": f"{place}/{path}: No space left on device"}
+            self._ctx.log("apiserver.disk-full", level=WARNING, data=what)
+
+    def _pass_on(
+        self, node: str, uid: str, container: str, run: str, text: str, code: int | None
+    ) -> None:
+        """Tell the kubelet of a node of a client's session at the standard input of a container."""
+        machines = self._core.options.machines
+        kubelet = None if machines is None else machines.kubelet(node)
+        if kubelet is not None:
+            self._ctx.send(kubelet, Attached(uid, container, run, text, code))
 
     def _answering(self, http: HttpRequest) -> Steps[HttpAnswer | WatchAnswer]:
         now = self._epoch + self._ctx.now

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import base64
+import posixpath
 from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.http.message import StreamStart
-from controlplane.apiserver.http.shell import Shell
 from controlplane.apiserver.loops.http_asked import Asked, Refused, is_set, offered_protocols
 from controlplane.apiserver.loops.http_sink import Sink, encoded
+from controlplane.shell.running import program_of
+from controlplane.shell.shell import Shell
 
 if TYPE_CHECKING:
     from controlplane.api.container_inside import Inside
     from controlplane.apiserver.http.answer_bodies import Chunk
+    from controlplane.apiserver.http.channels import Session
     from controlplane.apiserver.http.streams import Streams
     from controlplane.apiserver.http.websocket import Socket
     from controlplane.apiserver.loops.http_host import Host
@@ -76,17 +79,25 @@ class Upgrade:
             await self._switch_to_websocket(asked, protocol)
             wire = websocket.Socket()
         if asked.path.endswith("/attach"):
-            await self._attach(asked, inside, protocol, wire)
+            if inside.waits:
+                await self._take_over(inside, protocol, wire, said)
+            else:
+                await self._attach(asked, inside, protocol, wire)
             return
-        written = self._host.written.setdefault(inside.key, {})
         session = channels.Session(
-            Shell(inside, written),
+            Shell(inside, self._host.files(inside), processes=[_process_one(inside)]),
             asked.query.get("command") or [],
             protocol,
             stdin=is_set(asked, "stdin"),
             tty=is_set(asked, "tty"),
         )
         text = "base64" in protocol
+        await self._converse(session, wire, said, text=text)
+
+    async def _converse(
+        self, session: Session, wire: Wire, said: list[bytes], *, text: bool
+    ) -> None:
+        """Pass messages between the client and a session until either ends; `said` came with the request."""
         first = [*session.begin(), *(each for message in said for each in session.receive(message))]
         await self._pipe.send(wire.sent(first, text=text))
         while not session.done:
@@ -230,6 +241,28 @@ class Upgrade:
             await self._pipe.send(reply)
         await self._pipe.linger()
 
+    async def _take_over(
+        self, inside: Inside, protocol: str, wire: Wire, said: list[bytes]
+    ) -> None:
+        """Run the program of a container that waits for its input, until it ends or the client leaves."""
+        from controlplane.apiserver.http import channels
+
+        command = program_of(inside)
+        session = channels.Session(
+            Shell(inside, self._host.files(inside)),
+            command,
+            protocol,
+            stdin=True,
+            tty=inside.tty,
+            attached=True,
+        )
+        try:
+            await self._converse(session, wire, said, text="base64" in protocol)
+        finally:
+            text = session.transcript.decode("utf-8", "replace")
+            if session.done or text:
+                self._host.attached(inside, text, session.code if session.done else None)
+
     async def _attach(self, asked: Asked, inside: Inside, protocol: str, socket: Wire) -> None:
         """Send the output of a container from now on, until it ends or the client leaves."""
         from controlplane.apiserver.http import channels
@@ -237,7 +270,7 @@ class Upgrade:
         path = asked.path.removesuffix("attach") + "log"
         query = {
             "follow": ["true"],
-            "tailLines": ["0"],
+            **({} if inside.stdin else {"tailLines": ["0"]}),
             "container": [inside.key.partition("/")[2]],
         }
         sink = Sink(self._limits.stream_events)
@@ -267,3 +300,11 @@ class Upgrade:
             _, reply, still_open = socket.received(await self._pipe.upgraded())
             await self._pipe.send(reply)
         scope.cancel()
+
+
+def _process_one(inside: Inside) -> str:
+    """The command line of a container's program; the name of its image where only the image knows it."""
+    return (
+        " ".join(program_of(inside))
+        or posixpath.basename(inside.image.partition("@")[0]).partition(":")[0]
+    )

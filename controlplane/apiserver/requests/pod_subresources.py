@@ -5,6 +5,8 @@ Upstream: pkg/registry/core/pod/storage.
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from controlplane.api.container_inside import front_of, inside_of
 from controlplane.api.container_output import state_of
 from controlplane.api.flags import flag
@@ -417,7 +419,11 @@ def connect(parts: Parts, ctx: Context) -> Steps[Response]:
             found = ctx.find("", resource, namespace, name)
             return None if found is None else found.tree
 
-        return Response(101, {}, entered=inside_of(pod.tree, container, find))
+        inside = inside_of(pod.tree, container, find, now=ctx.now)
+        machines = parts.options.machines
+        if machines is not None and machines.waits(pod.tree, container):
+            inside = evolve(inside, waits=True)
+        return Response(101, {}, entered=inside)
     raise status.ApiError(
         405,
         "MethodNotAllowed",

@@ -6,22 +6,34 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from controlplane.kubelet.pod.volumes import Mounts
+from controlplane.shell.files import Disks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from actors import Mailbox
     from controlplane.api.pod import Pod
     from controlplane.api.quantity import Quantity
     from controlplane.kubelet.cm.container_manager import ContainerManager
     from controlplane.kubelet.pod.container_runtime import Sandbox
     from controlplane.metrics.numbers import Metrics
+    from controlplane.shell.running import Life
+
+LIVES_BYTES = 32 << 20
+"""The limit, in bytes, of the output of containers that a machine keeps."""
 
 
 class Host:
     """The machine under a kubelet: its number, and the runtime's sandboxes by pod uid."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, disks: Disks | None = None) -> None:
         self.number = number
+        self.disks = Disks() if disks is None else disks
+        """The content of volumes, and what containers wrote."""
+        self.lives: dict[str, Life] = {}
+        """By container id, the runs of programs that the emulated shell knows, with their output."""
+        self.attached: Mailbox | None = None
+        """Where the current kubelet hears of clients at the standard input of containers."""
         self.sandboxes: dict[str, Sandbox] = {}
         self.mounts = Mounts()
         """Mounts of volumes of CSI drivers."""
@@ -44,6 +56,15 @@ class Host:
         self.writing = 0
         """The number of operations of the managers between two writes that belong together."""
         self._next_address = 2
+        self._kept = 0
+
+    def keep(self, container_id: str, life: Life) -> None:
+        """Keep the output of a run; that of the oldest ones is dropped when there is too much."""
+        self.lives[container_id] = life
+        self._kept += life.size
+        while self._kept > LIVES_BYTES and len(self.lives) > 1:
+            oldest = next(iter(self.lives))
+            self._kept -= self.lives.pop(oldest).size
 
     @property
     def host_ip(self) -> str:

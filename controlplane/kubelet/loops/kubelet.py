@@ -14,6 +14,7 @@
 | CPU manager's reconcile loop | `cpu-manager` |
 | eviction manager | `eviction-manager` (`loops/eviction.py`) |
 | node lease, node status | `lease`, `status` (`loops/node.py`) |
+| server of attach | `attached` (`loops/clients.py`), once a program waits for its input |
 | volume manager, where the node has CSI drivers | `loops/volumes.py` |
 
 The container runtime is part of the machine, not of the process: sandboxes survive a crash of the
@@ -102,7 +103,7 @@ async def run(
     if csi_drivers:
         tree = own_node.managed(tree)
     # Whatever a process before had in its memory.
-    host.containers = host.promises = host.promises_go_by = None
+    host.containers = host.promises = host.promises_go_by = host.attached = None
     host.writing = 0
     client = Client(ctx, server)
     if options.joins:

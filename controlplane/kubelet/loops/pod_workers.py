@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from controlplane.client.loops.event_recorder import reference
 from controlplane.kubelet.allocation.actuation import ContainerStep
+from controlplane.kubelet.loops import clients
+from controlplane.kubelet.loops.executing import executed
 from controlplane.kubelet.loops.mirrors import Mirrors
 from controlplane.kubelet.loops.objects import Objects
 from controlplane.kubelet.loops.pleg import Pleg
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from controlplane.kubelet.pod.mounting import Volumes
     from controlplane.kubelet.pod.resizing import Resizing
     from controlplane.kubelet.pod.status import Condition as PodCondition
+    from controlplane.shell.running import Life
 
 COUNTS_UNTIL_STOPPED = "104824"
 TERMINAL_IS_INACTIVE = "104577"
@@ -274,8 +277,14 @@ class PodWorkers:
                 resizing=self.resources.resizing,
                 volumes=self.volumes,
                 terminal_first=not shared.fixes.fixed(FIRST_SEEN_TERMINATED),
+                execute=self._execute,
             )
         return self._given
+
+    def _execute(self, pod: Pod, container: str, container_id: str, now: int) -> Life | None:
+        """Run the program of a container, if it is one of the emulated shell."""
+        host = self._shared.host
+        return executed(pod, container, container_id, now, self._objects.find(pod.namespace), host)
 
     def _cpus_of(self, uid: str, container: str) -> tuple[str, bool]:
         assert self.resources is not None
@@ -359,6 +368,15 @@ class PodWorkers:
         self.pleg.look_at(machine.uid)
         if self.programs is not None:
             self.programs.look_at(machine.pod, machine.sandbox)
+        if self._shared.host.attached is None and any(
+            each.life is not None and each.life.waits
+            for each in machine.sandbox.containers.values()
+        ):
+            shared = self._shared
+            shared.host.attached = shared.ctx.mailbox("attached")
+            shared.ctx.spawn(
+                clients.run, shared.host, shared.now, self.pleg.look_at, name="attached"
+            )
         if self.evictions is not None:
             self.evictions.look_again()
         if machine.phase == TERMINATING:

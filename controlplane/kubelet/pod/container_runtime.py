@@ -1,6 +1,7 @@
 """The emulated container runtime: the containers of a pod, their start and their end.
 
-It survives a restart of its kubelet. Nothing is executed: how long pulling, starting, running and
+It survives a restart of its kubelet. A program that the emulated shell knows is run by it (`controlplane.shell`),
+unless annotations describe another one. Else nothing is executed: how long pulling, starting, running and
 stopping take is asked of the caller, so that the owner of the choices decides it. Annotations of
 the pod describe a program: `emulate.controlplane/run-seconds` (it ends by itself after so long),
 `emulate.controlplane/exit-codes` ("1,1,0": one per run, the last one repeats),
@@ -20,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from hashlib import sha256
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -29,6 +30,9 @@ from controlplane.api.quantity import QuantityError, parse
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.api.validation import parse_int64
+
+if TYPE_CHECKING:
+    from controlplane.shell.running import Life
 
 SANDBOX: Final = "sandbox"
 PULL: Final = "pull"
@@ -125,6 +129,11 @@ def program(pod: Pod, container: str, *, ends: bool, durations: Durations) -> Pr
         ready_ns=seconds(_annotation(pod, "ready-seconds", container)) or 0,
         live_ns=seconds(_annotation(pod, "live-seconds", container)),
     )
+
+
+def is_described(pod: Pod, container: str) -> bool:
+    """Return whether annotations say how long a container runs, with which code it ends, or what it writes."""
+    return any(_annotation(pod, name, container) for name in ("run-seconds", "exit-codes", "log"))
 
 
 def refuses_update(pod: Pod, container: str, refused: int, happens: Callable[[], bool]) -> bool:
@@ -225,6 +234,8 @@ class Container:
     """The CPUs it may run on, as a list; "" for all."""
     exclusive: bool = False
     """These CPUs are exclusive."""
+    life: Life | None = None
+    """The current or last run of a program that the emulated shell knows."""
     _told: Seen | None = None
 
     @property
@@ -261,16 +272,23 @@ class Container:
             )
         return told
 
-    def start(self, uid: str, now: int) -> None:
-        """Begins the next run."""
+    def start(self, uid: str, now: int, life: Life | None = None) -> None:
+        """Begins the next run; `life` is that of a program that the emulated shell has run."""
         self.attempt += 1
         self.previous = self.exit or self.previous
         self.exit = None
         self.running_since = now
         self.stopping = False
-        run_ns = self.program.run_ns
+        self.life = life
+        run_ns = self.program.run_ns if life is None else life.run_ns
         self.ends_at = None if run_ns is None else now + run_ns
         self.container_id = container_id(uid, self.name, self.attempt)
+
+    def leave(self, code: int, now: int) -> None:
+        """End the run of a program whose client has left."""
+        if self.life is not None and self.running_since is not None and not self.stopping:
+            self.life.code, self.life.waits = code, False
+            self.ends_at = now
 
     def stop(self, now: int, grace_ns: int, takes_ns: int) -> None:
         """Asks the program to stop; it is killed when the grace period is over."""
@@ -292,7 +310,8 @@ class Container:
         """Ends the run if its time has come; whether it did."""
         if self.running_since is None or self.ends_at is None or now < self.ends_at:
             return False
-        code = self._stop_code if self.stopping else self.program.exit_code(self.attempt)
+        code = self.program.exit_code(self.attempt) if self.life is None else self.life.code
+        code = self._stop_code if self.stopping else code
         self.exit = Exit(
             exit_code=code,
             reason="Completed" if code == 0 else "Error",

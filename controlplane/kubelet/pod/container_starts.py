@@ -156,7 +156,11 @@ class ContainerStarts:
         if services.resizing is not None and each.role != EPHEMERAL:
             each.container.resources = services.resizing.create(state.pod, name)
         each.container.cpus, each.container.exclusive = services.cpus(state.uid, name)
-        each.container.start(state.uid, now)
+        life = None
+        if not runtime.is_described(state.pod, name):
+            following = runtime.container_id(state.uid, name, each.container.attempt + 1)
+            life = services.execute(state.pod, name, following, now)
+        each.container.start(state.uid, now, life)
         actions.append(Made(name, each.container.container_id))
         actions.append(Event("Normal", "Created", "Container created", name))
         actions.append(Event("Normal", "Started", "Container started", name))

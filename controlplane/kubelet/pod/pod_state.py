@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from controlplane.api.containers import EphemeralContainer
     from controlplane.api.pod import Pod
     from controlplane.kubelet.pod.resizing import Resizing
+    from controlplane.shell.running import Life
 
 SYNC: Final = "sync"
 TERMINATING: Final = "terminating"
@@ -51,6 +52,10 @@ RETRY: Final = 10 * SECOND
 
 def _any_cpus(_uid: str, _container: str) -> tuple[str, bool]:
     return "", False
+
+
+def _no_life(_pod: Pod, _container: str, _id: str, _now: int) -> Life | None:
+    return None
 
 
 def _anything(_resource: str, _name: str) -> Tree:
@@ -70,6 +75,8 @@ class PodServices:
         probes: results of probes.
         resizing: resizes in place; None: there are none.
         volumes: the volume manager of the node's CSI drivers, if it has any.
+        execute: runs the program of a container (pod, name, id of the run, time); None where the emulated shell does
+            not know it.
         terminal_first: a pod that has ended before its first sync goes through termination like others.
     """
 
@@ -82,6 +89,7 @@ class PodServices:
     resizing: Resizing | None = None
     volumes: Volumes | None = None
     terminal_first: bool = False
+    execute: Callable[[Pod, str, str, int], Life | None] = _no_life
 
 
 @attrs.define

@@ -9,6 +9,8 @@ wsproto = pytest.importorskip("wsproto")
 from wsproto.connection import Connection, ConnectionType  # noqa: E402
 from wsproto.events import BytesMessage, CloseConnection  # noqa: E402
 
+from tests.apiserver.http.exec_client import asked, connected  # noqa: E402
+
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -16,14 +18,6 @@ POD = {
     "spec": {"containers": [{"name": "c", "image": "b"}]},
 }
 PODS = "/api/v1/namespaces/default/pods"
-
-
-def asked(path, protocol="v5.channel.k8s.io"):
-    return (
-        f"GET {path} HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-        f"Sec-WebSocket-Protocol: {protocol}\r\n\r\n"
-    ).encode()
 
 
 async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
@@ -39,27 +33,11 @@ async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
                 await trio.sleep(0.01)
 
         async def run(query, *said, sub="exec"):
-            stream = await session.connect()
-            async with stream:
-                await stream.send_all(asked(f"{PODS}/p/{sub}?{query}"))
-                raw = b""
-                while b"\r\n\r\n" not in raw:
-                    raw += await more(stream)
-                head, _, rest = raw.partition(b"\r\n\r\n")
-                assert head.startswith(b"HTTP/1.1 101")
-                assert b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in head
-                socket = Connection(ConnectionType.CLIENT, trailing_data=rest)
-                if sub == "attach":
-                    await session.ask("DELETE", f"{PODS}/p")
-                for message in said:
-                    await stream.send_all(socket.send(BytesMessage(message)))
-                found = []
-                while True:
-                    for event in socket.events():
-                        if isinstance(event, CloseConnection):
-                            return found
-                        found.append(bytes(event.data))
-                    socket.receive_data(await more(stream))
+            async def delete():
+                await session.ask("DELETE", f"{PODS}/p")
+
+            during = delete if sub == "attach" else None
+            return await connected(session, f"{PODS}/p/{sub}?{query}", *said, during=during)
 
         told = await run("command=cat&stdin=true&stdout=true", b"\x00hello", b"\xff\x00")
         assert told[:2] == [b"\x01", b"\x01hello"]

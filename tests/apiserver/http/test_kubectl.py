@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -207,4 +208,76 @@ def test_generators_and_access(start):
 def test_it_is_ready_once_it_has_told_its_address(start):
     served = start()
     served.kubectl("get", "--raw", "/readyz")
+    served.end()
+
+
+class Terminal:
+    """kubectl at a terminal of its own."""
+
+    def __init__(self, served: Served, *arguments: str) -> None:
+        import pty
+
+        self._master, slave = pty.openpty()
+        self._process = subprocess.Popen(
+            [str(KUBECTL), *arguments],
+            env=served.environment,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+        )
+        os.close(slave)
+        self.shown = ""
+
+    def until(self, text: str) -> None:
+        """Read until a text is shown."""
+        while text not in self.shown:
+            ready, _, _ = select.select([self._master], [], [], 30)
+            assert ready, self.shown
+            self.shown += os.read(self._master, 4096).decode()
+
+    def type(self, text: str) -> None:
+        """Type a text, and read what is shown of it."""
+        self.shown = ""
+        os.write(self._master, text.encode())
+
+    def end(self) -> int:
+        """The exit code."""
+        code = self._process.wait(timeout=30)
+        os.close(self._master)
+        return code
+
+
+@pytest.mark.slow
+def test_debug_gets_a_shell_that_lives_until_exit(start):
+    served = start("--nodes", "1", "--speed", "20")
+    served.kubectl("run", "web", "--image=nginx")
+    served.kubectl("wait", "--for=condition=Ready", "pod/web")
+    terminal = Terminal(served, "debug", "-it", "web", "-c", "look", "--image=busybox", "--", "sh")
+    terminal.until("/ # ")
+    terminal.type("hostname\r")
+    terminal.until("\nweb\r\n/ # ")
+    terminal.type("for i in 1 2\r")
+    terminal.until("> ")
+    terminal.type("do echo $((i * 21)); done\r")
+    terminal.until("42\r\n/ # ")
+    terminal.type("exit 3\r")
+    terminal.until("Session ended")
+    terminal.end()
+    path = "jsonpath={.status.ephemeralContainerStatuses[0].state.terminated.exitCode}"
+    for _ in range(100):
+        if served.kubectl("get", "pod", "web", "-o", path) == "3":
+            break
+    assert served.kubectl("get", "pod", "web", "-o", path) == "3"
+    assert served.kubectl("logs", "web", "-c", "look").startswith("web\n21\n42\n")
+    served.end()
+
+
+@pytest.mark.slow
+def test_run_ends_with_the_status_and_the_output_of_its_program(start):
+    served = start("--nodes", "1", "--speed", "20")
+    once = ("run", "x", "--rm", "-i", "--restart=Never", "--image=busybox", "--")
+    assert served.kubectl(*once, "echo", "hi").startswith("hi\n")
+    served.kubectl(*once, "false", code=1)
+    served.kubectl(*once, "sh", "-c", "sleep 1; exit 3", code=3)
+    assert served.kubectl(*once, "sh", text="echo $((6 * 7))\n").startswith("42\n")
     served.end()

@@ -108,6 +108,14 @@ class DriverOptions:
     capabilities: Sequence[str] = CAPABILITIES
 
 
+@frozen
+class FileWrite:
+    """A file of a volume, written whole; None: it was removed."""
+
+    path: str
+    data: bytes | None = field(repr=False)
+
+
 class _Refused(Exception):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -140,6 +148,28 @@ class HostpathDriver:
             return True  # a program that did not hear of it has written it again
         self.volumes[volume] = evolve(found, writes=(*found.writes, payload))
         return True
+
+    def files_of(self, handle: str) -> Mapping[str, bytes]:
+        """Return the files of a volume; none of an unknown one."""
+        found = self.volumes.get(handle)
+        if found is None:
+            return {}
+        every = {each.path: each.data for each in found.writes if isinstance(each, FileWrite)}
+        return {path: data for path, data in every.items() if data is not None}
+
+    def put_file(self, handle: str, path: str, data: bytes | None) -> None:
+        """Write a file of a volume, or (None) remove it; without effect for an unknown volume.
+
+        An earlier write of the same file is dropped, so that a volume is no larger than its files.
+        """
+        found = self.volumes.get(handle)
+        if found is None:
+            return
+        kept = [
+            each for each in found.writes if not (isinstance(each, FileWrite) and each.path == path)
+        ]
+        added = () if data is None else (FileWrite(path, data),)
+        self.volumes[handle] = evolve(found, writes=(*kept, *added))
 
     def _reaches(self, node: str, volume: str) -> bool:
         if self.options.attaches and node not in self.attached.get(volume, ()):

@@ -113,3 +113,22 @@ def test_a_snapshot_is_ready_once_it_is_uploaded():
     driver.now += 10
     again = driver("CreateSnapshot", name="s", source_volume_id="a")
     assert again.response["snapshot"]["ready_to_use"] is True
+
+
+def test_files_of_a_volume_are_kept_by_its_snapshots_and_restored_from_them():
+    driver = Driver()
+    driver.disk.put_file("a", "f", b"old")
+    driver.disk.put_file("a", "gone", b"x")
+    driver.disk.put_file("a", "gone", None)
+    driver.disk.put_file("unknown", "f", b"x")
+    content = {
+        "snapshot": {"snapshot_id": taken(driver("CreateSnapshot", name="s", source_volume_id="a"))}
+    }
+    driver.disk.put_file("a", "f", b"new")
+    size = {"required_bytes": 100}
+    made = driver("CreateVolume", name="r", capacity_range=size, volume_content_source=content)
+    restored = made.response["volume"]["volume_id"]
+    assert driver.disk.files_of(restored) == {"f": b"old"}
+    assert driver.disk.files_of("a") == {"f": b"new"}
+    assert len(driver.disk.volumes["a"].writes) == 1
+    assert driver.disk.files_of("unknown") == {}

@@ -1,0 +1,52 @@
+"""The start of a container's program in the emulated shell, with its environment and files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.api.container_inside import inside_of
+from controlplane.kubelet.pod.references import Missing
+from controlplane.shell.files import Files
+from controlplane.shell.running import life_of
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.api.tree import Tree
+    from controlplane.kubelet.loops.host import Host
+    from controlplane.kubelet.pod.references import Find
+    from controlplane.shell.running import Life
+
+_PARTS = ("containers", "initContainers", "ephemeralContainers")
+
+
+def executed(
+    pod: Pod, container: str, container_id: str, now: int, find: Find, host: Host
+) -> Life | None:
+    """Run the program of a container; None for one that the shell does not know.
+
+    Args:
+        pod: the pod.
+        container: the container's name.
+        container_id: the id of this run.
+        now: nanoseconds since 1970.
+        find: finds the objects that the pod names.
+        host: the machine, which keeps the output.
+    """
+    spec = pod.tree["spec"]
+    told: Tree = next(
+        each for part in _PARTS for each in spec.get(part) or () if each["name"] == container
+    )
+    if not (told.get("command") or told.get("args") or told.get("stdin")):
+        return None
+
+    def look(resource: str, _namespace: str, name: str) -> Tree | None:
+        try:
+            return find(resource, name)
+        except Missing:
+            return None
+
+    inside = inside_of(pod.tree, container, look, now=now, container_id=container_id)
+    life = life_of(inside, Files(inside, host.disks))
+    if life is not None:
+        host.keep(container_id, life)
+    return life

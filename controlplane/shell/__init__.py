@@ -1,0 +1,1 @@
+"""The emulated shell of containers: what exec, attach and the programs of containers run."""

@@ -1,0 +1,179 @@
+"""The run of a container's own program by the emulated shell: its length, its exit code and its output over time.
+
+The run is computed when the container starts, as far as its work is bounded; `sleep` takes virtual time. A program that
+the shell does not know is not run: its container behaves as the emulation's annotations and defaults say. A program
+that reads its standard input, of a container with `stdin: true`, waits for a client to attach.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import define, field
+
+from controlplane.api.container_inside import Inside
+from controlplane.api.container_output import Line, Lines, Output
+from controlplane.shell import syntax
+from controlplane.shell.files import Files
+from controlplane.shell.shell import SHELLS, Shell
+from controlplane.shell.streams import Exhausted, Forever, Input, InputWanted, OutOfWork, Streams
+from controlplane.shell.syntax import Function, ShellSyntaxError, Simple, nodes
+from controlplane.shell.words import ExpansionFailure, unquoted
+
+__all__ = ["Life", "WORK_LIMIT", "is_interactive", "life_of", "program_of"]
+
+WORK_LIMIT: Final = 60_000
+"""Steps of work for the program of a container, of about a microsecond each; one that has more runs until stopped."""
+LINES: Final = 10_000
+"""The maximum number of lines of output that are kept of a run."""
+BYTES: Final = 1 << 20
+"""The limit, in bytes, of output that is kept of a run."""
+START_NS: Final = 10_000_000
+"""The time that a program takes besides what it sleeps."""
+
+
+@define
+class Life:
+    """One run of a container's program.
+
+    `run_ns` is its length, None when it runs until it is stopped; `lines` are its lines of output with the time since
+    its start, in nanoseconds; `waits`: it waits for a client at its standard input.
+    """
+
+    run_ns: int | None = None
+    code: int = 0
+    lines: list[tuple[int, str]] = field(factory=list)
+    waits: bool = False
+    started: int = 0
+    """Nanoseconds since 1970."""
+
+    @property
+    def size(self) -> int:
+        """About the bytes that it takes in memory."""
+        return 400 + sum(60 + len(text) for _, text in self.lines)
+
+    def output(self, now: int, *, ended: bool, until: int | None = None) -> Output:
+        """Return the output until a time (nanoseconds since 1970)."""
+        last = now if until is None else until
+        count = bisect_right(self.lines, last - self.started, key=lambda line: line[0])
+        found = [Line(self.started + at, text) for at, text in self.lines[:count]]
+        return Output(0, Lines(found), ended)
+
+    def tell(self, at: int, text: str) -> None:
+        """Add output that a client's session caused, at a time since 1970."""
+        kept = sum(len(each) for _, each in self.lines)
+        for line in text.splitlines():
+            kept += len(line)
+            if len(self.lines) >= LINES or kept > BYTES:
+                return
+            self.lines.append((at - self.started, line))
+
+
+def program_of(inside: Inside) -> tuple[str, ...]:
+    """Return the words of a container's program; a shell where a terminal is asked for and no program is named."""
+    if not inside.command and inside.stdin and inside.tty:
+        return ("sh",)
+    return inside.command
+
+
+def is_interactive(words: Sequence[str]) -> bool:
+    """Return whether a command is a shell without a script."""
+    return (
+        bool(words)
+        and words[0] in SHELLS
+        and all(word.startswith("-") and "c" not in word for word in words[1:])
+    )
+
+
+def life_of(inside: Inside, files: Files) -> Life | None:
+    """Run the program of a container; None for one that the shell does not know."""
+    words = program_of(inside)
+    if not words or not _is_known(words):
+        return None
+    if is_interactive(words) and (inside.stdin or inside.tty):
+        return Life(waits=True, started=inside.now)
+    shell = Shell(inside, files, as_program=True, work_limit=WORK_LIMIT)
+    if words[0] not in SHELLS:
+        shell.processes.append(" ".join(words))
+    life = Life(started=inside.now)
+    out = _Recorder(shell, life)
+    streams = Streams(Input(wanted=inside.stdin), out, out)
+    try:
+        life.code = shell.run_to_end(list(words), streams)
+        shell.wait()
+        life.run_ns = shell.slept_ns + START_NS
+    except InputWanted:
+        life.waits = True
+    except Forever as forever:
+        for data in forever.args:
+            out.write(data)
+    except (OutOfWork, RecursionError):
+        pass
+    except Exhausted as error:
+        out.write(f"{words[0]}: {error}\n".encode())
+        life.code, life.run_ns = 1, shell.slept_ns + START_NS
+    except ExpansionFailure:
+        life.code, life.run_ns = 2, shell.slept_ns + START_NS
+    out.end()
+    return life
+
+
+class _Recorder:
+    """Takes output line by line, each with its time."""
+
+    def __init__(self, shell: Shell, life: Life) -> None:
+        self._shell = shell
+        self._life = life
+        self._partial = b""
+        self._left = BYTES
+
+    def write(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left < 0:
+            return
+        *whole, self._partial = (self._partial + data).split(b"\n")
+        for line in whole:
+            self._add(line)
+
+    def _add(self, line: bytes) -> None:
+        if len(self._life.lines) < LINES:
+            self._life.lines.append((self._shell.slept_ns, line.decode("utf-8", "replace")))
+
+    def end(self) -> None:
+        if self._partial:
+            self._add(self._partial)
+
+
+def _is_known(words: Sequence[str]) -> bool:
+    """Return whether the shell has all programs of a command, as far as their names are written out."""
+    from controlplane.shell.programs import PROGRAMS
+
+    if words[0] not in SHELLS:
+        return posixpath.basename(words[0]) in PROGRAMS
+    flags, at = "", 1
+    while at < len(words) and words[at].startswith("-") and len(words[at]) > 1:
+        flags += words[at][1:]
+        at += 2 if words[at].endswith("o") else 1
+    if "c" not in flags or at >= len(words):
+        return "c" not in flags and at >= len(words)
+    if len(words[at]) > 1 << 16:
+        return False
+    names: list[str] = []
+    own: set[str] = set()
+    try:
+        for command in syntax.commands(words[at]):
+            for node in nodes(command):
+                if isinstance(node, Function):
+                    own.add(node.name)
+                elif isinstance(node, Simple) and node.words:
+                    names.append(node.words[0])
+    except (ShellSyntaxError, RecursionError):
+        return True
+    known = (unquoted(name) for name in names)
+    return all(
+        name is None or name in own or name in SHELLS or posixpath.basename(name) in PROGRAMS
+        for name in known
+    )

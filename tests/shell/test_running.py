@@ -1,0 +1,103 @@
+"""The program of a container in the emulated shell: length, exit code, output over time."""
+
+import pytest
+
+from controlplane.api.container_inside import Inside
+from controlplane.api.times import SECOND
+from controlplane.shell.files import Disks, Files
+from controlplane.shell.running import START_NS, is_interactive, life_of
+
+NOW = 1_767_225_600 * SECOND
+
+
+def life(*command, disks=None, **options):
+    inside = Inside(
+        "u/c",
+        "p",
+        {"JOB_COMPLETION_INDEX": "2"},
+        {},
+        command=command,
+        layer="layer/1",
+        now=NOW,
+        **options,
+    )
+    return life_of(inside, Files(inside, disks or Disks()))
+
+
+@pytest.mark.parametrize(
+    ("command", "seconds", "code", "lines"),
+    [
+        (("echo", "hi"), 0, 0, [(0, "hi")]),
+        (("/bin/false",), 0, 1, []),
+        (("sh", "-c", "exit 3"), 0, 3, []),
+        (("sleep", "1.5"), 1.5, 0, []),
+        (("sh", "-c", "echo a; sleep 2; echo -n b"), 2, 0, [(0, "a"), (2, "b")]),
+        (("sh", "-c", "sleep 5 & sleep 3; wait; echo c >&2"), 5, 0, [(5, "c")]),
+        (("sh", "-c", "if [ $JOB_COMPLETION_INDEX -ge 2 ]; then exit 1; fi"), 0, 1, []),
+        (("sh", "-c", "nothing; $EMPTY nothing"), None, None, None),
+        (("bash", "-c", "X=unknown; $X"), 0, 127, [(0, "sh: unknown: not found")]),
+        (("sh",), 0, 0, []),
+        (("sh", "-c", "if"), 0, 2, [(0, "sh: syntax error: unexpected end of file")]),
+    ],
+)
+def test_a_known_program_is_run(command, seconds, code, lines):
+    found = life(*command)
+    if code is None:
+        assert found is None
+        return
+    assert (found.run_ns, found.code) == (seconds * SECOND + START_NS, code)
+    assert found.lines == [(at * SECOND, text) for at, text in lines]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("sleep", "infinity"),
+        ("tail", "-f", "/dev/null"),
+        ("sh", "-c", "while true; do sleep 3600; done"),
+        ("sh", "-c", "while :; do :; done"),
+    ],
+)
+def test_a_program_without_end_runs_until_it_is_stopped(command):
+    found = life(*command)
+    assert found.run_ns is None
+    assert not found.waits
+
+
+@pytest.mark.parametrize(
+    "command", [(), ("nginx",), ("sh", "-c", "python x.py || true"), ("sh", "/script"), ("-x",)]
+)
+def test_an_unknown_program_is_not_run(command):
+    assert life(*command) is None
+
+
+def test_a_program_that_reads_its_input_waits_for_a_client():
+    assert life("cat", stdin=True).waits
+    assert life("sh", "-c", "read x; echo $x", stdin=True).waits
+    assert life("sh", stdin=True, tty=True).waits
+    assert life(stdin=True, tty=True).waits
+    assert not life("echo", "hi", stdin=True).waits
+    assert life("cat").run_ns == START_NS
+    assert is_interactive(("sh", "-i"))
+    assert not is_interactive(("sh", "-c", "x"))
+
+
+def test_output_is_there_at_its_time():
+    found = life("sh", "-c", "for i in 1 2 3; do echo $i; sleep 10; done")
+    shown = found.output(NOW + 15 * SECOND, ended=False)
+    assert [(line.at, line.text) for line in shown.lines] == [(NOW, "1"), (NOW + 10 * SECOND, "2")]
+    assert not shown.ended
+
+
+def test_the_output_of_a_program_is_bounded():
+    assert len(life("sh", "-c", "while true; do seq 500; done").lines) <= 10_000
+    assert (
+        life("sh", "-c", "x=$(seq 20000); echo $x; echo $x; while true; do echo $x; done").size
+        < 3 << 20
+    )
+
+
+def test_files_of_a_program_stay_for_the_next_run_where_the_volume_does():
+    disks = Disks()
+    script = "if [ -e /tmp/seen ]; then exit 0; else touch /tmp/seen; exit 1; fi"
+    assert [life("sh", "-c", script, disks=disks).code for _ in range(2)] == [1, 0]
