@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -22,21 +23,25 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.setting import Setting
 
 NO_LIMIT = 1 << 62
+_AGO = re.compile(r"now(?:-(\d{1,9})([smhd]))?")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 NODES = "/registry/minions/"
 """The prefix of Nodes in a store."""
 MEMORY = "memory"
 
 
 def _epoch(text: str) -> int:
-    """Nanoseconds since 1970, whole seconds, of a time as RFC 3339, or of now."""
+    """Nanoseconds since 1970, whole seconds, of a time as RFC 3339, of now, or of so long ago (now-30d)."""
     from controlplane.api.times import SECOND, parse_time
 
-    if text == "now":
-        return time.time_ns() // SECOND * SECOND
+    ago = _AGO.fullmatch(text)
+    if ago:
+        past = int(ago[1] or 0) * _UNITS[ago[2] or "s"]
+        return max(0, time.time_ns() // SECOND - past) * SECOND
     try:
         return parse_time(text) // SECOND * SECOND
     except ValueError:
-        raise ValueError("a time like 2026-01-01T00:00:00Z, or now") from None
+        raise ValueError("a time like 2026-01-01T00:00:00Z, now, or now-30d") from None
 
 
 def make(config: ClusterConfig, **options: Any) -> Cluster:
@@ -90,7 +95,7 @@ EPOCH = Option(
     type=int,
     convert=_epoch,
     metavar="TIME",
-    help="Wall time at which virtual time begins.",
+    help="Wall time at which virtual time begins: now, a time, or now-30d, so that time may run ahead for 30 days.",
 )
 STORE = Option(
     "store",
