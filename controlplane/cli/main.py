@@ -34,6 +34,10 @@ COMMANDS = {
         "controlplane.cli.nodes",
         "Add nodes to a served cluster.",
     ),
+    "objects": (
+        "controlplane.cli.objects",
+        "Export, restore or reset the objects of a served cluster.",
+    ),
     "race": (
         "controlplane.cli.race",
         "List, run, explore and replay the catalogue of published races.",

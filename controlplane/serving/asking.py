@@ -13,7 +13,7 @@ from controlplane.errors import UsageError
 if TYPE_CHECKING:
     from controlplane.apiserver.http.kubeconfig import Address
 
-__all__ = ["ask"]
+__all__ = ["ask", "ask_text"]
 
 
 def ask(
@@ -30,10 +30,22 @@ def ask(
 
     Raises UsageError with the server's message if it refuses, and if there is no answer.
     """
+    data = None if body is None else json.dumps(body).encode()
+    return json.loads(ask_text(address, method, path, data, seconds=seconds))
+
+
+def ask_text(
+    address: Address,
+    method: str,
+    path: str,
+    data: bytes | None = None,
+    *,
+    seconds: float | None = None,
+) -> str:
+    """Return the text that a served cluster answers; arguments and errors are those of `ask`, the body is bytes."""
     context = None
     if address.authority:
         context = ssl.create_default_context(cadata=address.authority.decode("ascii"))
-    data = None if body is None else json.dumps(body).encode()
     request = Request(address.url + path, data=data, method=method)  # noqa: S310
     if data is not None:
         request.add_header("Content-Type", "application/json")
@@ -41,7 +53,7 @@ def ask(
         request.add_header("Authorization", f"Bearer {address.token}")
     try:
         with urlopen(request, context=context, timeout=seconds) as answer:  # noqa: S310
-            return json.load(answer)
+            return str(answer.read().decode())
     except HTTPError as error:
         raise UsageError(_message(error.read()) or f"{address.url}: {error}") from error
     except (URLError, OSError) as error:

@@ -27,8 +27,10 @@ from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDAT
 from controlplane.cluster import APISERVER, CONTROLLER_MANAGER, Cluster, numbered
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.unattended_kinds import Attention
+from controlplane.scenarios.inputs.reading import CREATE
 from controlplane.serving import access_check, metrics_page, webhook_services
 from controlplane.serving.containers import Containers
+from controlplane.serving.objects import PATH, Objects
 from controlplane.serving.webhook_calls import WebhookCalls
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from actors.pace import Pacer
     from controlplane.apiserver.front.answering import HttpAnswer
     from controlplane.apiserver.http.foreign_tokens import Key
+    from controlplane.apiserver.loops.http_host import Page
     from controlplane.apiserver.schema.resources import ResourceInfo
     from controlplane.client.election import ElectionConfig
     from controlplane.cluster import ClusterConfig
@@ -264,7 +267,8 @@ async def serve_async(
         cluster.trusts(lambda token, now, audiences: reviewed(token, rim.keys, now, audiences))
     verifier = Verifier(key, rim.keys)
     access = Access.of_token(rim.token, verifier.user, lambda: epoch + pace.now())
-    pages = {metrics_page.PATH: metrics_page.of(cluster)}
+    objects = Objects(cluster, _given(run))
+    pages: dict[str, Page] = {metrics_page.PATH: metrics_page.of(cluster), PATH: objects.page}
     assets: Mapping[str, HttpAnswer] = {}
     forks: Forks | None = None
     if rim.ui:
@@ -288,6 +292,7 @@ async def serve_async(
         site=Site(pages, assets, cluster.disks),
         access_check=access_check.of(cluster),
     )
+    objects.asks(listener.ask)
     try:
         port = await listener.open(rim.host, rim.port)
     except OSError as error:
@@ -319,6 +324,14 @@ async def serve_async(
         nursery.cancel_scope.cancel()
     if unready is not None:
         raise unready
+
+
+def _given(run: Execution) -> list[Tree]:
+    """The objects that a session's files bring, and its nodes."""
+    given = run.plan.given
+    submissions = [] if given is None else given.submissions
+    made = [each.tree for each in submissions if each.verb == CREATE]
+    return [*run.cluster.config.nodes, *made]
 
 
 def last_words(run: Execution) -> str:
