@@ -67,9 +67,16 @@ def build(setting: Setting) -> ClusterConfig:
     )
     if setting["store"] == MEMORY:
         return config
-    from controlplane.apiserver.storage.durable_store import open_store
+    state = getattr(setting, "store_state", "")
+    store: Store
+    if state:  # a replay
+        from controlplane.apiserver.storage.store_state import restored
 
-    store = open_store(setting["store"])
+        store = restored(state)
+    else:
+        from controlplane.apiserver.storage.durable_store import open_store
+
+        store = open_store(setting["store"])
     return evolve(config, store=store, nodes=_still_there(config.nodes, store))
 
 

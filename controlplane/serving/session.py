@@ -24,6 +24,7 @@ from controlplane.apiserver.loops.webhooks import OUTSIDE, Hosts, pass_on
 from controlplane.apiserver.options import COMPACTION_NS, ForeignReview, ServerOptions
 from controlplane.apiserver.requests.admission.policies.source import GROUP
 from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDATING, place_of
+from controlplane.apiserver.storage.store_state import state_of
 from controlplane.cluster import APISERVER, CONTROLLER_MANAGER, Cluster, numbered
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.unattended_kinds import Attention
@@ -260,7 +261,9 @@ async def serve_async(
     epoch = cluster.config.epoch_ns
     key = rim.token_key or _fresh_key()
     cluster.signs_with(key)
-    run.plan = evolve(run.plan, token_key=key.hex() if rim.record_token_key else "")
+    state = state_of(cluster.store) if keep else ""
+    recorded_key = key.hex() if rim.record_token_key else ""
+    run.plan = evolve(run.plan, token_key=recorded_key, store_state=state)
     if rim.keys:
         from controlplane.apiserver.http.foreign_tokens import reviewed
 

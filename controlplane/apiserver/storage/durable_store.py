@@ -27,10 +27,10 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from controlplane.api.object import Object
 from controlplane.api.stored import Stored
@@ -59,6 +59,7 @@ LOG_KEPT: Final = 16 << 20
 """The limit, in bytes, of the write-ahead log's file after a long transaction."""
 SPACE_EXCEEDED: Final = "etcdserver: mvcc: database space exceeded"
 """etcd's ErrNoSpace, which an API server passes on as it is."""
+HISTORY_LIMIT: Final = 50_000
 HISTORY_BYTES: Final = 64 << 20
 """The size, in bytes of JSON, of a store's history: as objects in memory it is several times as large."""
 TABLES: Final = {
@@ -146,6 +147,8 @@ class DurableStore(Store):
         self._inserted = revision
         """The last revision that was written to the file's transaction."""
         self._record: Record | None = None
+        self.opened: dict[str, int] = {}
+        """The facts of the file when it was opened, and the revision that it had."""
 
     @classmethod
     def open(
@@ -153,7 +156,7 @@ class DurableStore(Store):
         path: str | Path,
         *,
         revision: int = 1,
-        history_limit: int = 50_000,
+        history_limit: int = HISTORY_LIMIT,
         history_bytes: int = HISTORY_BYTES,
         grouped: bool = False,
         vfs: str = "",
@@ -187,12 +190,9 @@ class DurableStore(Store):
             facts = _facts(base, path)
             store = cls(path, base, facts["start"], history_limit)
             store._history_bytes = history_bytes
-            store.compacted = facts["compacted"]
-            store._kept = facts["kept"], facts["kept_sum"]
-            store._load(facts["start"])
+            store._take_in(facts)
             if store.revision < acknowledged:
                 raise _older(path, store.revision, acknowledged)
-            store.incarnation = facts["incarnation"] + 1
             base.execute(_FACT, _fact("incarnation", store.incarnation))
         except (sqlite3.Error, ValueError, TypeError) as error:
             base.close()
@@ -204,6 +204,47 @@ class DurableStore(Store):
         store._inserted = store.revision
         store._record = Record(path, store.revision)
         return store
+
+    @classmethod
+    def in_memory(cls, facts: dict[str, int], rows: Iterable[tuple[Any, ...]]) -> DurableStore:
+        """A store over a file in memory, which has what another file had when it was opened.
+
+        Args:
+            facts: `opened` of the other store.
+            rows: what its `rows_when_opened` gave.
+
+        Raises UsageError for what is no such content.
+        """
+        path = Path("recorded store")
+        base = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        try:
+            _make_tables(base)
+            base.executemany(_FACT, [_fact(name, facts[name]) for name in FACTS])
+            base.executemany(_APPEND, rows)
+            store = cls(path, base, facts["start"], HISTORY_LIMIT)
+            store._take_in(facts)
+        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+            base.close()
+            raise _unusable(path, error) from error
+        store._inserted = store.revision
+        return store
+
+    def _take_in(self, facts: dict[str, int]) -> None:
+        """Read all rows back. Raises UsageError and what a damaged file leads to."""
+        self.compacted = facts["compacted"]
+        self._kept = facts["kept"], facts["kept_sum"]
+        self._load(facts["start"])
+        self.incarnation = facts["incarnation"] + 1
+        self.opened = {**facts, "revision": self.revision}
+
+    def rows_when_opened(self) -> list[tuple[Any, ...]] | None:
+        """Return the rows that the file had when it was opened; None where some of them are compacted by now."""
+        if self.compacted != self.opened["compacted"]:
+            return None
+        self.commit()
+        revision = (self.opened["revision"],)
+        text = "SELECT * FROM log WHERE revision <= ? ORDER BY revision"
+        return self._run(text, revision).fetchall()
 
     def close(self) -> None:
         """Commit and let go of the file. The store takes no writes any more."""

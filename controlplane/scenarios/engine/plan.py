@@ -39,12 +39,14 @@ class Plan(Setting):
     """The description of a run. Make one with `plan_of`, or from a recording's header with `plan_of_header`.
 
     `inputs` are digests of the files that the options name. `token_key` signed the tokens of a served
-    session, as a hexadecimal number: "" when it is left out of its recording, None without a session.
+    session, as a hexadecimal number: "" when it is left out of its recording, None without a session. `store_state`
+    is what the file of its store held when it began (`apiserver.storage.store_state`), "" without a file.
     """
 
     scenario: Scenario
     inputs: Mapping[str, str] = field(factory=dict)
     token_key: str | None = field(default=None, repr=False)
+    store_state: str = field(default="", repr=False)
     found: dict[str, Any] = field(factory=dict, init=False, eq=False, repr=False)
     """Values computed once for all runs of this plan, by name."""
 
@@ -86,6 +88,11 @@ class Plan(Setting):
         """The plan of a single run: of what is left to a search, the first variant."""
         return self.under(self.variants()[0])
 
+    def recorded_in(self, header: Mapping[str, Any]) -> Plan:
+        """The same with what a served session's recording keeps beside its options: its key, and its store."""
+        state = header.get("store_state", "")
+        return evolve(self, token_key=header.get("token_key"), store_state=state)
+
     def header(self) -> dict[str, Any]:
         """The recording's description of the run; the seed and the strategy belong to each run."""
         origin = self.scenario.origin
@@ -104,6 +111,7 @@ class Plan(Setting):
             "release": self.release,
             "gates": self.gates.to_header(),
             **({} if self.token_key is None else {"token_key": self.token_key}),
+            **({"store_state": self.store_state} if self.store_state else {}),
         }
 
     def configure(self) -> ClusterConfig:
@@ -178,7 +186,7 @@ def plan_of_header(
             shown = names if isinstance(names, str) else " ".join(names or ())
             raise UsageError(f"recorded with another content of {key} ({shown or 'none'})")
     plan = _prepared(scenario, options, from_header(header["gates"]), digests)
-    return evolve(plan, token_key=header.get("token_key"))
+    return plan.recorded_in(header)
 
 
 def _prepared(

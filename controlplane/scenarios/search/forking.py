@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from attrs import define, evolve, frozen
+from attrs import define, frozen
 
 from actors import PrefixThenContinue
 from actors.inlet import STOP
@@ -79,7 +79,7 @@ def forked(
     """
     if not 0 <= step <= recording.steps:
         raise UsageError(f"step {step}: the recording has steps 1 to {recording.steps}")
-    plan = evolve(plan, token_key=recording.header.get("token_key"))
+    plan = plan.recorded_in(recording.header)
     kinds = () if plan.scenario.window(plan) is None else DEFAULT_KINDS
     prefix = PrefixThenContinue(recording.choices, strategy, until_step=step, default_kinds=kinds)
     inputs = [each for each in recording.inputs if each.step < step and each.actor != STOP]

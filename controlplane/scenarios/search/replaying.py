@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve
-
 from actors import Replay
 from actors.recording import load as load_recording
 from controlplane import __version__
@@ -47,8 +45,9 @@ def load(path: Path, *, any_version: bool = False) -> Recording:
 
 
 def check_replayable(recording: Recording, path: Path) -> None:
-    """Refuse what went on from a store that only that session had. Raises UsageError."""
-    if recording.header["options"].get("store", "memory") != "memory":
+    """Refuse what went on from a store whose content the recording does not hold. Raises UsageError."""
+    has_file = recording.header["options"].get("store", "memory") != "memory"
+    if has_file and not recording.header.get("store_state"):
         raise UsageError(
             f"{path}: recorded over a store that held objects before: cannot be replayed"
         )
@@ -75,6 +74,9 @@ def _misfit(header: Mapping[str, Any]) -> str:
         return f"seed is {shown(seed)}, expected a whole number"
     if key is not None and not (isinstance(key, str) and _is_hexadecimal(key)):
         return "token_key is no hexadecimal number"
+    state = header.get("store_state", "")
+    if not isinstance(state, str):
+        return f"store_state is {shown(state)}, expected a text"
     return ""
 
 
@@ -134,7 +136,7 @@ def plan_of_changed_code(
 
 def replayed(plan: Plan, recording: Recording, log: EventLog | None = None) -> Execution:
     """A run that will repeat a recording strictly, once it is executed; with its whole log unless one is given."""
-    plan = evolve(plan, token_key=recording.header.get("token_key"))
+    plan = plan.recorded_in(recording.header)
     strategy = Replay(recording.choices, marks=recording.marks)
     strategy.seed = recording.header.get("seed")  # what the log says of the run stays the same
     run = Execution(plan, strategy, log=log, inputs=recording.inputs)
