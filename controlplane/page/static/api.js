@@ -119,6 +119,23 @@ export class Server {
     return this.ask("GET", `${this.root}ui/forks?id=${id}`);
   }
 
+  // All objects as YAML.
+  async exported() {
+    const answer = await fetch(`${this.root}objects`, { headers: this.headers });
+    if (!answer.ok) throw new Refusal(answer.status, said(await answer.text()));
+    return answer.blob();
+  }
+
+  // Create or replace the objects of YAML text; how many, and what was refused.
+  restore(text) {
+    return this.ask("POST", `${this.root}objects`, text, "application/yaml");
+  }
+
+  // Back to what the session began with.
+  reset() {
+    return this.ask("DELETE", `${this.root}objects`);
+  }
+
   // run.rec of the session up to now.
   async recording() {
     const answer = await fetch(`${this.root}ui/recording`, { headers: this.headers });

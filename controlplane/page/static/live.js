@@ -55,6 +55,7 @@ export class Live {
       button("New", () => this.create(), { title: "Create objects (c)" }),
       button("Edit", () => this.edit(), { title: "Edit the object that is looked at (e)" }),
       button("Delete", () => this.remove(), { title: "Delete the object that is looked at" }),
+      button("All", () => this.all(), { title: "Export, restore or reset all objects" }),
       button("Fork", () => this.fork(), { title: "Go on otherwise from the step that is looked at (b)" }),
       button("Recording", () => this.download(), { title: "Download run.rec of the session up to now" })];
     const room = app.live;
@@ -224,6 +225,31 @@ export class Live {
         }, { class: "main danger" })));
   }
 
+  // Export of all objects, restore of such a file, and reset.
+  all() {
+    const file = h("input", { type: "file", accept: ".yaml,.yml,.json", "aria-label": "File to restore" });
+    const doing = (work) => {
+      this.dialog.close();
+      return this.doing(async () => this.say(outcome(await work())));
+    };
+    this.show("All objects",
+      h("p", { text: "Export writes all objects as YAML, Secrets included. Restore creates or replaces those of a file. " +
+        "Reset brings back what the session began with, and deletes all else." }),
+      h("p", {}, file),
+      h("div", { class: "buttons" },
+        button("Cancel", () => this.dialog.close()),
+        button("Export", () => {
+          this.dialog.close();
+          return this.doing(async () => leave(await this.server.exported(), "objects.yaml"), "objects.yaml: all objects");
+        }),
+        button("Restore", async () => {
+          if (!file.files.length) return;
+          const text = await file.files[0].text();
+          await doing(() => this.server.restore(text));
+        }),
+        button("Reset", () => doing(() => this.server.reset()), { class: "main danger" })));
+  }
+
   // ---- forks
 
   fork() {
@@ -290,13 +316,22 @@ export class Live {
   }
 
   async download() {
-    await this.doing(async () => {
-      const address = URL.createObjectURL(await this.server.recording());
-      const link = h("a", { href: address, download: "run.rec" });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    }, "run.rec: controlplane replay run.rec repeats the session");
+    await this.doing(async () => leave(await this.server.recording(), "run.rec"),
+      "run.rec: controlplane replay run.rec repeats the session");
   }
+}
+
+// Let the browser keep a file.
+function leave(blob, name) {
+  const address = URL.createObjectURL(blob);
+  h("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+// What a restore or a reset did, in a line.
+function outcome({ errors, ...counts }) {
+  const done = Object.entries(counts).filter(([, count]) => count).map(([what, count]) => `${count} ${what}`);
+  return [done.join(", ") || "nothing to be done", ...errors].join("; ");
 }
 
 // Show the session of the server that the page came from; without a token that it takes, ask for one.
