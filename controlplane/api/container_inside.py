@@ -44,7 +44,7 @@ class Inside:
     files: dict[str, bytes]
     directory: str = "/"
     folders: tuple[str, ...] = ()
-    """Where volumes are mounted, those without files too."""
+    """The directories at which volumes are mounted, those without files too."""
     mounts: tuple[Mount, ...] = ()
     layer: str = ""
     """The place of what is written outside of volumes."""

@@ -1,4 +1,4 @@
-"""What the programs of the emulated shell read, write and end with."""
+"""Input, output and outcomes of the programs of the emulated shell."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Host:
         self.lives: dict[str, Life] = {}
         """By container id, the runs of programs that the emulated shell knows, with their output."""
         self.attached: Mailbox | None = None
-        """Where the current kubelet hears of clients at the standard input of containers."""
+        """The mailbox of the current kubelet for news of clients at the standard input of containers."""
         self.sandboxes: dict[str, Sandbox] = {}
         self.mounts = Mounts()
         """Mounts of volumes of CSI drivers."""
