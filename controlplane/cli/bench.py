@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from controlplane.cli import output, reporting
+from controlplane.cli.names import Group
 from controlplane.cli.options import driver_option, format_option, log_level_option
 from controlplane.errors import UsageError
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from controlplane.perf.workloads import Workload
 
 
-@click.group("bench", short_help="How fast it is.")
+@click.group("bench", cls=Group, short_help="How fast it is.")
 def command() -> None:
     """Benchmarks, on the wall clock."""
 

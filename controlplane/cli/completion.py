@@ -8,6 +8,7 @@ import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from controlplane.cli import output
+from controlplane.cli.names import Choice
 
 PROGRAM: Final = "controlplane"
 VARIABLE: Final = "_CONTROLPLANE_COMPLETE"
@@ -20,7 +21,7 @@ SHELLS: Final[dict[str, type[ShellComplete]]] = {
 
 
 @click.command("completion", short_help="Print the completion script of a shell.")
-@click.argument("shell", type=click.Choice(list(SHELLS)))
+@click.argument("shell", type=Choice(list(SHELLS)))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> int:
     """Print a script after which SHELL completes commands, options and their values.

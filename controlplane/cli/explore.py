@@ -9,6 +9,7 @@ import click
 
 from controlplane.cli.options import ScenarioCommand
 from controlplane.cli.search import search, search_options, searchable
+from controlplane.errors import UsageError, either, nearest
 
 if TYPE_CHECKING:
     from controlplane.scenarios.engine.scenario import Scenario
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 def _scenario(name: str) -> Scenario:
     from controlplane.scenarios.search.loading import NAMED, from_file, from_module
 
+    if name not in NAMED and not Path(name).exists() and (near := nearest(name, NAMED)):
+        raise UsageError(f"{name}: no such file; did you mean {either(near)}?")
     return searchable(from_module(NAMED[name]) if name in NAMED else from_file(Path(name)))
 
 

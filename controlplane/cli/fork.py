@@ -9,6 +9,7 @@ import click
 
 from actors.strategies import NAMES
 from controlplane.cli import interruption, output, reporting
+from controlplane.cli.names import Choice
 from controlplane.cli.options import (
     Finite,
     allow_code_option,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--strategy",
-    type=click.Choice(NAMES),
+    type=Choice(NAMES),
     default="fifo",
     show_default=True,
     help="Who answers the choices from there on.",

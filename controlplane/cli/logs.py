@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import json
 import math
 import sys
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +15,18 @@ import click
 from attrs import frozen
 
 from controlplane.cli import output
+from controlplane.cli.names import Choice, Group
 from controlplane.cli.options import allow_code_option, allowed_code, format_option, grouped
-from controlplane.errors import UsageError
+from controlplane.cli.run_logs import RUN, opened, run_option, runs_option
+from controlplane.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from controlplane.logs.filtering import Filter
-    from controlplane.logs.reading import Line, RunLog
+    from controlplane.logs.reading import Line
     from controlplane.logs.series import Series
 
-RUN = click.Path(path_type=Path)
 FOLLOW_S = 0.2
 """The polling interval of a followed log."""
 SPARK = 24
@@ -34,59 +35,13 @@ SHOWN = 20
 """The number of rows shown of stale reads and the like."""
 
 
-@click.group("logs", short_help="Ask what a run recorded.")
+@click.group("logs", cls=Group, short_help="Ask what a run recorded.")
 def command() -> None:
     """Ask what a run recorded.
 
     RUN is a folder that `run --out` left, a log.jsonl (also .zst and .gz), or a run.rec, which is repeated to
     get its log.
     """
-
-
-def _log_option() -> Callable[[Any], Any]:
-    return click.option(
-        "--log", "place", type=RUN, default=Path(), show_default="this folder", metavar="RUN",
-        help="Folder that `run --out` left, a log.jsonl (.zst, .gz), or a run.rec.",
-    )  # fmt: skip
-
-
-def _open(place: Path) -> RunLog:
-    """The log of a run; when the command ends it says what of it could not be read. Raises UsageError."""
-    log = _found(place)
-    click.get_current_context().call_on_close(lambda: _say_damage(log))
-    return log
-
-
-def _found(place: Path) -> RunLog:
-    from controlplane.logs import reading
-
-    if place.is_dir() and not any((place / name).is_file() for name in reading.NAMES):
-        recording = place / reading.RECORDING
-        place = recording if recording.is_file() else place
-    if place.suffix == ".rec" and place.is_file():
-        return _repeated(place)
-    return reading.RunLog(reading.find(place), str(place))
-
-
-def _repeated(recording: Path) -> RunLog:
-    """The log of a recorded run, which runs once more for it."""
-    import tempfile
-
-    from controlplane.logs.reading import NAME, RunLog
-    from controlplane.scenarios.search import replaying
-
-    found = replaying.load(recording)
-    plan = replaying.plan_of_recording(found, recording, allowed=allowed_code())
-    run = replaying.replayed(plan, found)
-    run.execute("bare")
-    with tempfile.TemporaryDirectory(prefix="controlplane-") as folder:
-        run.save(Path(folder), found)
-        return RunLog(Path(folder) / NAME, str(recording))
-
-
-def _say_damage(log: RunLog) -> None:
-    for said in log.damage:
-        output.complain(f"controlplane: {said}")
 
 
 def _time(t: float) -> str:
@@ -98,7 +53,7 @@ def _time(t: float) -> str:
 
 @command.command("why", short_help="What happened to an object, and why; what led to a step.")
 @click.argument("about", metavar="OBJECT|STEP|violation")
-@_log_option()
+@run_option()
 @click.option(
     "--hops", default=12, type=click.IntRange(min=1), show_default=True,
     help="How far back to follow causes.",
@@ -113,8 +68,9 @@ def why(about: str, place: Path, hops: int, output_format: str) -> int:
     """
     from controlplane.logs.answers import VIOLATION
     from controlplane.logs.answers import why as ask
+    from controlplane.logs.why import folded
 
-    log = _open(place)
+    log = opened(place)
     answer = ask(log, about, hops)
     if output_format == "json":
         output.emit_json(answer.to_json())
@@ -122,7 +78,7 @@ def why(about: str, place: Path, hops: int, output_format: str) -> int:
     title = f"{answer.about}: {answer.sentence}"
     if answer.entries:
         rows: list[tuple[str, str, str, str]] = []
-        for entry in answer.entries:
+        for entry in folded(answer.entries):
             rows.append((_time(entry.t), str(entry.step), entry.actor, entry.what))
             rows += [("", "", "", f"  {line}") for line in entry.more]
         output.table(title, ("TIME", "STEP", "WHO", "WHAT"), rows, ("TIME", "STEP"))
@@ -140,7 +96,7 @@ def why(about: str, place: Path, hops: int, output_format: str) -> int:
 
 @command.command("timeline", short_help="The life of an object, each incarnation apart.")
 @click.argument("about", metavar="OBJECT")
-@_log_option()
+@run_option()
 @click.option(
     "--all", "everything", is_flag=True, help="Also its readers and the handlers notified of it."
 )
@@ -155,7 +111,7 @@ def timeline(about: str, place: Path, everything: bool, field: str, output_forma
     """
     from controlplane.logs import timeline as lives
 
-    log = _open(place)
+    log = opened(place)
     found = lives.timeline(log, about, everything=everything, path=field)
     if output_format == "json":
         output.emit_json(found.to_json())
@@ -178,7 +134,7 @@ def timeline(about: str, place: Path, everything: bool, field: str, output_forma
 
 
 @command.command("summary", short_help="What ran, what failed, how it ended.")
-@click.argument("places", metavar="[RUN]...", nargs=-1, type=RUN)
+@runs_option()
 @format_option()
 def summary(places: tuple[Path, ...], output_format: str) -> int:
     """Summarise runs: the verdicts, the work of each actor, refusals, retries and faults, and the pods that
@@ -186,7 +142,7 @@ def summary(places: tuple[Path, ...], output_format: str) -> int:
     """
     from controlplane.logs.summary import summarise
 
-    logs = [_open(place) for place in places or (Path(),)]
+    logs = [opened(place) for place in places]
     told = [(log.name, summarise(log)) for log in logs]
     if output_format == "json":
         output.emit_json([{"log": name, **each.to_json()} for name, each in told])
@@ -239,7 +195,7 @@ def _show_summary(name: str, told: Any) -> None:
 
 
 @command.command("stats", short_help="How long things took: percentiles in virtual time.")
-@click.argument("place", metavar="[RUN]", default=Path(), type=RUN)
+@run_option()
 @format_option()
 def stats(place: Path, output_format: str) -> int:
     """Show how long things took in virtual time, how often which plugin refused nodes, and how many
@@ -247,7 +203,7 @@ def stats(place: Path, output_format: str) -> int:
     """
     from controlplane.logs.stats import PERCENTILES, measure
 
-    log = _open(place)
+    log = opened(place)
     found = measure(log)
     if output_format == "json":
         output.emit_json(found.to_json())
@@ -269,7 +225,7 @@ def stats(place: Path, output_format: str) -> int:
 
 @command.command("metrics", short_help="What components counted, over virtual time.")
 @click.argument("name", default="", metavar="[NAME]")
-@_log_option()
+@run_option()
 @click.option(
     "--label",
     "labels",
@@ -290,15 +246,17 @@ def metrics(name: str, place: Path, labels: tuple[str, ...], output_format: str)
         if not equals:
             raise UsageError(f"--label {each!r}: expected NAME=VALUE, as queue=active")
         asked[key] = value
-    path = series.beside(_open(place).path)
+    if name and place == Path() and Path(name).exists():  # RUN without NAME
+        place, name = Path(name), ""
+    path = series.beside(opened(place).path)
     found = series.read(path, name, asked)
     if output_format == "json":
         output.emit_json([each.to_json() for each in found])
     elif not found:
         known = sorted({each.name for each in series.read(path)})
-        near = ", ".join(difflib.get_close_matches(name, known, 3, 0.3))
-        said = f"; near: {near}" if near else ""
-        raise UsageError(f"{path}: the run never counted {' '.join((name, *labels))}{said}")
+        if not any(fnmatchcase(each, name or "*") for each in known):
+            raise UsageError(f"{path}: {unknown_name('metric', name, known)}")
+        raise UsageError(f"{path}: the run never counted {' '.join((name, *labels))}")
     else:
         _show_metrics(found, everything=not name and not asked)
     return 0
@@ -377,13 +335,13 @@ class EventFilter:
 
 
 @command.command("events", short_help="The events of a run, filtered.")
-@click.argument("place", metavar="[RUN]", default=Path(), type=RUN)
+@run_option()
 @click.option("--object", "obj", metavar="OBJECT", help="Of one object, as pod/default/web-0.")
 @click.option("--kind", default="", help="Of objects of this kind.")
 @click.option("--actor", default="", help="Of this actor; * stands for anything.")
 @click.option("--event", default="", help="Events of this name; * stands for anything.")
 @click.option(
-    "--level", default="", type=click.Choice(["", "trace", "debug", "info", "warning", "error"]),
+    "--level", default="", type=Choice(["", "trace", "debug", "info", "warning", "error"]),
     help="Events of this level and above; steps have none.",
 )  # fmt: skip
 @click.option("--text", default="", help="Events with this text anywhere.")
@@ -400,7 +358,7 @@ def events(place: Path, asked: EventFilter, limit: int, follow: bool, output_for
     from controlplane.logs import reading
 
     wanted = asked.parsed()
-    log = None if follow else _open(place)
+    log = None if follow else opened(place)
     if log is None:
         path = reading.find(place)
         lines: Iterable[Line] = filter(wanted.wants, reading.follow(path, _wait, asked.text))
@@ -413,6 +371,10 @@ def events(place: Path, asked: EventFilter, limit: int, follow: bool, output_for
             shown += 1
             if shown == limit:
                 break
+    if log is not None and not shown:
+        from controlplane.scheduler.loops.points import POINTS
+
+        wanted.check_names(log, POINTS)
     return 0
 
 
@@ -452,7 +414,7 @@ def _as_json(line: Line) -> str:
 
 
 @command.command("races", short_help="Stale reads, and writes in no causal order.")
-@click.argument("place", metavar="[RUN]", default=Path(), type=RUN)
+@run_option()
 @click.option(
     "--all", "everything", is_flag=True, help="Also stale reads that nothing was based on."
 )
@@ -463,7 +425,7 @@ def races(place: Path, everything: bool, output_format: str) -> int:
     """
     from controlplane.logs.races import find
 
-    log = _open(place)
+    log = opened(place)
     found = find(log)
     if output_format == "json":
         output.emit_json(found.to_json())
@@ -499,16 +461,15 @@ def races(place: Path, everything: bool, output_format: str) -> int:
 
 
 @command.command("diff", short_help="Where two runs part, and what came of it.")
-@click.argument("one", metavar="RUN", type=RUN)
-@click.argument("other", metavar="RUN", type=RUN)
+@runs_option("RUN RUN", least=2, most=2)
 @format_option()
-def diff(one: Path, other: Path, output_format: str) -> int:
+def diff(places: tuple[Path, ...], output_format: str) -> int:
     """Show the first step and the first decision in which two runs differ, what both did before, and what
     followed. Exit status 1 if they differ.
     """
     from controlplane.logs.difference import compare
 
-    logs = [_open(one), _open(other)]
+    logs = [opened(place) for place in places]
     found = compare(*logs)
     if output_format == "json":
         output.emit_json(None if found is None else found.to_json())
@@ -541,27 +502,29 @@ def diff(one: Path, other: Path, output_format: str) -> int:
 
 @command.command("sql", short_help="SQL over the logs of runs, by DuckDB.")
 @click.argument("query", metavar="QUERY")
-@click.option(
-    "--log", "places", type=RUN, multiple=True, show_default="this folder", metavar="RUN",
-    help="Runs; may be given several times.",
-)  # fmt: skip
+@runs_option()
 @format_option()
 def sql(query: str, places: tuple[Path, ...], output_format: str) -> int:
-    r"""Ask in SQL. Needs the extra `sql` (DuckDB).
+    """Ask in SQL. Needs the extra `sql` (DuckDB).
+
+    The tables and their columns:
 
     \b
-    events     every line: run, file, step, t, actor, task, event, level, obj, uid, rv, cause, data
+    events     run, file, step, t, actor, task, event, level,
+               obj, uid, rv, cause, data: every line of the log
     steps      run, step, t, actor, task, point, cause
     messages   run, step, t, actor, task, sender, message, cause
-    writes     run, step, t, obj, uid, rv, verb, code, reason, by, based_on, node, phase, ready
-    decisions  run, step, t, actor, decision, obj, uid, node, attempt, reason, message, data
+    writes     run, step, t, obj, uid, rv, verb, code, reason, by,
+               based_on, node, phase, ready
+    decisions  run, step, t, actor, decision, obj, uid, node,
+               attempt, reason, message, data
     objects    run, kind, namespace, name, uid, created, gone, writes
     runs       run, file, scenario, seed, events, steps, t, verdict, reason
-    metrics    run, t, name, type, labels, value (of runs with --metrics)
-    """
+    metrics    run, t, name, type, labels, value; of runs with --metrics
+    """  # noqa: D301 - click reads the control character \b
     from controlplane.logs.sql import query as ask
 
-    logs = [_open(place) for place in places or (Path(),)]
+    logs = [opened(place) for place in places]
     names, rows = ask(logs, query)
     if output_format == "json":
         output.emit_json([dict(zip(names, map(_plain, row), strict=True)) for row in rows])
@@ -589,10 +552,10 @@ def _plain(value: Any) -> Any:
 
 
 @command.command("export", short_help="A log for Perfetto, ShiViz, OpenTelemetry, lnav and others.")
-@click.argument("place", metavar="[RUN]", default=Path(), type=RUN)
+@run_option()
 @click.option(
     "--format", "form", required=True,
-    type=click.Choice(["perfetto", "shiviz", "otlp", "audit", "klog", "lnav", "parquet"]),
+    type=Choice(["perfetto", "shiviz", "otlp", "audit", "klog", "lnav", "parquet"]),
     help="perfetto: Chrome trace JSON; audit: audit.k8s.io/v1; klog: text as components log.",
 )  # fmt: skip
 @click.option("-o", "--output", "target", type=RUN, help="File; standard output without it.")
@@ -602,7 +565,7 @@ def export(place: Path, form: str, target: Path | None, actor: str, verbosity: i
     """Write a log in a form that other tools read."""
     from controlplane.logs.exporting import pieces, to_parquet
 
-    log = _open(place)
+    log = opened(place)
     if form == "parquet":
         if target is None:
             raise UsageError("parquet is no text: name a file with -o FILE")
@@ -619,9 +582,9 @@ def export(place: Path, form: str, target: Path | None, actor: str, verbosity: i
 
 
 @command.command("report", short_help="A page with a run in it, to look at: one file.")
-@click.argument("places", metavar="RUN [RUN]", nargs=-1, type=RUN)
+@runs_option("RUN [RUN]", most=2)
 @click.option(
-    "--format", "form", type=click.Choice(["html", "json"]), default="html", show_default=True,
+    "--format", "form", type=Choice(["html", "json"]), default="html", show_default=True,
     help="A page, or what it shows, for programs.",
 )  # fmt: skip
 @click.option(
@@ -641,18 +604,13 @@ def report(places: tuple[Path, ...], form: str, target: Path, log_only: bool) ->
     from controlplane.page.recorded import recorded
     from controlplane.page.report import report as written
 
-    if len(places) > 2:
-        raise UsageError("a report shows one run, or two side by side")
     progress = output.Progress()
 
     def tell(events: int) -> None:
         progress.show(f"{events:,} events")
 
     allowed = allowed_code()
-    runs = [
-        recorded(place, repeating=not log_only, tell=tell, allowed=allowed)
-        for place in places or (Path(),)
-    ]
+    runs = [recorded(place, repeating=not log_only, tell=tell, allowed=allowed) for place in places]
     progress.clear()
     models = [run.model for run in runs]
     parting = difference(*runs) if len(runs) == 2 else None

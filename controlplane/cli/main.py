@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from controlplane import __version__
 from controlplane.cli import debug as switch
+from controlplane.cli.names import Group, message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+READER_GONE = 128 + signal.SIGPIPE
+"""The exit status when the reader of standard output has closed its pipe: that of programs which SIGPIPE ends."""
 
 COMMANDS = {
     "run": (
@@ -73,8 +82,20 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group that knows its commands by name and summary, and imports one only when it is called."""
+class ReaderGone(Exception):
+    """The reader of standard output has closed its pipe. Click would end with status 1 for a BrokenPipeError."""
+
+
+@contextmanager
+def _reader_gone() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+
+
+class LazyGroup(Group):
+    """A group of commands known by name and summary; a command is imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names, in the order of the manual."""
@@ -87,6 +108,16 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = import_module(found[0]).command
         return command
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Parse the command line. Raises ReaderGone, as help may be printed."""
+        with _reader_gone():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Raises ReaderGone."""
+        with _reader_gone():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, from the table: nothing is imported for help."""
@@ -104,7 +135,7 @@ def cli(debug: bool) -> None:
     """A Kubernetes control plane in one process, with every choice under control.
 
     Exit status: 0 all well; 1 an invariant broke or a search found a race; 2 wrong use; 3 a defect
-    of this program.
+    of this program; 130 Ctrl-C; 141 the reader of the output has gone, as `head` goes.
     """
     switch.ON = debug
 
@@ -132,10 +163,10 @@ def _run() -> int:
         except click.ClickException as error:
             click.echo(f"controlplane: {_one_line(error)}", err=True)
             return 2
-        except BrokenPipeError:
+        except ReaderGone:
             from controlplane.cli.output import Outcome
 
-            return Outcome.status
+            return Outcome.status or READER_GONE
         except Exception as error:
             return _told(error)
     except OSError:  # standard error takes nothing either
@@ -184,7 +215,7 @@ _LONGEST = 1000
 
 
 def _one_line(error: click.ClickException) -> str:
-    text = " ".join(error.format_message().split())
+    text = " ".join(message(error).split())
     for jargon, word in (("integer range", "whole number"), ("float range", "number")):
         text = text.replace(f"is not a valid {jargon}", f"is not a valid {word}")
     return (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from controlplane.cli import output
+from controlplane.cli.names import Group
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ PATH = "/api/v1/nodes"
 DEFAULT = "controlplane.kubeconfig"
 
 
-@click.group("nodes", short_help="Add nodes to a served cluster.")
+@click.group("nodes", cls=Group, short_help="Add nodes to a served cluster.")
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),

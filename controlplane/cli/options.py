@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from controlplane.cli.names import Choice
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -85,7 +87,7 @@ def parameter(option: Option, default: Any, told: str = "") -> click.Parameter:
         )
     return click.Option(
         names,
-        type=click.Choice(option.values) if option.values else Declared(option),
+        type=Choice(option.values) if option.values else Declared(option),
         multiple=option.many,
         metavar=option.metavar or None,
         help=_help(option, shown),
@@ -212,7 +214,7 @@ def format_option(*more: str) -> Decorator:
     return click.option(
         "--format",
         "output_format",
-        type=click.Choice(["table", "json", *more]),
+        type=Choice(["table", "json", *more]),
         default="table",
         show_default=True,
         help=f"What to print: tables for people, JSON for programs{ci}.",
@@ -223,7 +225,7 @@ def driver_option(default: str) -> Decorator:
     """`--driver trio|bare`."""
     return click.option(
         "--driver",
-        type=click.Choice(["trio", "bare"]),
+        type=Choice(["trio", "bare"]),
         default=default,
         show_default=True,
         help="Who steps the tasks; both give the same trace.",
@@ -253,7 +255,7 @@ def log_level_option(default: str = "trace", *, off: bool = False) -> Decorator:
     """`--log-level LEVEL`."""
     return click.option(
         "--log-level",
-        type=click.Choice([*LOG_LEVELS, "off"] if off else LOG_LEVELS),
+        type=Choice([*LOG_LEVELS, "off"] if off else LOG_LEVELS),
         default=default,
         show_default=True,
         help="What is kept of the event log; trace is everything.",

@@ -9,6 +9,7 @@ import click
 
 from controlplane.cli import interruption, output, reporting
 from controlplane.cli.mutants import mutants_command
+from controlplane.cli.names import Choice, Group
 from controlplane.cli.options import (
     Finite,
     ScenarioCommand,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.scenario import Scenario
 
 
-@click.group("race", short_help="The catalogue of published races.")
+@click.group("race", cls=Group, short_help="The catalogue of published races.")
 def command() -> None:
     """List, run, explore and replay published races."""
 
@@ -247,7 +248,13 @@ def run(
     metavar="S",
     help="Stop each search after this number of seconds.",
 )
-@click.option("--strategy", default="portfolio", show_default=True, help="Who answers choices.")
+@click.option(
+    "--strategy",
+    default="portfolio",
+    show_default=True,
+    metavar="NAME",
+    help="The strategy that answers choices.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first search.")
 @click.option(
     "--seeds",
@@ -259,7 +266,7 @@ def run(
 @click.option("--jobs", type=click.IntRange(1), help="Processes. [default: as many as cores]")
 @click.option(
     "--component",
-    type=click.Choice(["scheduler", "kubelet"]),
+    type=Choice(["scheduler", "kubelet"]),
     default="scheduler",
     show_default=True,
     help="Whose gates, under the default churn of which.",
@@ -284,15 +291,15 @@ def power(
     import time
 
     from actors.strategies import NAMES
-    from controlplane.errors import UsageError
+    from controlplane.errors import UsageError, unknown_name
     from controlplane.races import power as blind
 
     known = blind.gates(component)
     for gate in gates:
         if gate not in known:
-            raise UsageError(f"{gate!r} is no gate of the {component}; known: {', '.join(known)}")
+            raise UsageError(unknown_name(f"gate of the {component}", gate, known))
     if strategy not in NAMES:
-        raise UsageError(f"--strategy {strategy!r}: expected {' or '.join(NAMES)}")
+        raise UsageError(f"--strategy: {unknown_name('strategy', strategy, NAMES)}")
     progress = output.Progress()
     with interruption.interruptible() as ended:
         rows = blind.measure(

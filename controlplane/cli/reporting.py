@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,8 +109,9 @@ def _print_pending(summary: Summary, out: Path | None) -> None:
         [(len(keys), keys[0], why) for why, keys in shown],
         ["PODS"],
     )
-    place = f" --log {out}" if out is not None else " --log DIR, after a run with --out DIR,"
-    output.echo(f"`controlplane logs why pod/{shown[0][1][0]}{place}` tells why, node by node")
+    place, before = (out, "") if out is not None else ("out", "after a run with --out out, ")
+    command = f"controlplane logs why pod/{shown[0][1][0]} --log {shlex.quote(str(place))}"
+    output.echo(f"{before}`{command}` tells why, node by node")
 
 
 def print_metrics(families: Iterable[Family]) -> None:

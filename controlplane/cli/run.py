@@ -135,7 +135,7 @@ def prepare(
     if told != scenario.name:
         raise UsageError(
             f"{replay}: records {told!r}, not a {scenario.name}: replay it with the command that made it,"
-            " or with `controlplane replay`"
+            " or with controlplane replay"
         )
     if "epoch" in recording.header["options"]:  # a session begins when it began
         asked["epoch"] = recording.header["options"]["epoch"]

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from controlplane.cli import output
+from controlplane.cli.names import Group
 from controlplane.cli.options import Finite
 
 PATH = "/controlplane/time"
@@ -16,7 +17,7 @@ DEFAULT = "controlplane.kubeconfig"
 Where = tuple[Path, str]
 
 
-@click.group("time", short_help="Pause, step and resume time in a served cluster.")
+@click.group("time", cls=Group, short_help="Pause, step and resume time in a served cluster.")
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),

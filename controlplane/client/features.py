@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve, field, frozen
 
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, unknown_name
 from controlplane.gates import LATEST, FixGates, fix_gates, minor_of
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def with_gates(features: ClientFeatures, gates: Mapping[str, bool]) -> ClientFea
     changes: dict[str, Any] = {}
     for name, on in gates.items():
         if name not in GATES:
-            known = ", ".join(GATES)
-            raise UsageError(f"no client feature gate {name!r}; known: {known}")
+            raise UsageError(unknown_name("client feature gate", name, GATES))
         changes[GATES[name][0]] = on
     changed = evolve(features, **changes)
     if changes.get("atomic_fifo") and not changed.in_order_informers:

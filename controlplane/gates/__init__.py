@@ -17,7 +17,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from controlplane.errors import UsageError, shown
+from controlplane.errors import UsageError, shown, unknown_name
 from controlplane.gates.catalogue import CATALOGUE
 from controlplane.gates.fix_gate import LATEST, OFF, FixGate, by_number, minor_of
 
@@ -96,10 +96,7 @@ def fix_gates(
         gate = _known(number)
         if not given:
             variant = gate.variants[0]
-        if variant not in gate.variants:
-            raise UsageError(
-                f"fix {number} has no variant {shown(variant)}; it has {', '.join(gate.variants)}"
-            )
+        _check_variant(gate, variant, gate.variants)
         chosen[number] = variant
     return FixGates(chosen)
 
@@ -114,19 +111,20 @@ def from_header(header: dict[str, str]) -> FixGates:
     """The gates of a recording. UsageError for one that is not known, or a form that it does not have."""
     for number, form in header.items():
         gate = _known(number)
-        if form not in (OFF, *gate.variants):
-            raise UsageError(
-                f"fix {number} has no variant {shown(form)}; it has {', '.join(gate.variants)}"
-            )
+        _check_variant(gate, form, (OFF, *gate.variants))
     return FixGates(
         {number: None if variant == OFF else variant for number, variant in header.items()}
     )
 
 
+def _check_variant(gate: FixGate, variant: str, allowed: tuple[str, ...]) -> None:
+    if variant not in allowed:
+        raise UsageError(f"fix {gate.number} has {unknown_name('variant', variant, gate.variants)}")
+
+
 def _known(number: str) -> FixGate:
     gate = CATALOGUE.get(number)
     if gate is None:
-        raise UsageError(
-            f"no fix gate {shown(number)}; known: {', '.join(sorted(CATALOGUE, key=by_number))}"
-        )
+        listing = "controlplane race gates lists all"
+        raise UsageError(unknown_name("fix gate", number, CATALOGUE, listing))
     return gate

@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 
 from attrs import field, frozen
 
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, unknown_name
 from controlplane.logs.reading import Line, RunLog
-from controlplane.logs.subjects import Subject, subject
-from controlplane.logs.vocabulary import LEVELS
+from controlplane.logs.subjects import CLUSTER_SCOPED, SHORT_NAMES, Subject, kind_of, subject
+from controlplane.logs.vocabulary import EVENTS, LEVELS
 
 
 def _subject(text: str | Subject | None) -> Subject | None:
@@ -21,12 +21,13 @@ def _subject(text: str | Subject | None) -> Subject | None:
 class Filter:
     """Conditions that all hold; "" and None ask for nothing.
 
-    `actor` and `event` may have `*`. `level` is the lowest; steps have none and come only without it.
+    `actor` and `event` may have `*`; `kind` may be a short name or a plural, as for kubectl.
+    `level` is the lowest; steps have none and come only without it.
     `steps` and `times` (virtual seconds) are first and last.
     """
 
     obj: Subject | None = field(default=None, converter=_subject)
-    kind: str = ""
+    kind: str = field(default="", converter=kind_of)
     actor: str = ""
     event: str = ""
     level: str = ""
@@ -50,7 +51,7 @@ class Filter:
         """Return whether one event is wanted. For a text its line is searched, not what was made of it: not here."""
         if self.obj is not None and not self.obj.matches(line.obj):
             return False
-        if self.kind and line.obj.partition("/")[0].lower() != self.kind.lower():
+        if self.kind and line.obj.partition("/")[0].lower() != self.kind:
             return False
         if self.actor and not fnmatchcase(line.actor, self.actor):
             return False
@@ -61,6 +62,35 @@ class Filter:
         if self.steps is not None and not self.steps[0] <= line.step <= self.steps[1]:
             return False
         return self.times is None or self.times[0] <= line.t <= self.times[1]
+
+    def check_names(self, lines: Iterable[Line], points: Iterable[str] = ()) -> None:
+        """Refuse an event, actor or kind that is not known; for a filter that no event of a log passed.
+
+        Args:
+            lines: the log, all of it.
+            points: names of steps that are known besides those of the log.
+
+        Raises:
+            UsageError: with the nearest names.
+        """
+        events, actors, kinds = (
+            {*EVENTS, *points},
+            set[str](),
+            {*CLUSTER_SCOPED, *SHORT_NAMES.values()},
+        )
+        for line in lines:
+            events.add(line.event)
+            actors.add(line.actor)
+            kinds.add(line.obj.partition("/")[0].lower())
+        for what, asked, known in (
+            ("event", self.event, events),
+            ("actor", self.actor, actors),
+            ("kind", self.kind, kinds),
+        ):
+            if asked and not any(fnmatchcase(each, asked) for each in known):
+                raise UsageError(
+                    f"--{what}: {unknown_name(what, asked, sorted(filter(None, known)))}"
+                )
 
 
 def span_of(text: str, what: str) -> tuple[float, float]:

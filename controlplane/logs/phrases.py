@@ -68,6 +68,22 @@ def written(line: Line, about: str = "") -> str:
     return what
 
 
+def believed(line: Line) -> str:
+    """Return what the scheduler's snapshot said of the node that it chose."""
+    data = line.data
+    pods, asked, room = data.get("pods", []), data["requested"], data["allocatable"]
+    return (
+        f"believed of {data.get('node', '')} (version {data.get('node_rv')}):"
+        f" {'1 pod' if len(pods) == 1 else f'{len(pods)} pods'},"
+        f" cpu {asked['cpu_milli']}m of {room['cpu_milli']}m,"
+        f" memory {_mib(asked['memory'])} of {_mib(room['memory'])} MiB requested"
+    )
+
+
+def _mib(amount: int) -> str:
+    return f"{amount / (1 << 20):,.0f}"
+
+
 def state(data: dict[str, Any]) -> str:
     """Phase and readiness of a pod."""
     said: str = data.get("phase", "")
@@ -159,6 +175,7 @@ _TELLERS: dict[str, Callable[[Line], str]] = {
     "informer.told": _told,
     "scheduler.popped": lambda line: f"popped {line.obj}, version {line.rv}",
     "scheduler.assumed": lambda line: f"chose {line.data.get('node', '')} for {line.obj}",
+    "scheduler.believed": lambda line: f"for {line.obj} {believed(line)}",
     "scheduler.failed": _failed,
     "client.listed": _listed,
     "scheduler.preemption": _preempts,

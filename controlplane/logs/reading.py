@@ -116,7 +116,7 @@ def find(path: Path) -> Path:
                 return path / name
         path /= NAME
     if not path.is_file():
-        raise UsageError(f"{path}: no such log; `controlplane run FILE... --out DIR` writes one")
+        raise UsageError(f"{path}: no such log; a run with --out DIR writes one")
     return path
 
 

@@ -60,9 +60,7 @@ def beside(log: Path) -> Path:
     """The numbers of the run with this log. Raises UsageError if the run left none."""
     path = log.parent / NAME
     if not path.is_file():
-        raise UsageError(
-            f"{path}: no such file; `controlplane run FILE... --out DIR --metrics` writes one"
-        )
+        raise UsageError(f"{path}: no such file; a run with --out DIR --metrics writes one")
     return path
 
 

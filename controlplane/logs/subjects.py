@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from attrs import frozen
 
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, either, nearest
 from controlplane.logs.reading import Line
 
 SHORT_NAMES = {
@@ -91,26 +90,32 @@ class Subject:
         return kind in (self.kind, f"{self.kind}s")
 
 
+def kind_of(name: str) -> str:
+    """Return the kind that a name means: in lower case, short names and plurals resolved."""
+    kind = name.lower()
+    kind = SHORT_NAMES.get(kind, kind)
+    if kind.endswith("sses"):
+        return kind[:-2]
+    if kind.endswith("ies"):
+        return f"{kind[:-3]}y"
+    if kind.endswith("s") and not kind.endswith("ss") and kind != "endpoints":
+        return kind[:-1]
+    return kind
+
+
 def subject(text: str) -> Subject:
     """pod/namespace/name, pod/name (in namespace default), node/name. Raises UsageError."""
     parts = text.split("/")
     if len(parts) not in (2, 3) or not all(parts):
         raise UsageError(f"{text}: expected KIND/NAMESPACE/NAME or KIND/NAME, as pod/default/web-0")
-    kind = parts[0].lower()
-    kind = SHORT_NAMES.get(kind, kind)
-    if kind.endswith("sses"):
-        kind = kind[:-2]
-    elif kind.endswith("ies"):
-        kind = f"{kind[:-3]}y"
-    elif kind.endswith("s") and not kind.endswith("ss"):
-        kind = kind[:-1]
+    kind = kind_of(parts[0])
     if len(parts) == 3:
         return Subject(kind, parts[1], parts[2])
     return Subject(kind, "" if kind in CLUSTER_SCOPED else "default", parts[1])
 
 
 def unknown(about: Subject, lines: Iterable[Line]) -> UsageError:
-    """The log says nothing about an object: which names are near."""
+    """Return the error for an object of which the log says nothing, with the nearest names."""
     wanted = f"{about.kind}/{about.key}"
     known: dict[str, None] = {}
     for line in lines:
@@ -118,10 +123,8 @@ def unknown(about: Subject, lines: Iterable[Line]) -> UsageError:
             known[line.obj] = None
     lowered = {f"{obj.partition('/')[0].lower()}/{obj.partition('/')[2]}": obj for obj in known}
     same_name = [obj for key, obj in lowered.items() if key.rpartition("/")[2] == about.name]
-    near = same_name[:_NEAR] or [
-        lowered[key] for key in difflib.get_close_matches(wanted, lowered, _NEAR, 0.6)
-    ]
+    near = same_name[:_NEAR] or [lowered[key] for key in nearest(wanted, lowered)]
     said = f"{wanted}: the log says nothing about it"
     if near:
-        said += f"; near: {', '.join(near)}"
+        said += f"; did you mean {either(near)}?"
     return UsageError(said)

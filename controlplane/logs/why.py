@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import groupby, pairwise
 from typing import Any
 
 from attrs import Factory, define
 
-from controlplane.logs.phrases import attempts, nodes, state, written
+from controlplane.logs.phrases import attempts, believed, nodes, state, written
 from controlplane.logs.reading import Line
 from controlplane.logs.subjects import Subject
 
@@ -71,6 +72,49 @@ def story(lines: Iterable[Line], about: Subject) -> Story | None:
             incarnations[line.uid] = None
         entries.append(entry)
     return Story(about, entries, *_ending(entries)) if entries else None
+
+
+def folded(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the entries with each series of failed attempts of one result as two: the first, and the rest."""
+    made: list[Entry] = []
+    for _, group in groupby(entries, _result):
+        first, *rest = group
+        made.append(first)
+        if len(rest) > 1 and first.data.get("event") == "scheduler.failed":
+            made.append(_rest(first, rest))
+        else:
+            made += rest
+    return made
+
+
+def _result(entry: Entry) -> object:
+    """Return the key of an entry: that of a failed attempt is what it came to, that of others themselves."""
+    if entry.data.get("event") != "scheduler.failed":
+        return id(entry)
+    reason, outcome = entry.data.get("reason"), entry.data.get("outcome")
+    return entry.actor, entry.uid, reason, outcome, tuple(entry.more)
+
+
+def _rest(first: Entry, rest: list[Entry]) -> Entry:
+    """Return one entry for the repeated attempts after the first, at the place of the last."""
+    times = [each.t for each in (first, *rest)]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    low, high = min(gaps), max(gaps)
+    every = (
+        f"every {low:.4g} s"
+        if f"{low:.4g}" == f"{high:.4g}"
+        else f"every {low:.4g} to {high:.4g} s"
+    )
+    last = rest[-1]
+    numbers = [each.data.get("attempt") for each in (rest[0], last)]
+    which = (
+        f"{len(rest)} more attempts"
+        if None in numbers
+        else f"attempts {numbers[0]} to {numbers[1]}"
+    )
+    return Entry(
+        last.step, last.t, last.actor, last.uid, f"{which}: the same, {every}", [], last.data
+    )
 
 
 def _went(entries: list[Entry], line: Line) -> None:
@@ -183,19 +227,7 @@ def _assumed(line: Line) -> Entry:
 
 
 def _believed(line: Line) -> Entry:
-    data = line.data
-    pods, asked, room = data.get("pods", []), data["requested"], data["allocatable"]
-    what = (
-        f"believed of {data.get('node', '')} (version {data.get('node_rv')}):"
-        f" {'1 pod' if len(pods) == 1 else f'{len(pods)} pods'},"
-        f" cpu {asked['cpu_milli']}m of {room['cpu_milli']}m,"
-        f" memory {_mib(asked['memory'])} of {_mib(room['memory'])} MiB requested"
-    )
-    return _entry(line, what)
-
-
-def _mib(amount: int) -> str:
-    return f"{amount / (1 << 20):,.0f}"
+    return _entry(line, believed(line))
 
 
 def _explained(line: Line) -> Entry:

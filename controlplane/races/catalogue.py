@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from controlplane import races
-from controlplane.errors import UsageError, shown
+from controlplane.errors import UsageError, unknown_name
 from controlplane.gates import by_number
 from controlplane.scenarios.search.loading import from_module
 
@@ -40,10 +39,8 @@ def find(number: str) -> Race:
             return _load(of_issue[0])
         if of_issue:
             raise UsageError(f"issue {number} has several races: {', '.join(of_issue)}")
-        near = get_close_matches(number, numbers())
-        meant = f"did you mean {' or '.join(near)}? " if near else ""
         raise UsageError(
-            f"no race {shown(number)} in the catalogue; {meant}controlplane race list names all"
+            unknown_name("race", number, numbers(), "controlplane race list lists all")
         )
     return _load(number)
 

@@ -41,7 +41,7 @@ def test_why_tells_which_plugin_refused_which_node_at_which_attempt(tmp_path):
     assert (unknown.returncode, unknown.stderr) == (
         2,
         "controlplane: pod/default/none: the log says nothing about it;"
-        " near: Pod/default/big, Pod/default/small\n",
+        " did you mean Pod/default/big or Pod/default/small?\n",
     )
 
 

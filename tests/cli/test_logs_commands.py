@@ -187,11 +187,11 @@ def test_a_log_that_ends_in_a_line_is_read_and_said_to(logs, out, tmp_path):
     [
         (
             ["why", "pod/smal"],
-            "pod/default/smal: the log says nothing about it; near: Pod/default/small",
+            "pod/default/smal: the log says nothing about it; did you mean Pod/default/small",
         ),
         (
             ["timeline", "po/smal"],
-            "pod/default/smal: the log says nothing about it; near: Pod/default/small",
+            "pod/default/smal: the log says nothing about it; did you mean Pod/default/small",
         ),
         (
             ["timeline", "smal"],
@@ -231,7 +231,7 @@ def test_what_is_no_log_gets_one_line(logs, tmp_path, command):
     missing = tmp_path / "none"
     assert logs(command, missing)[::2] == (
         2,
-        f"controlplane: {missing}: no such log; `controlplane run FILE... --out DIR` writes one\n",
+        f"controlplane: {missing}: no such log; a run with --out DIR writes one\n",
     )
     other = tmp_path / "other"
     other.write_text("objects: []\n")
@@ -271,7 +271,7 @@ def test_metrics_over_virtual_time(logs, out):
     assert points.splitlines()[0] == "scheduler_pending_pods queue=unschedulable"
     status, _, said = logs("metrics", "scheduler_pending_pds", "--log", out)
     assert (status, said.count("\n")) == (2, 1)
-    assert "the run never counted scheduler_pending_pds; near: scheduler_pending_pods" in said
+    assert "no metric 'scheduler_pending_pds'; did you mean scheduler_pending_pods" in said
     assert logs("metrics", "--label", "queue", "--log", out)[0] == 2
 
 
@@ -279,7 +279,7 @@ def test_metrics_of_a_run_that_kept_none(logs, out, tmp_path):
     shutil.copy(out / "log.jsonl", tmp_path)
     status, _, said = logs("metrics", "--log", tmp_path)
     assert status == 2
-    assert "--metrics` writes one" in said
+    assert "--metrics writes one" in said
 
 
 @pytest.mark.parametrize("form", ["table", "json"])
@@ -292,3 +292,86 @@ def test_what_is_damaged_is_said_beside_every_form_of_answer(logs, out, tmp_path
     assert answer
     assert said.endswith("1 line is no event, first line 2; the rest was read\n")
     assert said.count("\n") == 1
+
+
+RUN_COMMANDS = {
+    "why": ["pod/small"],
+    "timeline": ["pod/small"],
+    "summary": [],
+    "stats": [],
+    "metrics": ["scheduler_pending_pods"],
+    "events": ["--limit", "3"],
+    "races": [],
+    "sql": ["SELECT verdict FROM runs"],
+    "export": ["--format", "klog"],
+}
+
+
+@pytest.mark.parametrize("command", RUN_COMMANDS)
+def test_the_run_is_an_argument_or_an_option(logs, out, command):
+    asked = RUN_COMMANDS[command]
+    told = good(logs(command, *asked, out))
+    assert told == good(logs(command, *asked, "--log", out))
+    assert told == good(logs(command, "--log", out, *asked))
+
+
+def test_all_subcommands_that_read_a_run_take_it_both_ways():
+    from controlplane.cli.logs import command
+
+    assert {*command.commands} == {*RUN_COMMANDS, "diff", "report", "schema"}
+    for name, each in command.commands.items():
+        if name != "schema":
+            assert {"runs", "logged"} <= {param.name for param in each.params}, name
+
+
+def test_two_runs_are_compared_by_options(logs, out):
+    assert logs("diff", "--log", out, "--log", out)[0] == 0
+    assert logs("diff", out, "--log", out)[0] == 0
+    status, _, error = logs("diff", out)
+    assert (status, error) == (2, "controlplane: expected RUN RUN, found 1 run\n")
+
+
+def test_one_run_is_not_two(logs, out):
+    status, _, error = logs("stats", out, "--log", out)
+    assert (status, error) == (2, f"controlplane: expected one RUN, found {out}, {out}\n")
+
+
+def test_metrics_of_a_run_without_a_name(logs, out):
+    assert good(logs("metrics", out)) == good(logs("metrics", "--log", out))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--event", "apiserver.wirte", "no event 'apiserver.wirte'; did you mean apiserver.write"),
+        ("--event", "scheduler.cycle.beginn", "did you mean scheduler."),
+        ("--event", "nope*", "no event 'nope*'"),
+        ("--actor", "schduler", "no actor 'schduler'; did you mean scheduler"),
+        ("--kind", "pdo", "no kind 'pdo'; did you mean pod"),
+    ],
+)
+def test_unknown_names_in_a_filter_are_refused_with_near_ones(logs, out, option, value, said):
+    status, text, error = logs("events", out, option, value)
+    assert (status, text, error.count("\n")) == (2, "", 1)
+    assert said in error
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--event", "kubelet.evicted"), ("--kind", "Job"), ("--event", "kubelet.*")],
+)
+def test_known_names_of_which_the_log_has_none_are_no_error(logs, out, option, value):
+    assert logs("events", out, "--object", "node/none", option, value) == (0, "", "")
+
+
+def test_kinds_in_a_filter_may_be_short_or_plural(logs, out):
+    told = good(logs("events", out, "--kind", "Pod", "--event", "apiserver.write"))
+    assert told
+    for kind in ("po", "pods", "pod"):
+        assert good(logs("events", out, "--kind", kind, "--event", "apiserver.write")) == told
+
+
+def test_events_tell_what_the_scheduler_believed(logs, out):
+    text = good(logs("events", out, "--event", "scheduler.believed", "--object", "pod/small"))
+    assert "for Pod/default/small believed of node-1 (version " in text
+    assert "cpu " in text and " MiB requested" in text

@@ -62,5 +62,5 @@ def test_objects_of_the_cluster_have_lives_as_well(run_log, name):
 
 
 def test_names_that_only_begin_alike_are_others(run_log):
-    with pytest.raises(UsageError, match=r"pod/default/lat: .*; near: Pod/default/late"):
+    with pytest.raises(UsageError, match=r"pod/default/lat: .*; did you mean Pod/default/late"):
         timeline(run_log, "pod/lat")

@@ -7,7 +7,7 @@ import pytest
 from controlplane.errors import UsageError
 from controlplane.logs.reading import Line, RunLog, find
 from controlplane.logs.subjects import Subject, subject, unknown
-from controlplane.logs.why import story
+from controlplane.logs.why import folded, story
 
 POD = Subject("pod", "default", "web")
 
@@ -140,7 +140,7 @@ def test_an_object_that_went_with_its_last_deletion_was_deleted():
 def test_an_object_the_log_does_not_know_is_an_error_that_names_near_ones():
     assert story([], POD) is None
     known = [line(1, "e", obj="Pod/default/web-1"), line(2, "e", obj="Node/other")]
-    said = "pod/default/web: the log says nothing about it; near: Pod/default/web-1"
+    said = "pod/default/web: the log says nothing about it; did you mean Pod/default/web-1?"
     assert str(unknown(POD, known)) == said
 
 
@@ -149,3 +149,37 @@ def test_a_line_that_is_no_event_is_named(tmp_path):
     log.write_text('{"step": 1}\n')
     with pytest.raises(UsageError, match="line 1: expected an event"):
         RunLog(find(tmp_path))
+
+
+def test_repeated_failed_attempts_of_one_result_are_folded():
+    fit = ("NodeResourcesFit", "Insufficient cpu", 2, ["n1", "n2"])
+    taint = ("TaintToleration", "untolerated taint", 2, ["n1", "n2"])
+    lines = [failed(10 * n, n, fit) for n in range(1, 42)]
+    lines += [failed(500, 42, taint), failed(510, 43, fit), failed(520, 44, fit)]
+    told = [(each.what, each.step) for each in folded(story(lines, POD).entries)]
+    again = "failed (Unschedulable), requeue"
+    assert told == [
+        (f"attempt 1 {again}", 10),
+        ("attempts 2 to 41: the same, every 5 s", 410),
+        (f"attempt 42 {again}", 500),
+        (f"attempt 43 {again}", 510),
+        (f"attempt 44 {again}", 520),
+    ]
+
+
+def test_what_comes_between_two_failed_attempts_is_not_folded_away():
+    fit = ("NodeResourcesFit", "Insufficient cpu", 1, ["n1"])
+    lines = [
+        failed(2, 1, fit),
+        failed(6, 2, fit),
+        line(8, "other"),
+        failed(9, 3, fit),
+        failed(12, 4, fit),
+        failed(20, 5, fit),
+    ]
+    told = [each.what for each in folded(story(lines, POD).entries)]
+    assert told[2:] == [
+        "other",
+        "attempt 3 failed (Unschedulable), requeue",
+        "attempts 4 to 5: the same, every 1.5 to 4 s",
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from controlplane.errors import shown
+from controlplane.errors import unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -52,11 +52,13 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
     return tuple(asked)
 
 
-def selected(asked: Sequence[str], names: Collection[str]) -> tuple[str, ...]:
+def selected(
+    asked: Sequence[str], names: Collection[str], what: str = "controller"
+) -> tuple[str, ...]:
     """The names of the controllers that are to run, in the order of `names`.
 
     `*` stands for all but those of `BY_NAME_ONLY`, `name` for one, `-name` for not this one, which wins; the ending
-    -controller may be left out.
+    -controller may be left out. `what` is the kind of name, for errors. Raises UnknownController.
     """
     on: set[str] = set()
     off: set[str] = set()
@@ -68,6 +70,7 @@ def selected(asked: Sequence[str], names: Collection[str]) -> tuple[str, ...]:
         wanted = ALIASES.get(bare, bare)
         found = next((name for name in names if wanted in (name, name.removesuffix(ENDING))), None)
         if found is None:
-            raise UnknownController(f"{shown(bare)} is not a controller; known: {', '.join(names)}")
+            short = (name.removesuffix(ENDING) for name in names)
+            raise UnknownController(unknown_name(what, bare, (*ALIASES, *short, *names)))
         (off if each.startswith("-") else on).add(found)
     return tuple(name for name in names if name in on and name not in off)

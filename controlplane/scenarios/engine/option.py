@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import field, frozen
 
-from controlplane.errors import UsageError, shown
+from controlplane.errors import UsageError, either, nearest, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -126,7 +126,9 @@ class Option:
         if self.type is str and "\0" in value:
             raise self._error(value, "text without NUL")
         if self.choices and value not in self.values:
-            raise self._error(value, " or ".join(self.values))
+            near = nearest(value, self.values) if isinstance(value, str) else []
+            meant = f"; did you mean {either(near)}?" if near else ""
+            raise self._error(value, f"{either([*self.values])}{meant}")
         if self.low is not None and value < self.low:
             raise self._error(value, f"at least {self.low:g}")
         if self.high is not None and value > self.high:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
-from controlplane.errors import UsageError, shown
+from controlplane.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
@@ -45,10 +45,9 @@ def admission(text: str) -> tuple[str, ...]:
     from controlplane.controllers.common.selection import UnknownController, selected
 
     try:
-        running = selected(_listed(text), DEFAULT_PLUGINS)
+        running = selected(_listed(text), DEFAULT_PLUGINS, "admission plugin")
     except UnknownController as error:
-        message = str(error).replace("is not a controller", "is not an admission plugin")
-        raise UsageError(f"--admission: {message}") from None
+        raise UsageError(f"--admission: {error}") from None
     return tuple(name for name in DEFAULT_PLUGINS if name not in running)
 
 
@@ -57,7 +56,7 @@ def without(text: str) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for part in _listed(text):
         if part not in PARTS:
-            raise UsageError(f"--without: {shown(part)} is no part; parts are {', '.join(PARTS)}")
+            raise UsageError(f"--without: {unknown_name('part', part, PARTS)}")
         changes.update(PARTS[part])
     return changes
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from controlplane.controllers.common.selection import names_of
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, unknown_name
 from controlplane.scenarios.engine.common_options import COMMON
 
 if TYPE_CHECKING:
@@ -124,8 +124,7 @@ def _defaults_are_known(scenario: Scenario, _attribute: Any, value: Mapping[str,
     for key in value:
         if key not in known:
             raise UsageError(
-                f"scenario {scenario.name!r}: defaults: no common option {key!r};"
-                f" known: {', '.join(known)}"
+                f"scenario {scenario.name!r}: defaults: {unknown_name('common option', key, known)}"
             )
 
 

@@ -10,7 +10,7 @@ from controlplane.api.times import SECOND
 from controlplane.apiserver.schema.resources import builtin_resources
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import PODS, Client, Resource
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, unknown_name
 from controlplane.scenarios.engine.user_faults import UserFaults
 
 if TYPE_CHECKING:
@@ -325,4 +325,6 @@ def _look_up(named: str) -> tuple[Resource, bool]:
         info = table.by_kind(tried, kind)
         if info is not None:
             return Resource(info.group, info.version, info.resource), info.namespaced
-    raise UsageError(f"no kind {named!r} is built in; for others use `user.client` with a Resource")
+    known = [each.kind for each in table]
+    others = "kinds of definitions: user.client with a Resource"
+    raise UsageError(unknown_name("built-in kind", named if kind in known else kind, known, others))

@@ -12,7 +12,7 @@ from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import Client, Resource
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, either, nearest
 from controlplane.gates import LATEST
 from controlplane.scenarios.inputs.locating import field_of
 from controlplane.scenarios.inputs.reading import CREATE
@@ -48,6 +48,8 @@ class Resources:
             ]
             if served:
                 text += f" (served: {', '.join(dict.fromkeys(served))})"
+            elif near := nearest(kind, (each.kind for each in self._table)):
+                text += f"; did you mean {either(near)}?"
             raise submission.error("kind", text)
         return Resource(info.group, info.version, info.resource), info.namespaced
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
-from controlplane.errors import UsageError, shown
+from controlplane.errors import UsageError, shown, unknown_name
 from controlplane.gates import LATEST, minor_of
 
 _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
@@ -106,5 +106,9 @@ def parse(texts: Iterable[str]) -> dict[str, bool]:
         found[ALIASES.get(name, name)] = value == "true"
     problem = unknown(found)
     if problem:
+        known = defaults()
+        for name in found:
+            if name not in known:
+                raise UsageError(f"--feature-gates: {unknown_name('feature gate', name, known)}")
         raise UsageError(f"--feature-gates: {problem}; those that are: {', '.join(SWITCHABLE)}")
     return found

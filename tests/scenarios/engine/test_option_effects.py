@@ -17,12 +17,12 @@ def test_names_are_taken_with_and_without_their_ending():
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ({"controllers": "jobs"}, "--controllers: 'jobs' is not a controller; known: replicaset-"),
+        ({"controllers": "jobs"}, "--controllers: no controller 'jobs'; did you mean job"),
         (
             {"admission": "*,-Prio"},
-            "--admission: 'Prio' is not an admission plugin; known: Namespace",
+            "--admission: no admission plugin 'Prio'; did you mean Priority",
         ),
-        ({"without": "etcd"}, "--without: 'etcd' is no part; parts are scheduler, controllers, k"),
+        ({"without": "etcd"}, "--without: no part 'etcd'; known: scheduler, controllers, k"),
     ],
 )
 def test_what_there_is_not_is_refused_before_anything_runs(option, said):

@@ -31,13 +31,16 @@ def test_the_option_takes_the_place_of_a_scenarios_controllers():
 
 
 def test_an_unknown_controller_is_refused_when_the_scenario_is_made():
-    with pytest.raises(UsageError, match="'mine': controllers: 'statefulsets' is not a controller"):
+    with pytest.raises(
+        UsageError,
+        match="'mine': controllers: no controller 'statefulsets'; did you mean statefulset",
+    ):
         Scenario("mine", workload=nothing, controllers="statefulsets")
 
 
 def test_a_cluster_takes_one_text_as_a_list_and_refuses_unknown_names_at_once():
     assert ClusterConfig(enabled_controllers="statefulset").enabled_controllers == ("statefulset",)
-    with pytest.raises(UsageError, match="enabled_controllers: 'sts' is not a controller"):
+    with pytest.raises(UsageError, match="enabled_controllers: no controller 'sts'"):
         Cluster(ClusterConfig(enabled_controllers="sts"))
 
 

@@ -57,7 +57,7 @@ def test_a_kind_may_be_named_with_its_version_and_an_unknown_one_is_refused():
         await user.get("Unicorn", "none")
 
     run = played(user, "failed", build=alone)
-    assert "no kind 'Unicorn' is built in" in run.result.reason
+    assert "no built-in kind 'Unicorn'" in run.result.reason
 
 
 def test_drain_empties_a_node_and_keeps_it_empty():

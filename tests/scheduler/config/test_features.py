@@ -44,7 +44,8 @@ def test_gates_are_asked_for_as_upstream_asks_for_them():
         ("SchedulerQueueingHints=yes", "expected NAME=true or NAME=false"),
         ("", "expected NAME=true or NAME=false"),
         ("GangScheduling=true", "feature gate GangScheduling=true is not emulated"),
-        ("NoSuchGate=false", "feature gate NoSuchGate=false is not emulated"),
+        ("NoSuchGate=false", "no feature gate 'NoSuchGate'"),
+        ("GangSchedulin=true", r"no feature gate 'GangSchedulin'; did you mean GangScheduling"),
     ],
 )
 def test_what_cannot_be_had_is_refused(text, message):
