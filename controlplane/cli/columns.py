@@ -7,6 +7,10 @@ from collections.abc import Sequence
 GAP = 3
 """Blanks between columns."""
 SHORTEST = 8
+_MOST_LINES = 2
+"""The most lines of a cell in a narrow column of a table whose columns all stand side by side."""
+_TEXT = 40
+"""The width from which a column holds text of any number of lines."""
 SEPARATORS = "/-._,:"
 """Behind these a name that is wider than its column breaks."""
 
@@ -34,6 +38,26 @@ def widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
         made[at] += max(share, 0)
         left -= max(share, 0)
     return made
+
+
+def stacked(columns: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return the columns, by index, that are written below their rows because they have no room beside the others.
+
+    None if each column is wide enough for text, or its cells fit in two lines. Else the widest ones, until the rest has
+    its natural width; the first column always stays. `columns` are as for `widths`.
+    """
+    sizes = widths(columns, width)
+    if all(
+        size >= _TEXT or wrapped(cell, size).count("\n") < _MOST_LINES
+        for column, size in zip(columns, sizes, strict=True)
+        for cell in column
+    ):
+        return []
+    natural = [max(map(len, column)) for column in columns]
+    kept = list(range(len(columns)))
+    while len(kept) > 1 and sum(natural[at] + GAP for at in kept) > width:
+        kept.remove(max(kept[1:], key=lambda at: (natural[at], at)))
+    return [at for at in range(len(columns)) if at not in kept]
 
 
 def wrapped(text: str, width: int) -> str:

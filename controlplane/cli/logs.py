@@ -84,7 +84,7 @@ def why(about: str, place: Path, hops: int, output_format: str) -> int:
         output.table(title, ("TIME", "STEP", "WHO", "WHAT"), rows, ("TIME", "STEP"))
         title = "what led there"
     if answer.about == VIOLATION and answer.entries:
-        output.echo(
+        output.tell(
             f"controlplane logs why STEP --log {place} tells what led to one of these steps"
         )
         return 0
@@ -158,16 +158,16 @@ def _show_summary(name: str, told: Any) -> None:
     ended = (
         f"{told.verdict}: {told.reason}" if told.verdict else "the log does not say how it ended"
     )
-    output.echo(f"{name}: {what}{seed}".rstrip(": "))
-    output.echo(f"  {ended}")
-    output.echo(
+    output.tell(f"{name}: {what}{seed}".rstrip(": "))
+    output.tell(f"  {ended}")
+    output.tell(
         f"  {output.plural(told.events, 'event')}, {output.plural(told.steps, 'step')}, "
         f"{_time(told.t)} of virtual time; {output.plural(told.attempts, 'scheduling attempt')}, "
         f"{told.failed_attempts:,} of them failed; {output.plural(told.conflicts, 'conflict')}"
     )
     if told.pods:
         said = ", ".join(f"{count:,} {phase}" for phase, count in told.pods.items())
-        output.echo(f"  pods: {said}")
+        output.tell(f"  pods: {said}")
     busiest = sorted(told.actors.items(), key=lambda item: (-item[1].steps, item[0]))
     rows = [
         (name, f"{a.steps:,}", f"{a.messages:,}", f"{a.writes:,}", f"{a.refused:,}")
@@ -176,7 +176,7 @@ def _show_summary(name: str, told: Any) -> None:
     heads = ("ACTOR", "STEPS", "MESSAGES", "WRITES", "REFUSED")
     output.table("", heads, rows, heads[1:])
     if len(busiest) > SHOWN:
-        output.echo(f"and {len(busiest) - SHOWN:,} more actors")
+        output.tell(f"and {len(busiest) - SHOWN:,} more actors")
     for title, counts in (
         ("REFUSED", told.refused), ("RETRIED", told.retries), ("FAULT", told.faults),
         ("TROUBLE", told.errors),
@@ -430,7 +430,7 @@ def races(place: Path, everything: bool, output_format: str) -> int:
     if output_format == "json":
         output.emit_json(found.to_json())
         return 0
-    output.echo(
+    output.tell(
         f"{found.reads:,} reads, {len(found.stale):,} of them stale, on {len(found.used):,} of which a"
         f" write was based; {found.unordered_in_all:,} pairs of writes in no causal order"
     )
@@ -474,16 +474,16 @@ def diff(places: tuple[Path, ...], output_format: str) -> int:
     if output_format == "json":
         output.emit_json(None if found is None else found.to_json())
     elif found is None:
-        output.echo("the two runs are the same, event by event")
+        output.tell("the two runs are the same, event by event")
     else:
-        output.echo(f"{found.same_events:,} events are the same")
+        output.tell(f"{found.same_events:,} events are the same")
         for side, step in zip(found.sides, found.steps, strict=True):
             said = (
                 "it ends"
                 if step is None
                 else f"step {step.step}: {_as_text(step).split(None, 2)[2]}"
             )
-            output.echo(f"{side.name}: {said}")
+            output.tell(f"{side.name}: {said}")
         rows = [(_time(each.t), str(each.step), each.actor, _said(each)) for each in found.before]
         if rows:
             heads = ("TIME", "STEP", "WHO", "BOTH DID")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from controlplane.cli.columns import widths, wrapped
+from controlplane.cli.columns import GAP, stacked, widths, wrapped
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +40,17 @@ def echo(text: str = "") -> None:
     """One line to standard output. Raises UsageError when it takes no more, as a full disk does."""
     with _taken():
         click.echo(text)
+
+
+def tell(text: str) -> None:
+    """A sentence to standard output, in lines as wide as the terminal, or as COLUMNS says."""
+    echo("\n".join(wrapped(line, _width()) for line in text.split("\n")))
+
+
+def shortened(line: str) -> str:
+    """Return a line cut to the width of the terminal, or of COLUMNS, with an ellipsis."""
+    width = _width()
+    return line if len(line) <= width else f"{line[: width - 1].rstrip()}…"
 
 
 def write(text: str) -> None:
@@ -87,6 +98,12 @@ def table(
     from rich.text import Text
 
     width = _width()
+    cells = [[str(cell) for cell in row] for row in rows]
+    natural = [[name, *(row[at] for row in cells)] for at, name in enumerate(columns)]
+    below = stacked(natural, width)
+    if below:
+        _stacked_table(title, columns, cells, numbers, below, width)
+        return
     text = StringIO()
     colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     console = Console(
@@ -95,8 +112,7 @@ def table(
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     if title:
         console.print(Text(wrapped(title, width), style="bold"))
-    cells = [[str(cell) for cell in row] for row in rows]
-    sizes = widths([[name, *(row[at] for row in cells)] for at, name in enumerate(columns)], width)
+    sizes = widths(natural, width)
     for name, size in zip(columns, sizes, strict=True):
         right = name in numbers
         justify: Literal["right", "left"] = "right" if right else "left"
@@ -109,6 +125,43 @@ def table(
         lines = [line[:RULE] if line.strip("─ ") == "" else line for line in lines]
     with _taken():
         click.echo("\n".join(lines), color=colours or None)
+
+
+def _stacked_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: Sequence[str],
+    below: Sequence[int],
+    width: int,
+) -> None:
+    """Print a table of which some columns stand below their rows, each with its name and indented."""
+    kept = [at for at in range(len(columns)) if at not in below]
+    sizes = widths([[columns[at], *(row[at] for row in rows)] for at in kept], width)
+
+    def line(cells: Sequence[str]) -> list[str]:
+        parts = [wrapped(cells[at], size).split("\n") for at, size in zip(kept, sizes, strict=True)]
+        made = []
+        for number in range(max(map(len, parts))):
+            texts = [part[number] if number < len(part) else "" for part in parts]
+            padded = [
+                each.rjust(size) if columns[at] in numbers else each.ljust(size)
+                for at, size, each in zip(kept, sizes, texts, strict=True)
+            ]
+            made.append((" " + (" " * GAP).join(padded)).rstrip())
+        return made
+
+    lines = [wrapped(title, width)] if title else []
+    lines += ["", *line(columns)]
+    lines.append(" " + "─" * min(width - 1, sum(sizes) + GAP * (len(sizes) - 1)))
+    for row in rows:
+        lines += line(row)
+        for at in below:
+            if row[at].strip():
+                told = f"{columns[at]}: {' '.join(row[at].split())}"
+                lines += wrapped(f"{' ' * (GAP + 1)}{told}", width).split("\n")
+    with _taken():
+        click.echo("\n".join([*lines, ""]))
 
 
 def on_terminal() -> bool:

@@ -43,20 +43,48 @@ def _scenario(number: str) -> Scenario:
 
 
 @command.command("list")
+@click.argument("words", nargs=-1, metavar="[WORD]...")
+@click.option(
+    "--component", default="", metavar="NAME", help="Only races of this component, as scheduler."
+)
+@click.option("--wide", is_flag=True, help="Also the issue and the releases.")
 @format_option()
-def list_races(output_format: str) -> None:
-    """All races of the catalogue."""
+def list_races(words: tuple[str, ...], component: str, wide: bool, output_format: str) -> int:
+    """List the races of the catalogue by component, one line each.
+
+    With WORDs, those whose number, issue, title, story or invariant has all of them.
+    """
+    from controlplane.errors import UsageError, unknown_name
     from controlplane.races import catalogue
 
     races = catalogue.all_races()
+    components = dict.fromkeys(race.component for race in races)
+    if component and component not in components:
+        raise UsageError(f"--component: {unknown_name('component', component, components)}")
+    races = [race for race in races if component in ("", race.component) and _mentions(race, words)]
     if output_format == "json":
         output.emit_json([race.to_json() for race in races])
-        return
-    output.table(
-        f"Races: {len(races)}",
-        ["FIX", "ISSUE", "COMPONENT", "WHAT HAPPENS", "RELEASES"],
-        [(race.number, race.issue, race.component, race.title, race.releases) for race in races],
-    )
+        return 0
+    output.echo(f"Races: {len(races)}; controlplane race show FIX tells one")
+    for each in components:
+        found = [race for race in races if race.component == each]
+        if not found:
+            continue
+        title = f"\n{each}: {len(found)}"
+        if wide:
+            rows = [(race.number, race.issue, race.releases, race.title) for race in found]
+            output.table(title, ["FIX", "ISSUE", "RELEASES", "WHAT HAPPENS"], rows)
+            continue
+        output.echo(title)
+        for race in found:
+            output.echo(output.shortened(f"  {race.number:<7} {race.title}"))
+    return 0
+
+
+def _mentions(race: Race, words: tuple[str, ...]) -> bool:
+    """Return whether the texts of a race have all words, in any case."""
+    text = " ".join((race.number, race.issue, race.title, race.story, race.invariant)).lower()
+    return all(word.lower() in text for word in words)
 
 
 @command.command("gates")
@@ -104,7 +132,7 @@ def gates(release: str, output_format: str) -> None:
             for gate in ordered
         ],
     )
-    output.echo("--without-fix N turns one off, --fix N[=FORM] puts one in force.")
+    output.tell("--without-fix N turns one off, --fix N[=FORM] puts one in force.")
 
 
 @command.command("show")
@@ -122,27 +150,27 @@ def show(number: str, output_format: str) -> None:
         output.emit_json({**race.to_json(), "variants": gate.variants if gate else ()})
         return
     reported = f"issue {race.issue}" if race.issue else "not reported"
-    output.echo(f"{race.number}: {race.title} ({reported}, {race.component})\n")
-    output.echo(race.story + "\n")
-    output.echo(f"Invariant:  {race.invariant}")
+    output.tell(f"{race.number}: {race.title} ({reported}, {race.component})\n")
+    output.tell(race.story + "\n")
+    output.tell(f"Invariant:  {race.invariant}")
     if race.seen:
-        output.echo(f"Seen:       on real Kubernetes 1.36.2 components: {race.seen}")
-    output.echo(f"Releases:   {race.releases}")
-    output.echo(f"Found with: {_flags(race, race.unfixed_options)}")
-    output.echo(f"Not with:   {_flags(race, race.repaired_options)}")
+        output.tell(f"Seen:       on real Kubernetes 1.36.2 components: {race.seen}")
+    output.tell(f"Releases:   {race.releases}")
+    output.tell(f"Found with: {_flags(race, race.unfixed_options)}")
+    output.tell(f"Not with:   {_flags(race, race.repaired_options)}")
     if gate is not None:
-        output.echo(
+        output.tell(
             f"Switch:     --without-fix {number}; forms of the fix: {', '.join(gate.variants)}"
             f" (--fix {number}=FORM)"
         )
     own = race.scenario.options
     if own:
-        output.echo("\nOptions of its own:")
+        output.tell("\nOptions of its own:")
     for option in own:
         default = race.scenario.default(option)
         told = {True: "on", False: "off"}.get(default, default) if option.type is bool else default
         choices = f" ({', '.join(option.values)})" if option.values else ""
-        output.echo(f"  --{option.name}{choices}  {option.help} [default: {told}]")
+        output.tell(f"  --{option.name}{choices}  {option.help} [default: {told}]")
 
 
 def _flags(race: Race, asked: dict[str, Any]) -> str:
@@ -202,7 +230,7 @@ def run(
     limit = schedules or race.schedules
     found = Campaign(race.unfixed()).explore(limit, seed=first_seed(asked.get("seed", 0)))
     if not found.findings:
-        output.echo(f"no schedule of {limit} broke without the fix; try more with --schedules")
+        output.tell(f"no schedule of {limit} broke without the fix; try more with --schedules")
         return 0
     finding = found.findings[0]
     done = campaign.under(finding.seed, driver)
@@ -222,12 +250,12 @@ def run(
             }
         )
     else:
-        output.echo(
+        output.tell(
             f"Without the fix, schedule {finding.schedule} (seed {finding.seed}) is the first to break. Here it is"
             f" with gates {reporting.gates_text(campaign.plan, number)}:\n"
         )
         reporting.print_timeline(done.world)
-        output.echo(f"{result.verdict}: {result.reason}")
+        output.tell(f"{result.verdict}: {result.reason}")
         reporting.print_left(out, left)
     reporting.tell_traceback(done.traceback, out)
     return 0 if result.ok else 1
@@ -338,7 +366,7 @@ def power(
             ],
             ["SCHEDULES", "SECONDS", "FOUND"],
         )
-        output.echo(
+        output.tell(
             "A+B: B hides A, so it is off too, and what breaks without B alone does not count."
         )
     output.Outcome.status = int(any(each.found for each in rows if not each.gate))

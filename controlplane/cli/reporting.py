@@ -79,20 +79,20 @@ def print_summary(summary: Summary, wall: float, out: Path | None = None) -> Non
             ],
         )
     else:
-        output.echo(f"Pods: {phases}")
+        output.tell(f"Pods: {phases}")
     _print_pending(summary, out)
     did = summary.activity
-    output.echo(
+    output.tell(
         f"{output.plural(did.created, 'pod')} created, {did.bound:,} bound to a node after"
         f" {float(did.mean_wait_s):.4g} s on average ({did.longest_wait_s} s at most),"
         f" {output.plural(did.deleted, 'deletion')}"
     )
-    output.echo(
+    output.tell(
         f"{summary.verdict}: {summary.reason}. Virtual time {summary.virtual_s} s, {summary.steps} steps,"
         f" {wall:.2f} s of wall time, trace {summary.trace_hash}"
     )
     if summary.periodic:
-        output.echo(f"would go on, with --until SECONDS: {'; '.join(summary.periodic)}")
+        output.tell(f"would go on, with --until SECONDS: {'; '.join(summary.periodic)}")
 
 
 def _print_pending(summary: Summary, out: Path | None) -> None:
@@ -154,7 +154,7 @@ def tell_end(
 def print_left(out: Path | None, names: Sequence[str]) -> None:
     """The files that were written."""
     if out is not None and names:
-        output.echo("written: " + ", ".join(f"{out}/{name}" for name in names))
+        output.tell("written: " + ", ".join(f"{out}/{name}" for name in names))
 
 
 def print_timeline(world: World) -> None:
@@ -259,26 +259,26 @@ def print_exploration(
     """A search, for people; `earlier` schedules of it ran before these `wall` seconds."""
     rate = (found.schedules - earlier) / wall if wall else 0
     before = f" ({earlier} of them earlier)" if earlier else ""
-    output.echo(
+    output.tell(
         f"{plan_text(campaign.plan, own)}: {found.schedules} schedules{before}, {len(found.classes)} distinct,"
         f" {found.steps} steps, {rate:.0f} schedules/s"
     )
     if found.exhausted:
-        output.echo("that is every schedule that the strategy distinguishes")
+        output.tell("that is every schedule that the strategy distinguishes")
     never = [
         goal.name for goal in campaign.plan.scenario.sometimes if not found.reached.get(goal.name)
     ]
     if never:
-        output.echo(f"never reached, so nothing is said about it: {'; '.join(never)}")
+        output.tell(f"never reached, so nothing is said about it: {'; '.join(never)}")
     if not found.failing:
-        output.echo("nothing broke")
+        output.tell("nothing broke")
         return
     if found.failures == 1:
         (one,) = found.failing
-        output.echo(
+        output.tell(
             f"broken in {one.times} of them, first in schedule {one.first} (seed {one.seed}):"
         )
-        output.echo(f"  {one.verdict}: {one.reason}")
+        output.tell(f"  {one.verdict}: {one.reason}")
         return
     output.table(
         f"{found.failures} different failures",

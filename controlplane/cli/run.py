@@ -103,7 +103,7 @@ def command(
         if metrics:
             reporting.print_metrics(counted)
         for note in notes:
-            output.echo(note)
+            output.tell(note)
         reporting.print_left(out, left)
     return reporting.tell_end(run, out, status, ended=ended.came, unwritten=unwritten)
 
