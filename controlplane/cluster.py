@@ -88,7 +88,8 @@ PROVIDER = "machine-provider"
 class ClusterConfig:
     """The configuration of a cluster: its components, their releases and their settings.
 
-    nodes: node trees, one kubelet each.
+    nodes: node trees, one kubelet each. None leaves them to the scenario, whose options --nodes, --node-cpu and
+        --node-memory make them; a cluster without a scenario then has none.
     gates: the fixes of upstream bugs that the components have.
     release: the Kubernetes release, which sets the defaults of feature gates.
     queueing_hints: the scheduler's feature gate SchedulerQueueingHints; None means the release's default.
@@ -112,7 +113,7 @@ class ClusterConfig:
         settings, as `nodes` and `kubelet_settings` do for the others.
     """
 
-    nodes: Sequence[Tree] = ()
+    nodes: Sequence[Tree] | None = None
     gates: FixGates = field(factory=FixGates)
     release: str = LATEST
     queueing_hints: bool | None = None
@@ -312,10 +313,10 @@ class Cluster:
                 config.explain_scheduling,
             ),
         )
-        bare = config.nodes
+        bare = config.nodes or ()
         if config.kubelets:
             self._add_kubelets(config)
-            bare = [tree for tree in config.nodes if not has_kubelet(tree)]
+            bare = [tree for tree in bare if not has_kubelet(tree)]
         if bare or not config.kubelets:
             self.world.actor("registrar", _register, bare, self.address("registrar"))
         if config.joining_nodes and config.kubelets:
@@ -436,7 +437,7 @@ class Cluster:
         return RestConfig(self.apiservers, features, pinned)
 
     def _add_kubelets(self, config: ClusterConfig) -> None:
-        for number, tree in enumerate(config.nodes, 1):
+        for number, tree in enumerate(config.nodes or (), 1):
             if has_kubelet(tree):
                 name = tree["metadata"]["name"]
                 settings = self._settings(config.kubelet_settings.get(name))
@@ -648,7 +649,7 @@ class _Machines:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._serving: dict[str, str] = {}
-        self._number = len(cluster.config.nodes)
+        self._number = len(cluster.config.nodes or ())
 
     def serving(self) -> dict[str, str]:
         """By name, the uids of the Nodes that a machine was started for."""

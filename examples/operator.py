@@ -103,7 +103,7 @@ class CarefulOperator(WidgetOperator):
 def build(setting: Setting) -> ClusterConfig:
     operator = CarefulOperator if setting["careful"] else WidgetOperator
     return ClusterConfig(
-        controllers=False, kubelets=False, schedulers=0, own_controllers=[operator]
+        nodes=(), controllers=False, kubelets=False, schedulers=0, own_controllers=[operator]
     )
 
 

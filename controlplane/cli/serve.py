@@ -314,7 +314,7 @@ def _announce(kubeconfig: Path, context: str, address: Address, run: Execution) 
 
     entries.write(kubeconfig, address, context, live=is_live, alone=alone)
     chosen = "" if context == entries.NAME else f" --context {context}"
-    nodes, objects = len(run.cluster.config.nodes), len(run.plan.given.submissions)
+    nodes, objects = len(run.cluster.config.nodes or ()), len(run.plan.given.submissions)
     loaded = output.plural(nodes, "node")
     if objects:
         loaded += f" and {output.plural(objects, 'object')} of the files"

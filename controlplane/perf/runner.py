@@ -60,6 +60,7 @@ def scenario_of(workload: Workload, outcome: Outcome) -> Scenario:
 
     def build(_setting: Setting) -> ClusterConfig:
         return ClusterConfig(
+            nodes=(),
             kubelets=False,
             controllers=False,
             heartbeats=False,

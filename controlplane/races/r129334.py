@@ -33,6 +33,7 @@ def build(_setting: Setting) -> ClusterConfig:
 
     data = OBJECTS * SIZE
     return ClusterConfig(
+        nodes=(),
         kubelets=False,
         controllers=False,
         client=ClientFeatures(watch_list_client=False),

@@ -52,7 +52,7 @@ def build(_setting: Setting) -> ClusterConfig:
     from controlplane.cluster import ClusterConfig
 
     return ClusterConfig(
-        kubelets=False, schedulers=0, enabled_controllers=("deployment", "replicaset")
+        nodes=(), kubelets=False, schedulers=0, enabled_controllers=("deployment", "replicaset")
     )
 
 

@@ -31,6 +31,7 @@ def build(_setting: Setting) -> ClusterConfig:
     from controlplane.cluster import ClusterConfig
 
     return ClusterConfig(
+        nodes=(),
         kubelets=False,
         scheduler_watches=(),
         enabled_controllers=("taint-eviction-controller",),

@@ -38,6 +38,7 @@ def build(setting: Setting) -> ClusterConfig:
     from controlplane.cluster import ClusterConfig
 
     return ClusterConfig(
+        nodes=(),
         schedulers=0 if is_small(setting) else 1,
         kubelets=False,
         controllers=False,

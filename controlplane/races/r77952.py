@@ -36,7 +36,9 @@ def build(_setting: Setting) -> ClusterConfig:
     """Two API servers over one store, and no other component."""
     from controlplane.cluster import ClusterConfig
 
-    return ClusterConfig(apiservers=2, kubelets=False, controllers=False, scheduler_watches=())
+    return ClusterConfig(
+        nodes=(), apiservers=2, kubelets=False, controllers=False, scheduler_watches=()
+    )
 
 
 async def cleaner(user: User) -> None:

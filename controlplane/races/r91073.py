@@ -36,6 +36,7 @@ def build(setting: Setting) -> ClusterConfig:
     from controlplane.cluster import ClusterConfig
 
     return ClusterConfig(
+        nodes=(),
         apiservers=2,
         replica=ReplicaOptions(progress_notify=setting["progress_notify"]),
         kubelets=False,

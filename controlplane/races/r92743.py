@@ -35,7 +35,10 @@ def build(_setting: Setting) -> ClusterConfig:
     from controlplane.cluster import ClusterConfig
 
     return ClusterConfig(
-        kubelets=False, heartbeats=False, enabled_controllers=("garbage-collector-controller",)
+        nodes=(),
+        kubelets=False,
+        heartbeats=False,
+        enabled_controllers=("garbage-collector-controller",),
     )
 
 

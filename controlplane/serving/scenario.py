@@ -77,7 +77,7 @@ def build(setting: Setting) -> ClusterConfig:
         from controlplane.apiserver.storage.durable_store import open_store
 
         store = open_store(setting["store"])
-    return evolve(config, store=store, nodes=_still_there(config.nodes, store))
+    return evolve(config, store=store, nodes=_still_there(config.nodes or (), store))
 
 
 def _still_there(given: Sequence[Tree], store: Store) -> Sequence[Tree]:

@@ -13,7 +13,7 @@ from controlplane.scenarios.search.exploring import Campaign
 
 ONE_SERVER = evolve(
     SCENARIO,
-    build=lambda _setting: ClusterConfig(kubelets=False, heartbeats=False),
+    build=lambda _setting: ClusterConfig(nodes=(), kubelets=False, heartbeats=False),
     faults=(),
     invariants=(Invariant("no surplus pods", no_surplus, ("apiserver",)),),
 )

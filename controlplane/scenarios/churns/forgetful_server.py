@@ -146,7 +146,7 @@ def _build(_setting: Setting) -> ClusterConfig:
     """Start only the two servers: the cluster's own API server has no client."""
     from controlplane.cluster import ClusterConfig
 
-    return ClusterConfig(kubelets=False, controllers=False, schedulers=0)
+    return ClusterConfig(nodes=(), kubelets=False, controllers=False, schedulers=0)
 
 
 def _held(run: Run) -> Mapping[str, Object]:

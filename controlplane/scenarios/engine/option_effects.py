@@ -162,5 +162,5 @@ def apply_equipment(config: ClusterConfig, setting: Setting) -> Changes:
     equip = setting.parsed["kubelet_config" if setting["kubelet_config"] else "machine"]
     if equip is None:
         return {}
-    nodes, settings = equip(config.nodes)
+    nodes, settings = equip(config.nodes or ())
     return {"nodes": nodes, "kubelet_settings": settings, "equip": equip}

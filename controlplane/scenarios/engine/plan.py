@@ -118,6 +118,10 @@ class Plan(Setting):
         """The cluster of one run: as the scenario builds it, with what the options say."""
         options = self.options
         config = self.scenario.build(self)
+        if self.scenario.nodes is not None:
+            config = evolve(config, nodes=tuple(self.scenario.nodes(self)))
+        elif config.nodes is None:
+            config = evolve(config, nodes=self.nodes())
         if self.scenario.controllers:
             config = evolve(config, enabled_controllers=(*STANDARD, *self.scenario.controllers))
         changes: dict[str, Any] = {}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from controlplane.cluster import Cluster, ClusterConfig
     from controlplane.scenarios.engine.option import Option
     from controlplane.scenarios.engine.run import Run
-    from controlplane.scenarios.engine.setting import Setting
+    from controlplane.scenarios.engine.setting import Setting, Tree
     from controlplane.scenarios.engine.user import User
 
     Main = Callable[[User], Coroutine[Any, Any, Any]]
@@ -31,11 +31,11 @@ LIVELOCK_LIMIT = 20_000
 """Steps in one instant after which a run counts as a livelock."""
 
 
-def _whole_cluster(setting: Setting) -> ClusterConfig:
-    """Every component, and the nodes that the options say (two)."""
+def _whole_cluster(_setting: Setting) -> ClusterConfig:
+    """Return a cluster with every component."""
     from controlplane.cluster import ClusterConfig
 
-    return ClusterConfig(nodes=setting.nodes())
+    return ClusterConfig()
 
 
 def _is_async(owner: Any, attribute: Any, value: Any) -> None:
@@ -145,8 +145,10 @@ class Scenario:
         workload: `async def` that takes a `User`; or several by the names of their actors, which
             begin at the same time.
         build: the world, as the configuration of a cluster; what the options say about gates,
-            release and numbers of processes is put in afterwards. Two nodes and every component
-            unless given.
+            release and numbers of processes is put in afterwards. Every component unless given.
+        nodes: the nodes, as a function of the setting; by default those of the configuration that `build` returns, and
+            where that names none, those of the options --nodes (2), --node-cpu and --node-memory. An empty sequence
+            means no nodes.
         controllers: controllers besides the standard ones ("statefulset, job", "*"), as in `--controllers`, which
             takes their place.
         faults: what may fail.
@@ -169,6 +171,7 @@ class Scenario:
     name: str
     workload: Main | Mapping[str, Main] = field(kw_only=True, validator=_is_async)
     build: Callable[[Setting], ClusterConfig] = field(default=_whole_cluster, kw_only=True)
+    nodes: Callable[[Setting], Sequence[Tree]] | None = field(default=None, kw_only=True)
     faults: Sequence[Fault] = field(default=(), kw_only=True, validator=_all_are(Fault, "a Fault"))
     controllers: Sequence[str] = field(
         default=(), kw_only=True, converter=names_of, validator=_controllers_are_known

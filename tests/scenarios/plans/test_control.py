@@ -18,7 +18,7 @@ MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "da
 def executed(main, *lines: str, build=None, **options):
     """A run of `main` as the user of an API server alone, under a plan."""
     build = build or (
-        lambda _setting: ClusterConfig(scheduler=False, kubelets=False, controllers=False)
+        lambda _setting: ClusterConfig(nodes=(), scheduler=False, kubelets=False, controllers=False)
     )
     scenario = Scenario("plans", workload=main, build=build, defaults={"nodes": 0})
     run = Execution(plan_of(scenario, plan=lines, **options), Fifo(), log=EventLog())
