@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docs._ext import catalogue, command_line, drawing, points, vocabulary
+from docs._ext import catalogue, command_line, drawing, points, vocabulary, yaml_words
 from docs._ext.docstrings import as_rst
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def made() -> dict[str, str]:
         "scenarios.md": catalogue.scenarios(),
         "events.md": vocabulary.page(),
         "points-scheduler.md": points.page(),
+        "yaml-scenarios.md": yaml_words.page(),
         **drawing.pictures(),
     }
 

@@ -17,6 +17,7 @@ from docs._ext import (
     points,
     site,
     vocabulary,
+    yaml_words,
 )
 from docs._ext.markdown import escape, table
 from tests.docs.pages import DOCS
@@ -86,6 +87,17 @@ def test_every_point_of_the_scheduler_has_a_row():
     from controlplane.scheduler.loops.points import POINTS
 
     assert re.findall(r"^\| `([\w.-]+)` \|", points.page(), re.MULTILINE) == list(POINTS)
+
+
+def test_every_word_of_scenarios_in_yaml_has_a_row():
+    from controlplane.scenarios.authoring import declared, faults, words
+
+    rows = re.findall(r"^\| `([\w.-]+)` \|", yaml_words.page(), re.MULTILINE)
+    tables = (
+        declared.KEYS, words.WORDS, words.FLOW, faults.OPERATIONS, declared.FAULT_KEYS, declared.RULE_KEYS,
+    )  # fmt: skip
+    assert rows == [name for table in tables for name in table]
+    assert all(f"- {name}\n" in yaml_words.page() for name in declared.INVARIANTS)
 
 
 def test_the_reference_lists_the_annotations_that_the_code_reads_and_no_others():

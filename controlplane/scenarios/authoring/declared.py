@@ -11,10 +11,14 @@
         - one-of: [[{delete: Pod/web}], [{recreate: Pod/web}], []]
     faults:
       - {do: {crash: scheduler}, then: {restart: scheduler}, times: 2}
-    invariants: [every pod gets a node, scheduling queue]
+    invariants:
+      - every pod gets a node
+      - {name: at most two pods, rule: pods.size() <= 2}
 
-A word that the API server refuses, or whose connection breaks, is shrugged off. `WORDS` lists what
-users can do, `OPERATIONS` of `scenarios.faults` what may fail, `INVARIANTS` what may be asked for.
+A request that the API server refuses, or whose connection breaks, does not stop a user. `WORDS` and `FLOW` of
+`authoring.words` list what users can do, `OPERATIONS` of `authoring.faults` what may fail, `INVARIANTS` what may be
+asked for by name; invariants of one's own are rules in CEL (`authoring.expressions`). The reference page is made from
+these tables.
 """
 
 from __future__ import annotations
@@ -23,24 +27,49 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define
 
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, unknown_name
 from controlplane.scenarios.authoring import faults, worlds
+from controlplane.scenarios.authoring.words import FLOW, WORDS, do
 from controlplane.scenarios.engine.scenario import Fault, Invariant, Scenario
 from controlplane.scenarios.inputs.manifests import ManifestError, document
 from controlplane.scenarios.invariants import scheduling
 from controlplane.scenarios.invariants.scheduling_queue import queue_holds
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Iterable
 
     from controlplane.scenarios.authoring.faults import Operation
+    from controlplane.scenarios.authoring.words import Act
     from controlplane.scenarios.engine.scenario import Main
     from controlplane.scenarios.engine.user import User
     from controlplane.scenarios.inputs.manifests import Manifest
 
-    Act = Callable[[User], Awaitable[Any]]
-
-KEYS = ("scenario", "title", "world", "defaults", "users", "faults", "invariants")
+KEYS = {
+    "scenario": "The name, in a few words. Required.",
+    "title": "What it is about, in one line.",
+    "world": "The parts of the cluster: `whole` (the default), `scheduler-alone` or `lagging-servers`.",
+    "defaults": "Defaults of common options where they differ, as `nodes: 1`.",
+    "users": "A list of words for each user, by name; users act at the same time. Required.",
+    "faults": "What may fail, and when: a list.",
+    "invariants": "What must hold: names of the table below, or rules in CEL. Required.",
+}
+"""The keys of a document, and what they hold."""
+FAULT_KEYS = {
+    "do": "The operation. Required.",
+    "then": "The operation that ends it.",
+    "times": "The number of times (1).",
+    "moments": "The number of moments of which one is chosen each time (8).",
+    "every": "The virtual seconds between two moments (1).",
+    "lasts": "The virtual seconds of which one is chosen until `then` ([0, 1]).",
+}
+"""The keys of a fault."""
+RULE_KEYS = {
+    "name": "The name of the invariant. Required.",
+    "rule": "A CEL expression that gives a bool. Required.",
+    "for": "A kind: the rule is asked for each of its objects, which is `self`.",
+    "at": "`revision` (the default) asks at each revision of the store, `rest` when the run has settled.",
+}
+"""The keys of an invariant in CEL."""
 WORLDS: dict[str, Any] = {
     "whole": None,
     "scheduler-alone": worlds.scheduler_alone(),
@@ -62,13 +91,10 @@ class _Reader:
         return ManifestError(message, file=found.file, line=found.line_of(at), field=at)
 
     def scenario(self) -> Scenario:
-        tree = self.found.tree
-        for key in tree:
-            if key not in KEYS:
-                raise self.fail(key, f"unknown; known: {', '.join(KEYS)}")
+        tree = self.keys("", self.found.tree, KEYS)
         world = tree.get("world", "whole")
-        if world not in WORLDS:
-            raise self.fail("world", f"{world!r}: expected {' or '.join(WORLDS)}")
+        if not isinstance(world, str) or world not in WORLDS:
+            raise self.fail("world", unknown_name("world", world, WORLDS))
         more: dict[str, Any] = {} if WORLDS[world] is None else {"build": WORLDS[world]}
         try:
             return Scenario(
@@ -102,7 +128,7 @@ class _Reader:
         acts = self.acts(at, todo)
 
         async def user(user: User) -> None:
-            await _do(user, acts)
+            await do(user, acts)
 
         return user
 
@@ -115,9 +141,9 @@ class _Reader:
         word, value = self.pair(at, tree)
         at = f"{at}.{word}"
         if word in FLOW:
-            return FLOW[word](self, at, value)
+            return FLOW[word].read(self, at, value)
         if word in WORDS:
-            return WORDS[word](self, at, value)
+            return WORDS[word].read(self, at, value)
         if word in faults.OPERATIONS:
             operation = self.operation(at, word, value)
 
@@ -126,7 +152,7 @@ class _Reader:
 
             return fail
         known = sorted((*FLOW, *WORDS, *faults.OPERATIONS))
-        raise self.fail(at, f"unknown word; known: {', '.join(known)}")
+        raise self.fail(at, unknown_name("word", word, known))
 
     def operation(self, at: str, word: str, value: Any) -> Operation:
         arguments = value if isinstance(value, list) else [value]
@@ -136,11 +162,7 @@ class _Reader:
             raise self.fail(at, f"{value!r}: not what {word} takes") from None
 
     def fault(self, at: str, tree: Any) -> Fault:
-        told = self.mapping(at, tree)
-        known = ("do", "then", "times", "moments", "every", "lasts")
-        for key in told:
-            if key not in known:
-                raise self.fail(f"{at}.{key}", f"unknown; known: {', '.join(known)}")
+        told = self.keys(at, tree, FAULT_KEYS)
         made: list[Operation | None] = []
         for key in ("do", "then"):
             if key not in told:
@@ -148,8 +170,8 @@ class _Reader:
                 continue
             word, value = self.pair(f"{at}.{key}", told[key])
             if word not in faults.OPERATIONS:
-                shown = ", ".join(sorted(faults.OPERATIONS))
-                raise self.fail(f"{at}.{key}.{word}", f"unknown operation; known: {shown}")
+                message = unknown_name("operation", word, sorted(faults.OPERATIONS))
+                raise self.fail(f"{at}.{key}.{word}", message)
             made.append(self.operation(f"{at}.{key}.{word}", word, value))
         if made[0] is None:
             raise self.fail(at, "expected `do`, with an operation")
@@ -175,12 +197,30 @@ class _Reader:
         for number, name in enumerate(names):
             if name == QUEUE:
                 made += queue_holds()
-            elif name in INVARIANTS:
+            elif isinstance(name, dict):
+                made.append(self.rule(f"invariants[{number}]", name))
+            elif isinstance(name, str) and name in INVARIANTS:
                 made.append(INVARIANTS[name])
             else:
-                known = ", ".join((QUEUE, *INVARIANTS))
-                raise self.fail(f"invariants[{number}]", f"{name!r} is not known; known: {known}")
+                message = unknown_name("invariant", name, (QUEUE, *INVARIANTS))
+                raise self.fail(f"invariants[{number}]", message)
         return tuple(made)
+
+    def rule(self, at: str, tree: Any) -> Invariant:
+        from controlplane.apiserver.kinds.custom.cel import CelError
+        from controlplane.scenarios.authoring import expressions
+
+        told = self.keys(at, tree, RULE_KEYS)
+        name = self.text(f"{at}.name", told.get("name"))
+        rule = self.text(f"{at}.rule", told.get("rule"))
+        kind = self.kind(f"{at}.for", told["for"]) if "for" in told else ""
+        when = told.get("at", "revision")
+        if when not in ("revision", "rest"):
+            raise self.fail(f"{at}.at", f"{when!r}: expected revision or rest")
+        try:
+            return expressions.invariant(name, rule, kind, at_rest=when == "rest")
+        except CelError as error:
+            raise self.fail(f"{at}.rule", str(error)) from None
 
     # ------------------------------------------------------------------ values
 
@@ -195,6 +235,15 @@ class _Reader:
         if not isinstance(value, dict):
             raise self.fail(at, f"{value!r}: expected a mapping")
         return value
+
+    def keys(self, at: str, value: Any, known: Iterable[str]) -> dict[str, Any]:
+        """A mapping whose keys are all known."""
+        told = self.mapping(at, value)
+        for key in told:
+            if key not in known:
+                where = f"{at}.{key}" if at else str(key)
+                raise self.fail(where, unknown_name("key", key, known))
+        return told
 
     def items(self, at: str, value: Any) -> list[Any]:
         if not isinstance(value, list):
@@ -211,16 +260,26 @@ class _Reader:
             raise self.fail(at, f"{value!r}: expected seconds")
         return float(value)
 
-    def count(self, at: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise self.fail(at, f"{value!r}: expected a number above 0")
+    def count(self, at: str, value: Any, least: int = 1) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise self.fail(at, f"{value!r}: expected a whole number of {least} or more")
         return value
+
+    def kind(self, at: str, value: Any) -> str:
+        """A built-in kind."""
+        from controlplane.scenarios.authoring.expressions import kinds
+
+        kind = self.text(at, value)
+        if kind not in kinds():
+            raise self.fail(at, unknown_name("built-in kind", kind, kinds()))
+        return kind
 
     def object(self, at: str, value: Any) -> tuple[str, str, str]:
         """Kind, name and namespace of KIND/NAME or KIND/NAMESPACE/NAME."""
         parts = value.split("/") if isinstance(value, str) else []
         if len(parts) not in (2, 3) or not all(parts):
             raise self.fail(at, f"{value!r}: expected KIND/NAME or KIND/NAMESPACE/NAME")
+        self.kind(at, parts[0])
         return parts[0], parts[-1], parts[1] if len(parts) == 3 else ""
 
     def tree(self, at: str, value: Any) -> dict[str, Any]:
@@ -229,140 +288,6 @@ class _Reader:
             self.text(f"{at}.{key}", tree.get(key))
         self.text(f"{at}.metadata.name", self.mapping(at, tree.get("metadata", {})).get("name"))
         return tree
-
-
-async def _do(user: User, acts: Sequence[Act]) -> None:
-    for act in acts:
-        await act(user)
-
-
-def _tried(call: Callable[[User], Coroutine[Any, Any, Any]]) -> Act:
-    return lambda user: user.attempt(call(user))
-
-
-# ---------------------------------------------------------------------- words
-
-
-def _sleep(reader: _Reader, at: str, value: Any) -> Act:
-    wait = reader.seconds(at, value)
-    return lambda user: user.sleep(wait)
-
-
-def _point(_reader: _Reader, _at: str, value: Any) -> Act:
-    return lambda user: user.point(str(value or "user"))
-
-
-def _create(reader: _Reader, at: str, value: Any) -> Act:
-    tree = reader.tree(at, value)
-    return _tried(lambda user: user.create(tree))
-
-
-def _apply(reader: _Reader, at: str, value: Any) -> Act:
-    tree = reader.tree(at, value)
-    return _tried(lambda user: user.apply(tree))
-
-
-def _delete(reader: _Reader, at: str, value: Any) -> Act:
-    kind, name, namespace = reader.object(at, value)
-    return _tried(lambda user: user.delete(kind, name, namespace))
-
-
-def _recreate(reader: _Reader, at: str, value: Any) -> Act:
-    kind, name, namespace = reader.object(at, value)
-    return _tried(lambda user: user.recreate(kind, name, namespace))
-
-
-def _gone(reader: _Reader, at: str, value: Any) -> Act:
-    kind, name, namespace = reader.object(at, value)
-    return _tried(lambda user: user.gone(kind, name, namespace))
-
-
-def _patch(reader: _Reader, at: str, value: Any) -> Act:
-    told = reader.mapping(at, value)
-    kind, name, namespace = reader.object(f"{at}.object", told.get("object"))
-    patch = reader.mapping(f"{at}.patch", told.get("patch"))
-    return _tried(lambda user: user.patch(kind, name, patch, namespace))
-
-
-def _resize(reader: _Reader, at: str, value: Any) -> Act:
-    told = dict(reader.mapping(at, value))
-    pod = reader.text(f"{at}.pod", told.pop("pod", None))
-    container = reader.text(f"{at}.container", told.pop("container", None))
-    requests = {key: reader.text(f"{at}.{key}", each) for key, each in told.items()}
-    return _tried(lambda user: user.resize(pod, container, **requests))
-
-
-def _of_node(name: str) -> Callable[[_Reader, str, Any], Act]:
-    def read(reader: _Reader, at: str, value: Any) -> Act:
-        node = reader.text(at, value)
-        return _tried(lambda user: getattr(user, name)(node))
-
-    return read
-
-
-WORDS: dict[str, Callable[[_Reader, str, Any], Act]] = {
-    "sleep": _sleep,
-    "point": _point,
-    "create": _create,
-    "apply": _apply,
-    "delete": _delete,
-    "recreate": _recreate,
-    "wait-gone": _gone,
-    "patch": _patch,
-    "resize": _resize,
-    "evict": _of_node("evict"),
-    "cordon": _of_node("cordon"),
-    "uncordon": _of_node("uncordon"),
-    "drain": _of_node("drain"),
-}
-"""The actions of declared users. A new action is one function and one line here."""
-
-
-def _one_of(reader: _Reader, at: str, value: Any) -> Act:
-    ways = [
-        reader.acts(f"{at}[{number}]", each) for number, each in enumerate(reader.items(at, value))
-    ]
-    if not ways:
-        raise reader.fail(at, "expected at least one list of what to do")
-    return lambda user: _do(user, ways[user.choose(len(ways), "which way")])
-
-
-def _maybe(reader: _Reader, at: str, value: Any) -> Act:
-    acts = reader.acts(at, value)
-    return lambda user: _do(user, acts if user.choose(2, "whether") else ())
-
-
-def _repeat(reader: _Reader, at: str, value: Any) -> Act:
-    told = reader.mapping(at, value)
-    times = reader.count(f"{at}.times", told.get("times"))
-    acts = reader.acts(f"{at}.do", told.get("do"))
-    return lambda user: _do(user, acts * times)
-
-
-def _at_point(reader: _Reader, at: str, value: Any) -> Act:
-    told = reader.mapping(at, value)
-    for key in told:
-        if key not in ("actor", "point", "nth", "do"):
-            raise reader.fail(f"{at}.{key}", "unknown; known: actor, point, nth, do")
-    actor = reader.text(f"{at}.actor", told.get("actor"))
-    point = reader.text(f"{at}.point", told.get("point"))
-    nth = reader.count(f"{at}.nth", told.get("nth", 1))
-    acts = reader.acts(f"{at}.do", told.get("do"))
-
-    async def stand(user: User) -> None:
-        async with user.at_point(actor, point, nth):
-            await _do(user, acts)
-
-    return stand
-
-
-FLOW: dict[str, Callable[[_Reader, str, Any], Act]] = {
-    "one-of": _one_of,
-    "maybe": _maybe,
-    "repeat": _repeat,
-    "at-point": _at_point,
-}
-"""Words about words; which way is a choice."""
 
 
 def scenario_in(text: str, name: str) -> Scenario:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from actors import LinkBroken
-from controlplane.api.request import Request
+from controlplane.api.request import MERGE_PATCH, Request
 from controlplane.api.times import SECOND
 from controlplane.apiserver.schema.resources import builtin_resources
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 DEFAULT = "default"
 PREFERRED = ("v1", "apps/v1", "batch/v1", "policy/v1", "storage.k8s.io/v1")
-"""The group in which a bare kind is looked up first."""
+"""The groups in which a bare kind is looked up first; others follow."""
 
 
 class AtPoint:
@@ -169,6 +169,24 @@ class User(UserFaults):
         resources = {"requests": requests}
         patch = {"spec": {"containers": [{"name": container, "resources": resources}]}}
         return await self.patch("Pod", pod, patch, namespace, subresource="resize")
+
+    async def scale(self, kind: str, name: str, replicas: int, namespace: str = "") -> None:
+        """Set the number of replicas by the subresource `scale`, as `kubectl scale` does."""
+        resource, namespace = _place(kind, namespace)
+        await self.client.call(
+            Request(
+                "patch",
+                group=resource.group,
+                version=resource.version,
+                resource=resource.name,
+                namespace=namespace,
+                name=name,
+                subresource="scale",
+                body={"spec": {"replicas": replicas}},
+                content_type=MERGE_PATCH,
+                user_agent=self.ctx.actor,
+            )
+        )
 
     async def evict(self, pod: str, namespace: str = "") -> None:
         """Ask for a pod to be evicted; refused with 429 while a disruption budget forbids it."""
@@ -324,6 +342,9 @@ def _look_up(named: str) -> tuple[Resource, bool]:
     for tried in (version,) if version else PREFERRED:
         info = table.by_kind(tried, kind)
         if info is not None:
+            return Resource(info.group, info.version, info.resource), info.namespaced
+    for info in table:
+        if not version and info.kind == kind:
             return Resource(info.group, info.version, info.resource), info.namespaced
     known = [each.kind for each in table]
     others = "kinds of definitions: user.client with a Resource"
