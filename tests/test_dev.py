@@ -85,3 +85,28 @@ def test_docs_builds_anew_with_warnings_as_errors_and_fails_with_the_build(
 def test_every_group_has_a_lock():
     module = loaded()
     assert all(module.lock(group).exists() for group in (*module.GROUPS, "run"))
+
+
+def test_ctrl_c_is_one_line_and_status_130(monkeypatch, capsys):
+    module = loaded()
+
+    def interrupted(*_command):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "set_up", lambda *_wanted: 0)
+    monkeypatch.setattr(module, "call", interrupted)
+    monkeypatch.setattr(sys, "argv", ["dev.py", "test"])
+    assert module.guarded() == 130
+    assert capsys.readouterr() == ("", "dev.py: stopped\n")
+
+
+def test_kubectls_says_where_they_are(monkeypatch, capsys, tmp_path):
+    module = loaded()
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module.shutil, "which", lambda _name: "npm")
+    places = [tmp_path / ".tools" / f"kubectl-1.{minor}" / "kubectl" for minor in module.KUBECTLS]
+    for place in places:
+        place.parent.mkdir(parents=True)
+        place.touch()
+    assert module.kubectls() == 0
+    assert capsys.readouterr().out.splitlines() == [str(place) for place in places]

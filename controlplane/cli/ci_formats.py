@@ -7,15 +7,15 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from attrs import frozen
+from attrs import field, frozen
 
 from controlplane import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from controlplane.scenarios.engine.plan import Plan
-    from controlplane.scenarios.search.tally import Failing
+    from controlplane.scenarios.search.tally import Failing, Identity
 
 __all__ = ["FORMATS", "Report", "place_of"]
 
@@ -35,11 +35,14 @@ class Report:
     wall_s: float
     shown: Failing | None = None
     story: tuple[str, ...] = ()
+    causes: Mapping[Identity, tuple[str, ...]] = field(factory=dict)
+    """The lines that name the cause of a failure, by its identity."""
 
     def text(self, failing: Failing) -> str:
         """Return all that is known of a failure."""
         head = f"{failing.verdict}: {failing.reason}"
-        return "\n".join((head, *self.story)) if failing is self.shown else head
+        story = self.story if failing is self.shown else ()
+        return "\n".join((head, *self.causes.get(failing.identity, ()), *story))
 
 
 def place_of(plan: Plan) -> tuple[str, int]:

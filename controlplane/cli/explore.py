@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from controlplane.cli.options import ScenarioCommand
-from controlplane.cli.search import search, search_options, searchable
+from controlplane.cli.search import search, searchable
+from controlplane.cli.search_options import search_options
 from controlplane.errors import UsageError, either, nearest
 
 if TYPE_CHECKING:

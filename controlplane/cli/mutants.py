@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from controlplane.cli import interruption, output
+from controlplane.cli.names import Choice
 from controlplane.cli.options import Finite, format_option
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ COMPONENTS = ("scheduler", "kubelet", "controllers", "storage", "client", "apise
 @click.command(
     "mutants", short_help="Make small mistakes in the components, and count those found."
 )
-@click.argument("components", nargs=-1, type=click.Choice(COMPONENTS), metavar="[COMPONENT]...")
+@click.argument("components", nargs=-1, type=Choice(COMPONENTS), metavar="[COMPONENT]...")
 @click.option(
     "--sample",
     type=click.IntRange(1),

@@ -20,10 +20,10 @@ from controlplane.cli.options import (
 from controlplane.cli.search import (
     replay_command,
     search,
-    search_options,
     searchable,
     shrink_command,
 )
+from controlplane.cli.search_options import search_options
 from controlplane.gates import LATEST
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from controlplane.errors import UsageError
 from controlplane.metrics.listing import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from actors import World
     from controlplane.metrics.family import Family
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.plan import Plan
     from controlplane.scenarios.engine.summary import Summary
     from controlplane.scenarios.search.exploring import Campaign
-    from controlplane.scenarios.search.tally import Tally
+    from controlplane.scenarios.search.naming import Cause
+    from controlplane.scenarios.search.tally import Failing, Identity, Tally
 
 SHOWN_PODS = 60
 SHOWN_NODES = 20
@@ -289,6 +290,20 @@ def print_exploration(
         ],
         ["TIMES", "FIRST IN", "SHORTEST SEED", "CHOICES"],
     )
+
+
+def print_causes(others: Sequence[Failing], causes: Mapping[Identity, Cause]) -> None:
+    """Print the cause of each failure besides the one whose story was told."""
+    if not others:
+        return
+    output.echo("\nThe other failures:\n")
+    for each in others:
+        output.tell(f"  schedule {each.first}: {each.verdict}: {each.reason}")
+        cause = causes.get(each.identity)
+        lines = ["its cause was not looked for"] if cause is None else cause.lines()
+        for line in lines or ["no known race"]:
+            output.tell(f"    {line}")
+    output.echo("")
 
 
 def tell_traceback(text: str, out: Path | None = None) -> None:

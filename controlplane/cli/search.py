@@ -10,23 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from attrs import evolve, frozen
+from attrs import evolve
 
 from controlplane.cli import debug, interruption, output, reporting
 from controlplane.cli.ci_formats import FORMATS, Report, place_of
 from controlplane.cli.options import (
-    Finite,
     allow_code_option,
     allowed_code,
     driver_option,
     format_option,
-    grouped,
     out_option,
 )
+from controlplane.cli.search_options import NO_LIMIT, SHRINKS, Results, SearchLimits
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from actors.choices import ChoiceList
     from controlplane.scenarios.engine.plan import Plan
@@ -36,123 +35,15 @@ if TYPE_CHECKING:
     from controlplane.scenarios.search.naming import Cause
     from controlplane.scenarios.search.parallel import Limits
     from controlplane.scenarios.search.shrinking import Short
-    from controlplane.scenarios.search.tally import Failing, Seen, Tally
+    from controlplane.scenarios.search.tally import Failing, Identity, Seen, Tally
 
-SCHEDULES = 1000
-CHECK_EVERY = 20
-NO_LIMIT = 1 << 62
-SHRINKS = 600
 STORY = "story.txt"
 PLAN_FILE = "finding.plan"
-
-
-@frozen
-class SearchLimits:
-    """How far a search goes, and on how many processes."""
-
-    schedules: int | None
-    seconds: float | None
-    jobs: int | None
-    dask: str | None
-    check_determinism: bool
-    failures: int
-    keep_going: bool
-    new: bool
-
-    @property
-    def most_schedules(self) -> int:
-        """The number of schedules after which it ends."""
-        return self.schedules or (SCHEDULES if self.seconds is None else NO_LIMIT)
-
-    @property
-    def most_failures(self) -> int | None:
-        """The number of different failures after which it ends, None for no number."""
-        return None if self.keep_going else self.failures
-
-    @property
-    def check_every(self) -> int:
-        """The number of schedules of which one is run twice; 0 for none."""
-        return CHECK_EVERY if self.check_determinism else 0
-
-
-@frozen
-class Results:
-    """What is done with the results of a search: where they are kept, and how they are made short and printed."""
-
-    corpus: Path | None
-    shrinks: int
-    out: Path | None
-    output_format: str
 
 
 def searchable(scenario: Scenario) -> Scenario:
     """The scenario with a strategy that looks for something, unless it or the user names another."""
     return evolve(scenario, defaults={"strategy": "portfolio", **scenario.defaults})
-
-
-def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a search besides the scenario's; the function gets them as `limits` and `results`."""
-    function = grouped("limits", SearchLimits)(grouped("results", Results)(function))
-    for option in (
-        format_option(*FORMATS),
-        out_option("the finding's recording, log and objects"),
-        click.option(
-            "--shrink",
-            "shrinks",
-            type=click.IntRange(0),
-            default=SHRINKS,
-            show_default=True,
-            help="Runs that making a finding short may take; 0 leaves it as it was found.",
-        ),
-        click.option(
-            "--corpus",
-            type=click.Path(path_type=Path, file_okay=False),
-            metavar="DIR",
-            help="Keep the search in a folder, and go on with the one that is there:"
-            " counts, and every different failure with its recording and story.",
-        ),
-        click.option(
-            "--new",
-            is_flag=True,
-            help="Leave known races out: search with the repairs in force of all that stand open.",
-        ),
-        click.option("--all", "keep_going", is_flag=True, help="Do not stop at a finding."),
-        click.option(
-            "--failures",
-            type=click.IntRange(1),
-            default=1,
-            show_default=True,
-            help="Stop after this number of different failures, not counting those of the corpus.",
-        ),
-        click.option(
-            "--check-determinism",
-            is_flag=True,
-            help=f"Run one of {CHECK_EVERY} schedules twice, to see that only its choices decide.",
-        ),
-        click.option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Search on the workers of a Dask cluster (needs the extra 'dask').",
-        ),
-        click.option(
-            "--jobs",
-            type=click.IntRange(1),
-            help="Processes that search. [default: as many as there are cores]",
-        ),
-        click.option(
-            "--seconds",
-            type=Finite(min=0, min_open=True),
-            metavar="S",
-            help="Stop after this number of seconds of wall time.",
-        ),
-        click.option(
-            "--schedules",
-            type=click.IntRange(1),
-            help=f"How many schedules to try at most. [default: {SCHEDULES}, without end with --seconds]",
-        ),
-    ):
-        function = option(function)
-    return function
 
 
 def search(
@@ -232,14 +123,23 @@ def _searched(
         if short is None
         else short.failing
     )
-    cause = Cause() if short is None else cause_of(short, lambda: ended.came)
+    shorts = {shown.identity: short}
+    for each in new:
+        if each is not shown:
+            shorts[each.identity] = _short(plan, each, shrinks, ended)
+    causes = {
+        identity: cause_of(its, lambda: ended.came)
+        for identity, its in shorts.items()
+        if its is not None
+    }
+    cause = causes.get(shown.identity, Cause())
     left, unwritten = reporting.kept(done, out)
     try:
         if out is not None and unwritten is None:
             left = (*left, *_save_story(short, out))
         if kept is not None:
             for each in new:
-                its = short if each is shown else _short(plan, each, shrinks, ended)
+                its = shorts[each.identity]
                 if its is not None:
                     its.failing.save(kept.place(each))
                     _save_story(its, kept.place(each))
@@ -247,15 +147,19 @@ def _searched(
         unwritten = error
     if output_format == "json":
         told = reporting.exploration_json(campaign, found, wall, earlier)
+        for line, each in zip(told["findings"], found.failing, strict=True):
+            if each.identity in causes:
+                line["cause"] = causes[each.identity].to_json()
         again = {"findings_tried_again": retried} if retried else {}
         output.emit_json({**told, **again, **({} if short is None else short_json(short, cause))})
     elif output_format in FORMATS:
-        _emit_report(plan, found, wall, output_format, shown, short, cause)
+        _emit_report(plan, found, wall, output_format, shown, short, causes)
     else:
         if short is None:
             reporting.print_timeline(done.world)
         else:
             _print_story(short, cause)
+        reporting.print_causes([each for each in new if each is not shown], causes)
         _tell_where(plan, out, left, kept)
     reporting.tell_traceback(done.traceback, out)
     if unwritten is not None:
@@ -280,15 +184,23 @@ def _emit_report(
     output_format: str,
     shown: Failing | None = None,
     short: Short | None = None,
-    cause: Cause | None = None,
+    causes: Mapping[Identity, Cause] | None = None,
 ) -> None:
     """Print a search in a format of CI systems."""
     from controlplane.scenarios.search.story import story_of
 
     file, line = place_of(plan)
-    story = () if short is None else (*(cause.lines() if cause else ()), *story_of(short).lines())
+    story = () if short is None else story_of(short).lines()
     report = Report(
-        plan.scenario.name, file, line, found.failing, found.schedules, wall, shown, tuple(story)
+        plan.scenario.name,
+        file,
+        line,
+        found.failing,
+        found.schedules,
+        wall,
+        shown,
+        tuple(story),
+        {identity: tuple(each.lines()) for identity, each in (causes or {}).items()},
     )
     output.echo(FORMATS[output_format](report))
 

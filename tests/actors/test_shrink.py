@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors import Context, EventLog, RandomWalk, Replay, World
-from actors.shrink import identity, replayed, shrink
+from actors.shrink import failure, identity, replayed, shrink
 from actors.strategies import named
 from tests.actors.worlds import lost_update
 
@@ -93,3 +93,18 @@ def test_another_failure_is_not_taken_for_the_same() -> None:
 def test_a_strict_replay_of_the_finding_is_left_as_it_was() -> None:
     result = found("random-walk")
     assert run(Replay(result.choices)).trace_hash == result.trace_hash
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("a/main at x.y: KeyError: 'k'", "b/task#7 at x.y: KeyError: 'other'", True),
+        ("a/main at x.y: KeyError: 'k'", "a/main at x.y: ValueError: k", False),
+        ("a/main at x.y: KeyError: 'k'", "a/main at x.z: KeyError: 'k'", False),
+        ("a/main at x: m.Lost", "a/main at x: m.Lost: a\nb: c", True),
+        ("a/main at patch pods/scale: E: at z: F", "a/main at patch pods/scale: E: at y: G", True),
+    ],
+)
+def test_exceptions_are_told_apart_by_type_and_place_and_not_by_task_or_text(one, other, same):
+    assert (failure("failed", one) == failure("failed", other)) is same
+    assert failure("failed", one)[1]

@@ -85,3 +85,23 @@ def test_a_reader_that_has_gone_is_no_broken_invariant(arguments):
             stdout=closed, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (READER_GONE, "") == (141, "")
+
+
+def test_every_choice_on_the_command_line_is_answered_with_the_nearest():
+    """Choices and groups of click itself list all names, or the similar ones in other words."""
+    import click
+
+    from controlplane.cli.main import COMMANDS, cli
+    from controlplane.cli.names import Choice, Group
+
+    def look(command):
+        for param in command.params:
+            assert isinstance(param.type, Choice) or not isinstance(param.type, click.Choice), param
+        if isinstance(command, click.Group):
+            assert isinstance(command, Group), command.name
+            for name in command.list_commands(context):
+                look(command.get_command(context, name))
+
+    context = click.Context(cli)
+    assert len(COMMANDS) > 10
+    look(cli)

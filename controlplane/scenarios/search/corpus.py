@@ -89,7 +89,10 @@ class Corpus:
         self.pieces += 1
         for identity in {each.identity: None for each in seen.failing}:
             self._keep(next(each for each in tally.failing if each.identity == identity))
-        with (self.folder / CLASSES).open("a", encoding="utf-8") as file:
+        path = self.folder / CLASSES
+        if not path.exists():
+            private_files.touch(path)
+        with path.open("a", encoding="utf-8") as file:
             for each in list(tally.classes)[self._written :]:
                 file.write(f"{each}\n")
         self._written = len(tally.classes)
@@ -151,7 +154,7 @@ class Corpus:
             self._check(path, told)
             if self._is_changed(told["plan"]):
                 self.changed, self._stored = True, self._numbers()
-                (self.folder / CLASSES).write_text("", encoding="utf-8")
+                private_files.write(self.folder / CLASSES, "")
                 return
             failing = [
                 Failing(
@@ -185,7 +188,7 @@ class Corpus:
             raise UsageError(f"{path}: no campaign that can go on: {error!r}") from error
         self.tally = Tally([seen])
         self._written = len(names)
-        (self.folder / CLASSES).write_text("".join(f"{each}\n" for each in names), encoding="utf-8")
+        private_files.write(self.folder / CLASSES, "".join(f"{each}\n" for each in names))
 
     def _is_changed(self, old: dict[str, Any]) -> bool:
         """Return whether the source of the scenario or the content of its inputs is another one than it was."""

@@ -86,3 +86,11 @@ def test_the_folder_of_another_search_is_refused(tmp_path) -> None:
     (tmp_path / "campaign.json").write_text("{}")
     with pytest.raises(UsageError, match="no campaign that can go on"):
         Corpus(tmp_path, broken(), WALK, 0)
+
+
+def test_all_files_of_a_corpus_are_for_their_owner_alone(tmp_path) -> None:
+    go_on(tmp_path / "kept", broken(), 8)
+    go_on(tmp_path / "kept", broken(), 8)
+    files = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
+    assert {"classes.txt", "campaign.json"} <= {path.name for path in files}
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
