@@ -10,9 +10,8 @@ Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002 (ddm
 
 from __future__ import annotations
 
-import re
 from random import Random
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from attrs import field, frozen
 
@@ -57,10 +56,6 @@ class Shrunk:
     remark: str = ""
 
 
-_EXCEPTION: Final = re.compile(r".*? at (?P<point>.*?): (?P<type>[\w.]+)")
-"""The reason of the verdict \"failed\", as `actors.lifecycle` writes it: task, point and exception."""
-
-
 def identity(result: RunResult) -> tuple[str, str]:
     """Return the identity of a failure: the verdict, and the invariant that broke or the exception and its place."""
     return failure(result.verdict, result.reason)
@@ -73,8 +68,11 @@ def failure(verdict: str, reason: str) -> tuple[str, str]:
     may show in any of several equal processes.
     """
     if verdict == "failed":
-        found = _EXCEPTION.match(reason)
-        return verdict, f"{found['type']} at {found['point']}" if found else ""
+        place, _, error = reason.partition(
+            ": "
+        )  # as `actors.lifecycle` writes it: task at point: exception
+        name = error.partition(":")[0].strip()
+        return verdict, f"{name} at {place.partition(' at ')[2]}"
     name, _, _ = reason.partition(":")
     return verdict, name if verdict in {"violated", "invariant-error"} else ""
 

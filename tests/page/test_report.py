@@ -187,7 +187,7 @@ def test_the_same_run_gives_the_same_file_whatever_the_hash_seed(runs, tmp_path)
     ("arguments", "wanted"),
     [
         (["nowhere"], "no such log"),
-        (["{run}", "{run}", "{run}"], "one run, or two side by side"),
+        (["{run}", "{run}", "{run}"], "expected RUN [RUN], found 3 runs"),
         (["{run}", "-o", "{run}/no/such/folder/r.html"], "cannot be written"),
     ],
 )

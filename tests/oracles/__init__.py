@@ -1,0 +1,1 @@
+"""Our implementations against libraries that others keep: property tests. Differences that are upstream's are named."""
