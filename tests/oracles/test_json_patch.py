@@ -74,7 +74,7 @@ def is_upstreams(document: Any, operation: Any) -> bool:
     return isinstance(document, dict) and last.replace("~1", "/").replace("~0", "~") not in document
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(DOCUMENTS, OPERATIONS)
 def test_operations_come_to_the_same(document, operation):
     if not is_upstreams(document, operation):

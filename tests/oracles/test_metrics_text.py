@@ -1,4 +1,4 @@
-"""The metrics text against the parser of prometheus-client: what we write is read back, name by name and value by value."""
+"""The metrics text against the parser of prometheus-client: all that we write is read back as it was."""
 
 from __future__ import annotations
 
