@@ -14,6 +14,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from controlplane.logs.notebooks import Fields, Records, html
+
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
@@ -33,10 +35,14 @@ def open_run(place: str | os.PathLike[str]) -> Run:
 
 
 class Run:
-    """One run. Answers are plain dicts and lists, as `--format json` prints them."""
+    """One run. Answers are dicts and lists, as `--format json` prints them; notebooks draw them as tables."""
 
     def __init__(self, log: RunLog) -> None:
         self.log = log
+
+    def _repr_html_(self) -> str:
+        """Return the summary as notebooks show it."""
+        return html(self.summary())
 
     def events(self, **wanted: Any) -> Iterator[dict[str, Any]]:
         """Events as plain dicts; `wanted` are the fields of `controlplane.logs.filtering.Filter`."""
@@ -50,31 +56,31 @@ class Run:
         """Return the work of each actor, the failures, and the pods that took longest."""
         from controlplane.logs.summary import summarise
 
-        return summarise(self.log).to_json()
+        return Fields(summarise(self.log).to_json())
 
     def why(self, about: str | int) -> dict[str, Any]:
         """Return the history of an object with its causes, or the causes of a step. Raises UsageError."""
         from controlplane.logs.answers import why
 
-        return why(self.log, str(about)).to_json()
+        return Fields(why(self.log, str(about)).to_json())
 
     def timeline(self, about: str) -> dict[str, Any]:
         """The life of an object, each incarnation apart. Raises UsageError."""
         from controlplane.logs.timeline import timeline
 
-        return timeline(self.log, about).to_json()
+        return Fields(timeline(self.log, about).to_json())
 
     def races(self) -> dict[str, Any]:
         """Stale reads, and writes in no order."""
         from controlplane.logs.races import find
 
-        return find(self.log).to_json()
+        return Fields(find(self.log).to_json())
 
     def stats(self) -> dict[str, Any]:
         """Return durations, in virtual seconds."""
         from controlplane.logs.stats import measure
 
-        return measure(self.log).to_json()
+        return Fields(measure(self.log).to_json())
 
     def metrics(self, name: str = "", **labels: str) -> list[dict[str, Any]]:
         """Return the metrics of components over virtual time, by name (`*` is a wildcard) and labels.
@@ -83,14 +89,14 @@ class Run:
         """
         from controlplane.logs.series import beside, read
 
-        return [each.to_json() for each in read(beside(self.log.path), name, labels)]
+        return Records(each.to_json() for each in read(beside(self.log.path), name, labels))
 
     def diff(self, other: Run) -> dict[str, Any] | None:
         """Return the first difference from another run; None if there is none."""
         from controlplane.logs.difference import compare
 
         found = compare(self.log, other.log)
-        return None if found is None else found.to_json()
+        return None if found is None else Fields(found.to_json())
 
     def sql(self, text: str) -> duckdb.DuckDBPyRelation:
         """A query over the tables of `controlplane.logs.sql`; `.df()`, `.fetchall()` and so on give its rows."""

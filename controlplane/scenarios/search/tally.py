@@ -125,6 +125,19 @@ class Tally:
         for each in seen:
             self.add(each)
 
+    def _repr_html_(self) -> str:
+        """Return what was found as notebooks show it: the counts, and a row for each different failure."""
+        from controlplane.logs.notebooks import table
+
+        told = f"<p>{self.schedules:,} schedules, {len(self.classes):,} distinct, {self.steps:,} steps</p>"
+        if not self.failing:
+            return f"{told}<p>nothing broke</p>"
+        rows = [
+            (each.times, each.first, each.seed, f"{each.verdict}: {each.reason}")
+            for each in self.failing
+        ]
+        return told + table(("times", "first in", "shortest seed", "what"), rows)
+
     @property
     def failing(self) -> tuple[Failing, ...]:
         """Every different failure once, the first one first."""
