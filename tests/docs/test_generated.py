@@ -14,6 +14,7 @@ from docs._ext import (
     command_line,
     docstrings,
     drawing,
+    manual,
     points,
     site,
     vocabulary,
@@ -87,6 +88,18 @@ def test_every_point_of_the_scheduler_has_a_row():
     from controlplane.scheduler.loops.points import POINTS
 
     assert re.findall(r"^\| `([\w.-]+)` \|", points.page(), re.MULTILINE) == list(POINTS)
+
+
+def test_every_command_has_a_manual_page_with_its_options():
+    pages = manual.pages()
+    assert len(pages) > 30
+    assert set(pages) == set(manual.summaries())
+    assert "**--component NAME**" in pages["controlplane-race-list"]
+    assert "**controlplane-race-list** (1)" in pages["controlplane-race"]
+    assert "::\n\n    events" in pages["controlplane-logs-sql"]
+    for name, summary in manual.summaries().items():
+        assert f"({name!r}, {name!r}, " in manual.configuration()
+        assert summary
 
 
 def test_every_word_of_scenarios_in_yaml_has_a_row():
