@@ -318,7 +318,7 @@ class EventFilter:
     times: str
 
     def parsed(self) -> Filter:
-        """The filter. Raises UsageError for a span that is none."""
+        """Return the filter. Raises UsageError for a malformed span."""
         from controlplane.logs.filtering import Filter, span_of
 
         span = span_of(self.steps, "--steps") if self.steps else None

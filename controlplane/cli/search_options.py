@@ -22,7 +22,7 @@ SHRINKS = 600
 
 @frozen
 class SearchLimits:
-    """How far a search goes, and on how many processes."""
+    """The limits of a search, and the number of its processes."""
 
     schedules: int | None
     seconds: float | None
@@ -51,7 +51,7 @@ class SearchLimits:
 
 @frozen
 class Results:
-    """What is done with the results of a search: where they are kept, and how they are made short and printed."""
+    """The handling of a search's results: where they are kept, and how they are shrunk and printed."""
 
     corpus: Path | None
     shrinks: int

@@ -1,4 +1,4 @@
-"""Which annotations `emulate.controlplane/*` the code reads: what the reference has to list, and no more."""
+"""The annotations `emulate.controlplane/*` that the code reads: exactly those that the reference lists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COMPOSED = (
     re.compile(r"usage\(\w+, \w+, \"([a-z-]+)\""),
     re.compile(r"annotated\(\w+, f\"([a-z]+-)"),
 )
-"""How names behind the common prefix are written in the packages that keep it in a constant."""
+"""The forms of names behind the common prefix in packages that keep it in a constant."""
 _ALSO = re.compile(r"\"([a-z]+-usage)\"")
 
 

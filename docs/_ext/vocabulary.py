@@ -20,7 +20,7 @@ GROUPS = {
     "scheduler": ("scheduler.",),
     "kubelet": ("kubelet.",),
 }
-"""Events by who writes them, each by its name or by how its name begins; all others are the controllers'."""
+"""Events by component, each by its name or the beginning of it; all others are the controllers'."""
 
 
 def page() -> str:

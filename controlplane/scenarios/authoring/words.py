@@ -82,7 +82,7 @@ class Word:
 
 
 class NotReached(Exception):
-    """What a user waited for did not come within its time."""
+    """The condition of a `wait-for` was not met within its time."""
 
 
 async def do(user: User, acts: Sequence[Act]) -> None:
@@ -365,7 +365,7 @@ WORDS: dict[str, Word] = {
         "Cordon a node, and evict its pods while disruption budgets allow.",
     ),
 }
-"""What users can do. A refusal by the API server, or a broken connection, does not stop a user."""
+"""The actions of users. A refusal by the API server, or a broken connection, does not stop a user."""
 
 
 def _one_of(reader: Reader, at: str, value: Any) -> Act:

@@ -82,7 +82,7 @@ class Execution(Run):
             name = fault.name if number == 1 else f"{fault.name}-{number}"
             self.cluster.user(name, _as_user, fault.main, self)
         self.control: Control | None = None
-        """What carries out the perturbation plan of the run, if it has one."""
+        """The interpreter of the run's perturbation plan, if it has one."""
         if plan.options.get("plan"):
             from controlplane.scenarios.plans.control import control_of
 
