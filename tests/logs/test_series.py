@@ -87,8 +87,9 @@ def test_sql_has_an_empty_table_for_runs_without(tmp_path, kept):
 def test_duckdb_reads_the_file_as_it_is(kept):
     import duckdb
 
-    found = duckdb.sql(f"SELECT sum(value) FROM '{kept}' WHERE labels.queue = 'active'")
-    assert found.fetchall() == [(2,)]
+    with duckdb.connect() as database:  # the default connection would stay until the process ends
+        found = database.execute(f"SELECT sum(value) FROM '{kept}' WHERE labels.queue = 'active'")
+        assert found.fetchall() == [(2,)]
 
 
 @pytest.mark.parametrize(
