@@ -28,7 +28,7 @@ def build(_setting: Setting) -> ClusterConfig:
     """An API server, and no other component."""
     from controlplane.cluster import ClusterConfig
 
-    return ClusterConfig(kubelets=False, controllers=False, scheduler_watches=())
+    return ClusterConfig(nodes=(), kubelets=False, controllers=False, scheduler_watches=())
 
 
 async def cleaner(user: User) -> None:
