@@ -334,7 +334,7 @@ def _given(run: Execution) -> list[Tree]:
     given = run.plan.given
     submissions = [] if given is None else given.submissions
     made = [each.tree for each in submissions if each.verb == CREATE]
-    return [*run.cluster.config.nodes, *made]
+    return [*(run.cluster.config.nodes or ()), *made]
 
 
 def last_words(run: Execution) -> str:
