@@ -48,6 +48,7 @@ KEYS = {
     "scenario": "The name, in a few words. Required.",
     "title": "What it is about, in one line.",
     "world": "The parts of the cluster: `whole` (the default), `scheduler-alone` or `lagging-servers`.",
+    "controllers": "Controllers besides the standard ones: a list of names, as of `--controllers`.",
     "defaults": "Defaults of common options where they differ, as `nodes: 1`.",
     "users": "A list of words for each user, by name; users act at the same time. Required.",
     "faults": "What may fail, and when: a list.",
@@ -110,6 +111,7 @@ class _Reader:
                     key.replace("-", "_"): value
                     for key, value in self.mapping("defaults", tree.get("defaults", {})).items()
                 },
+                controllers=self.controllers(tree.get("controllers", [])),
                 reads_log=True,
                 **more,
             )
@@ -117,6 +119,19 @@ class _Reader:
             raise
         except UsageError as error:
             raise self.fail("defaults", str(error)) from error
+
+    def controllers(self, tree: Any) -> tuple[str, ...]:
+        from controlplane.controllers.loops import manager
+
+        names = tuple(
+            self.text(f"controllers[{number}]", each)
+            for number, each in enumerate(self.items("controllers", tree))
+        )
+        try:
+            manager.check_names(names, "controllers")
+        except UsageError as error:
+            raise self.fail("controllers", str(error).removeprefix("controllers: ")) from error
+        return names
 
     def users(self, tree: Any) -> dict[str, Main]:
         users = self.mapping("users", tree)

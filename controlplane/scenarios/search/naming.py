@@ -8,11 +8,15 @@ counts only if every form of the finding ends without this failure.
 from __future__ import annotations
 
 from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
+from actors import LinkBroken
+from controlplane.client.errors import ApiError
 from controlplane.gates import CATALOGUE, FixGates
+from controlplane.scenarios.authoring.words import NotReached
 from controlplane.scenarios.search.findings import STILL, finding_of, try_again
 
 if TYPE_CHECKING:
@@ -29,8 +33,12 @@ __all__ = ["Cause", "cause_of", "open_races", "repaired"]
 KUBERNETES, EMULATOR, SCENARIO = "Kubernetes", "emulator", "scenario"
 _RAISED: Final = ("failed", "invariant-error")
 """Verdicts of runs that an exception ended."""
+_ANSWERS: Final = (ApiError, LinkBroken, NotReached)
+"""Exceptions by which a user of a scenario is told of something: not to expect them is the scenario's mistake."""
 _PACKAGES: Final = ("actors", "controlplane")
 _ROOT: Final = Path(__file__).parents[3]
+_WORDS: Final = _ROOT / "controlplane" / "scenarios" / "authoring"
+"""The code that carries out scenarios in YAML."""
 
 
 @frozen
@@ -52,7 +60,8 @@ class Cause:
         if self.at_fault == EMULATOR:
             return [f"at fault: this emulator, which raised an exception at {self.where}"]
         if self.at_fault == SCENARIO:
-            return [f"at fault: the scenario's own code, at {self.where}"]
+            place = f", at {self.where}" if self.where else ", which did not expect that"
+            return [f"at fault: the scenario's own code{place}"]
         return []
 
     def to_json(self) -> dict[str, object]:
@@ -123,12 +132,19 @@ def _raised(result: RunResult) -> Cause | None:
     """Return the cause of a run that an exception ended, None for others."""
     if result.verdict not in _RAISED or result.error is None:
         return None
-    last = result.error.__traceback__
-    if last is None:
+    places = [
+        (Path(frame.filename), f"{Path(frame.filename).name}:{frame.lineno}")
+        for frame in extract_tb(result.error.__traceback__)
+    ]
+    if not places:
         return Cause()
-    while last.tb_next is not None:
-        last = last.tb_next
-    path = Path(last.tb_frame.f_code.co_filename)
-    where = f"{path.name}:{last.tb_lineno}"
-    ours = any(path.is_relative_to(_ROOT / name) for name in _PACKAGES)
-    return Cause(EMULATOR if ours else SCENARIO, where=where)
+    foreign = [where for path, where in places if not _is_ours(path)]
+    declared = any(path.is_relative_to(_WORDS) for path, _ in places)
+    if isinstance(result.error, _ANSWERS) and (foreign or declared):
+        return Cause(SCENARIO, where=foreign[-1] if foreign else "")
+    path, where = places[-1]
+    return Cause(EMULATOR if _is_ours(path) else SCENARIO, where=where)
+
+
+def _is_ours(path: Path) -> bool:
+    return any(path.is_relative_to(_ROOT / name) for name in _PACKAGES)

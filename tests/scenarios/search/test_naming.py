@@ -103,3 +103,28 @@ def test_a_search_with_all_repairs_does_not_find_an_open_race():
     fixed = evolve(plan, gates=repaired(plan.gates, open_races(plan.gates)))
     assert Campaign(plan).explore(100).findings
     assert Campaign(fixed).explore(100).findings == ()
+
+
+async def _not_there(user):
+    await user.delete("Pod", "nobody")
+
+
+def test_an_answer_that_a_scenario_does_not_expect_is_the_fault_of_the_scenario():
+    scenario = Scenario("unexpected", workload=_not_there, build=_bare)
+    cause = cause_of(short_of(plan_of(scenario)))
+    assert cause.at_fault == "scenario"
+    assert "test_naming.py:" in cause.lines()[0]
+
+
+def test_a_wait_of_a_scenario_in_yaml_is_the_fault_of_the_scenario(tmp_path):
+    from controlplane.scenarios.search import loading
+
+    path = tmp_path / "wait.yaml"
+    path.write_text(
+        "scenario: wait\nusers:\n  user:\n"
+        "    - wait-for: {kind: Pod, count: 1, timeout: 5}\n"
+        "invariants: [every pod gets a node]\n"
+    )
+    cause = cause_of(short_of(plan_of(loading.from_file(path))))
+    assert cause.at_fault == "scenario"
+    assert cause.lines() == ["at fault: the scenario's own code, which did not expect that"]
