@@ -84,6 +84,10 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
             raise UsageError(
                 f"{path}:1: not a node list or a pod list of the openb trace: unknown header line"
             )
+        elif Path(path).suffix == ".py":
+            raise UsageError(
+                f"{path}: expected manifests, found Python: for a scenario, controlplane explore {path}"
+            )
         else:
             written += manifests.load([path])
     left_out: Counter[str] = Counter()

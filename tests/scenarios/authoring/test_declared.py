@@ -112,7 +112,7 @@ def test_the_examples_in_yaml_are_those_tested_here():
 def test_a_rollout_keeps_to_its_strategy_and_a_stricter_rule_breaks():
     scenario = loading.from_file(ROLLOUT)
     assert not Campaign(plan_of(scenario)).explore(4).findings
-    strict = ROLLOUT.read_text().replace(".size() <= 4", ".size() <= 3")
+    strict = ROLLOUT.read_text().replace(".sum() <= 4", ".sum() <= 3")
     (found,) = Campaign(plan_of(scenario_in(strict, "strict.yaml"))).explore(1).findings
     assert "no more pods than the strategy allows: " in found.result.reason
 
@@ -124,6 +124,11 @@ BAD = {
     "an unknown key": (
         "scenario: x\ncolour: red\n",
         "mine.yaml:2: colour: no key 'colour'; known: scenario",
+    ),
+    "an unknown controller": (
+        "scenario: x\ncontrollers: [statefulsets]\nusers: {u: [{sleep: 1}]}\n"
+        "invariants: [every pod gets a node]\n",
+        "mine.yaml:2: controllers: no controller 'statefulsets'; did you mean statefulset",
     ),
     "an unknown world": (
         "scenario: x\nworld: flat\n",
