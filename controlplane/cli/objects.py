@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from controlplane.cli import output
+from controlplane.cli.names import Group
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 DEFAULT = "controlplane.kubeconfig"
 
 
-@click.group("objects", short_help="Export, restore or reset a served cluster.")
+@click.group("objects", cls=Group, short_help="Export, restore or reset a served cluster.")
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),

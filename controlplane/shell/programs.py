@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
+from controlplane.api.container_inside import Inside
 from controlplane.api.times import SECOND
 from controlplane.api.validation import parse_int64
 from controlplane.shell.archives import tar
+from controlplane.shell.files import Files
 from controlplane.shell.shell import COMMAND, Shell
 from controlplane.shell.streams import Forever, Input, Ran, Streams, check_output
 from controlplane.shell.testing import test
 from controlplane.shell.text_programs import FILTERS, Filter
 
-__all__ = ["PROGRAMS", "Program", "seconds_of"]
+__all__ = ["PROGRAMS", "Program", "seconds_of", "shell_of"]
 
 Program = Callable[[Shell, list[str], Streams], int]
 """Runs with the words of its command, its own name the first."""
@@ -441,3 +443,8 @@ PROGRAMS: Final[dict[str, Program]] = {
     "timeout": _timeout,
     "xargs": _xargs,
 }
+
+
+def shell_of(inside: Inside, files: Files | None = None, **more: Any) -> Shell:
+    """Return a shell with all programs, in one container; `more` are further attributes of `Shell`."""
+    return Shell(inside, files, programs=PROGRAMS, **more)  # type: ignore[arg-type]

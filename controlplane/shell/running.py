@@ -18,6 +18,7 @@ from controlplane.api.container_inside import Inside
 from controlplane.api.container_output import Line, Lines, Output
 from controlplane.shell import syntax
 from controlplane.shell.files import Files
+from controlplane.shell.programs import PROGRAMS, shell_of
 from controlplane.shell.shell import SHELLS, Shell
 from controlplane.shell.streams import Exhausted, Forever, Input, InputWanted, OutOfWork, Streams
 from controlplane.shell.syntax import Function, ShellSyntaxError, Simple, nodes
@@ -95,7 +96,7 @@ def life_of(inside: Inside, files: Files) -> Life | None:
         return None
     if is_interactive(words) and (inside.stdin or inside.tty):
         return Life(waits=True, started=inside.now)
-    shell = Shell(inside, files, as_program=True, work_limit=WORK_LIMIT)
+    shell = shell_of(inside, files, as_program=True, work_limit=WORK_LIMIT)
     if words[0] not in SHELLS:
         shell.processes.append(" ".join(words))
     life = Life(started=inside.now)
@@ -149,8 +150,6 @@ class _Recorder:
 
 def _is_known(words: Sequence[str]) -> bool:
     """Return whether the shell has all programs of a command, as far as their names are written out."""
-    from controlplane.shell.programs import PROGRAMS
-
     if words[0] not in SHELLS:
         return posixpath.basename(words[0]) in PROGRAMS
     flags, at = "", 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Final
@@ -74,7 +74,8 @@ class Shell:
     """Runs programs in one container.
 
     `as_program`: what runs is the container's own program, which may wait for ever. `processes` are the command lines
-    of the processes besides the shell's own.
+    of the processes besides the shell's own. `programs` are those that it has besides shells, by name:
+    `programs.shell_of` makes a shell with all of them.
     """
 
     inside: Inside
@@ -89,6 +90,7 @@ class Shell:
     """Time that the programs so far took by sleeping."""
     processes: list[str] = field(factory=list)
     work_limit: int = WORK_LIMIT
+    programs: Mapping[str, Callable[[Shell, list[str], Streams], int]] = field(factory=dict)
     _functions: dict[str, Node] = field(factory=dict)
     _given: list[str] = field(factory=list)
     _name: str = "sh"
@@ -254,9 +256,9 @@ class Shell:
 
     def has(self, name: str) -> bool:
         """Return whether a program, shell or function has that name."""
-        from controlplane.shell.programs import PROGRAMS
-
-        return name in SHELLS or name in self._functions or posixpath.basename(name) in PROGRAMS
+        return (
+            name in SHELLS or name in self._functions or posixpath.basename(name) in self.programs
+        )
 
     def run_to_end(self, words: list[str], streams: Streams) -> int:
         """Run a program as that of a container; return its exit code. Raises InputWanted, Forever and Exhausted."""
@@ -595,15 +597,13 @@ class Shell:
 
     def _program(self, words: list[str], streams: Streams) -> int:
         """Run a function, a shell, or a program."""
-        from controlplane.shell.programs import PROGRAMS
-
         name = words[0]
         function = self._functions.get(name)
         if function is not None:
             return self._call(function, words[1:], streams)
         if name in SHELLS:
             return self._deeper(lambda: self._shell(words, streams))
-        program = PROGRAMS.get(posixpath.basename(name))
+        program = self.programs.get(posixpath.basename(name))
         if program is None:
             streams.err.write(f"sh: {name}: not found\n".encode())
             return 127

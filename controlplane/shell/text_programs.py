@@ -71,7 +71,7 @@ def echo(shell: Shell, words: list[str], _given: Input) -> Ran:
     return Ran(((escaped(text) if interprets else text) + newline).encode())
 
 
-_DIRECTIVE: Final = re.compile(r"%([-+ 0#]*)(\d{0,3})(?:\.(\d{0,3}))?([sdiuxXocbfeg%])")
+_DIRECTIVE: Final = re.compile(r"%([-+ 0#]{0,5})(\d{0,3})(?:\.(\d{0,3}))?([sdiuxXocbfeg%])")
 
 
 def formatted(shell: Shell, words: list[str], _given: Input) -> Ran:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
 from attrs import define, field
@@ -158,12 +158,12 @@ class Expander:
             if words and value[-1:].isspace():
                 fields.next()
             return
-        for part in re.split(f"([{re.escape(separators)}])", value):
-            if part and part in separators:
+        for part in _parted(value, separators):
+            if part in separators:
                 if not part.isspace() and not fields.begun:
                     fields.begun = True
                 fields.next()
-            elif part:
+            else:
                 fields.literal(part, quoted=False)
 
     def _inside_quotes(self, text: str, fields: _Fields) -> None:
@@ -330,3 +330,16 @@ def unquoted(word: str) -> str | None:
     if any(char in word for char in "$`*?["):
         return word if word in ("[", "[[") else None
     return word.replace("'", "").replace('"', "").replace("\\", "")
+
+
+def _parted(text: str, separators: str) -> Iterator[str]:
+    """The separators of a text, each by itself, and what stands between them."""
+    begin = 0
+    for at, char in enumerate(text):
+        if char in separators:
+            if begin < at:
+                yield text[begin:at]
+            yield char
+            begin = at + 1
+    if begin < len(text):
+        yield text[begin:]

@@ -6,14 +6,14 @@ import pytest
 
 from controlplane.api.container_inside import Inside, Mount
 from controlplane.shell.files import Disks, Files
-from controlplane.shell.shell import Shell
+from controlplane.shell.programs import shell_of
 
 NOW = 1_767_225_600 * 1_000_000_000
 
 
 def shell(**env):
     files = {"/etc/hosts": b"127.0.0.1\tlocalhost\n", "/data/a.txt": b"x\n", "/data/b.txt": b"y\n"}
-    return Shell(
+    return shell_of(
         Inside("uid/c", "web-0", {"HOME": "/root", **env}, files, layer="layer/1", now=NOW)
     )
 
@@ -131,7 +131,7 @@ def test_volumes_hold_what_is_written_and_others_see_it():
         inside = Inside(
             f"u/{name}", "h", {}, {"/conf/k": b"v"}, mounts=mounts, layer=f"layer/{name}"
         )
-        return Shell(inside, Files(inside, disks))
+        return shell_of(inside, Files(inside, disks))
 
     first, second = container("a"), container("b", sub_path="sub")
     assert (

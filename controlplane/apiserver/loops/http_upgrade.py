@@ -12,8 +12,8 @@ from controlplane.api.request import ADMIN
 from controlplane.apiserver.http.message import StreamStart
 from controlplane.apiserver.loops.http_asked import Asked, Refused, is_set, offered_protocols
 from controlplane.apiserver.loops.http_sink import Sink, encoded
+from controlplane.shell.programs import shell_of
 from controlplane.shell.running import program_of
-from controlplane.shell.shell import Shell
 
 if TYPE_CHECKING:
     from controlplane.api.container_inside import Inside
@@ -85,7 +85,7 @@ class Upgrade:
                 await self._attach(asked, inside, protocol, wire)
             return
         session = channels.Session(
-            Shell(inside, self._host.files(inside), processes=[_process_one(inside)]),
+            shell_of(inside, self._host.files(inside), processes=[_process_one(inside)]),
             asked.query.get("command") or [],
             protocol,
             stdin=is_set(asked, "stdin"),
@@ -249,7 +249,7 @@ class Upgrade:
 
         command = program_of(inside)
         session = channels.Session(
-            Shell(inside, self._host.files(inside)),
+            shell_of(inside, self._host.files(inside)),
             command,
             protocol,
             stdin=True,
@@ -275,7 +275,7 @@ class Upgrade:
         }
         sink = Sink(self._limits.stream_events)
         number = self._host.ask("GET", path, query, [], b"", ADMIN, sink.push)
-        session = channels.Session(Shell(inside), (), protocol)
+        session = channels.Session(shell_of(inside), (), protocol)
         text = "base64" in protocol
         started = isinstance(await sink.first(), StreamStart)
         ended = not started

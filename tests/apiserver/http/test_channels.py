@@ -8,14 +8,14 @@ import pytest
 
 from controlplane.api.container_inside import Inside, inside_of
 from controlplane.apiserver.http.channels import PROTOCOLS, Session, chosen_protocol
-from controlplane.shell.shell import Shell
+from controlplane.shell.programs import shell_of
 
 V5, V4 = PROTOCOLS[:2]
 
 
 def shell(**files):
     named = {f"/data/{name}": text.encode() for name, text in files.items()}
-    return Shell(Inside("uid/c", "web-0", {"A": "one", "B": "two words"}, named))
+    return shell_of(Inside("uid/c", "web-0", {"A": "one", "B": "two words"}, named))
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_mounted_volumes_can_be_listed_where_they_have_no_files():
         },
     }
     inside = inside_of(pod, "c", lambda *_: None)
-    found = Shell(inside)
+    found = shell_of(inside)
     assert (
         found.script("ls /srv && ls /srv/data && cd /srv/data && pwd").out == b"data\n/srv/data\n"
     )
