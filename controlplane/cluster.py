@@ -574,14 +574,15 @@ class Cluster:
         """All stored objects as YAML documents, by storage prefix and key."""
         import yaml
 
-        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        from controlplane.api.yaml_text import dumper
+
         trees = [
             entry.object.tree if show_secrets else redacted(entry.object.tree)
             for prefix in self.store.prefixes()
             for _, entry in sorted(self.store.keyspace(prefix).entries.items())
         ]
         text: str = yaml.dump_all(
-            trees, Dumper=dumper, sort_keys=True, allow_unicode=True, explicit_start=True
+            trees, Dumper=dumper(), sort_keys=True, allow_unicode=True, explicit_start=True
         )
         return text
 

@@ -10,6 +10,7 @@ decode.go).
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, Final
 
 import yaml
@@ -17,7 +18,7 @@ import yaml
 from controlplane.api.depth import DEPTH, EXCEEDED
 
 __all__ = [
-    "Excessive", "Recursive", "TooDeepText", "TooMany", "check_aliases", "guard", "load",
+    "Excessive", "Recursive", "TooDeepText", "TooMany", "check_aliases", "dumper", "guard", "load",
 ]  # fmt: skip
 
 _FEW: Final = 100
@@ -175,3 +176,25 @@ def load(text: str | bytes, loader: Any = None) -> Any:
         raise yaml.YAMLError(f"cannot be read: {error}") from error
     finally:
         reader.dispose()
+
+
+_PLAIN: Final = {
+    "bool": (re.compile(r"[yYnN]\Z"), "yYnN"),
+    "float": (re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+\Z"), "-+0123456789"),
+    "int": (re.compile(r"[-+]?0o[0-7]+\Z"), "-+0"),
+}
+"""Texts that Go's reader, and not PyYAML, takes for another type than text, with their first characters."""
+
+
+@cache
+def dumper() -> Any:
+    """Return the class that writes YAML, for `yaml.dump`, so that kubectl reads the same again.
+
+    Texts that Go reads as a number or a bool are quoted (goyaml.v2, resolve.go: a pod may be called `y`), and what two
+    parts of a tree share stands there twice, without aliases.
+    """
+    fastest: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    made: Any = type("Dumper", (fastest,), {"ignore_aliases": lambda *_: True})
+    for kind, (form, first) in _PLAIN.items():
+        made.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", form, list(first))
+    return made

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from controlplane.api.redaction import redacted
+from controlplane.api.yaml_text import dumper
 from controlplane.cli import output
 from controlplane.errors import UsageError
 from controlplane.scenarios.inputs import manifests
@@ -180,13 +181,12 @@ def _write(out: Path, trees: Iterable[Tree]) -> int:
         files.setdefault(
             out / (f"ns-{namespace}" if namespace else CLUSTER_SCOPED) / name, []
         ).append(tree)
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     try:
         for path, group_of_trees in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             text = yaml.dump_all(
                 group_of_trees,
-                Dumper=dumper,
+                Dumper=dumper(),
                 sort_keys=True,
                 allow_unicode=True,
                 explicit_start=True,

@@ -19,6 +19,7 @@ import trio
 from attrs import define, field
 
 from controlplane.api.request import ADMIN
+from controlplane.api.yaml_text import dumper
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.routing import no_such_method
@@ -132,10 +133,9 @@ class Objects:
         """Return all objects as YAML, without those that a control plane makes itself."""
         import yaml
 
-        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
         found: list[str] = []
         for at, tree in enumerate(_in_order(await self._manifests())):
-            found.append(yaml.dump(tree, Dumper=dumper, allow_unicode=True, explicit_start=True))
+            found.append(yaml.dump(tree, Dumper=dumper(), allow_unicode=True, explicit_start=True))
             if not at % AT_ONCE:
                 await trio.lowlevel.checkpoint()
         return "".join(found)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.depth import DEPTH, too_deep
-from controlplane.api.yaml_text import Excessive, TooDeepText, TooMany, guard, load
+from controlplane.api.yaml_text import Excessive, TooDeepText, TooMany, dumper, guard, load
 
 LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n"
@@ -115,3 +115,14 @@ def test_a_bomb_does_not_end_the_process():
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     assert Excessive("x", 2).line == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["y", "N", "no", "1e3", "-5E2", "0o17", "0x1f", "1_000", "1:30", "~", ".5", "plain"]
+)
+def test_text_that_another_reader_takes_for_a_number_is_quoted(text) -> None:
+    shared = [text]
+    written = yaml.dump({"a": shared, "b": shared}, Dumper=dumper())
+    assert yaml.safe_load(written) == {"a": [text], "b": [text]}
+    assert ("- plain" in written) == (text == "plain")
+    assert "&" not in written

@@ -68,11 +68,11 @@ def _yaml(tree: Any) -> bytes:
 
 @cache
 def _dumper() -> Any:
-    """Writes YAML without aliases: what two parts of a tree share stands there twice."""
-    import yaml
+    """The class that writes YAML, for trees whose numbers and texts know the text that they came as."""
+    from controlplane.api.yaml_text import dumper
 
-    fastest: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    made: Any = type("Dumper", (fastest,), {"ignore_aliases": lambda *_: True})
+    fastest = dumper()
+    made: Any = type("Dumper", (fastest,), {})
     made.add_multi_representer(
         float, _number
     )  # numbers and objects that know the text they came as
