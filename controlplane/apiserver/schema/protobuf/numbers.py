@@ -13,7 +13,7 @@ from typing import Final
 from controlplane.apiserver.schema.protobuf.definitions import LISTED
 from controlplane.apiserver.schema.types import Field, Kind, load_data, struct_type
 
-__all__ = ["META", "Numbered", "Unnumbered", "fields_of", "numbers", "type_named"]
+__all__ = ["META", "Numbered", "Unnumbered", "complete", "fields_of", "numbers", "type_named"]
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _FREE_KINDS: Final = {
@@ -80,3 +80,15 @@ def fields_of(name: str, listing: str = "") -> dict[int, Numbered]:
         elif key.lstrip("~") in struct.fields:
             found[int(number)] = (key[0] if key[0] == "~" else "", struct.fields[key.lstrip("~")])
     return found
+
+
+@cache
+def complete(name: str, listing: str = "") -> bool:
+    """Return whether every field of a type has a number here: any other number is then unknown upstream, too."""
+    if listing or name in _FREE_KINDS.values():
+        return True
+    numbered = fields_of(name).values()
+    found = {field.name for _, field in numbered if field is not None}
+    for part in [mark for mark, field in numbered if field is None]:
+        found |= {field.name for _, field in fields_of(name, part).values() if field is not None}
+    return set(struct_type(name).fields) <= found | {"apiVersion", "kind"}

@@ -1,7 +1,8 @@
 """Request bodies in protobuf, as kubectl's generators and typed Go clients send them, read into JSON trees.
 
-A body with a type or field outside of the table is left to the refusal that follows, so nothing a
-client wrote is lost silently.
+Unknown fields are skipped, as upstream's generated code does: older clients send some that are gone, such as
+clusterName (15) of ObjectMeta up to client-go 1.23. A body of a type outside of the table, or with a field that the
+table may lack, is left to the refusal that follows, so nothing that upstream would keep is lost silently.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.protobuf.definitions import PACKAGE, RULE, SCHEMA
 from controlplane.apiserver.schema.protobuf.numbers import (
     Unnumbered,
+    complete,
     fields_of,
     type_named,
 )
@@ -74,6 +76,8 @@ def _message(name: str, raw: bytes, listing: str = "") -> Tree:
     tree: Tree = {}
     for number, value in _pairs(raw):
         if number not in fields:
+            if complete(name, listing):
+                continue
             raise Unreadable(f"{name}: field {number}")
         mark, known = fields[number]
         if known is None:
@@ -140,7 +144,7 @@ def _schema(raw: bytes) -> Tree:
     tree: Tree = {}
     for number, value in _pairs(raw):
         if number not in SCHEMA:
-            raise Unreadable(f"JSONSchemaProps: field {number}")
+            continue
         form, name = SCHEMA[number]
         if form in ("flag", "told", "whole"):
             if form == "whole":
@@ -193,7 +197,7 @@ def _rule(pairs: list[tuple[int, int | bytes]]) -> Tree:
     found: Tree = {}
     for number, value in pairs:
         if not 0 < number <= len(RULE):
-            raise Unreadable(f"ValidationRule: field {number}")
+            continue
         if isinstance(value, int):
             found[RULE[number - 1]] = bool(value)
         elif value:

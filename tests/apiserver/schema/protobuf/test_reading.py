@@ -82,7 +82,7 @@ def test_special_shapes():
         CONFIGMAP[:-3],
         CONFIGMAP + b"\xff",
         body(b"v1", b"Widget", b""),
-        body(b"v1", b"ConfigMap", field(15, b"x")),
+        body(b"v1", b"Pod", field(2, field(43, b"x"))),  # a field whose number the table lacks
         body(b"v1", b"ConfigMap", field(1, 5)),
         body(b"v1", b"ConfigMap", field(1, b"\xff\xff")),
         body(b"v1", b"ConfigMap", field(1, field(1, b"\xff"))),
@@ -91,6 +91,12 @@ def test_special_shapes():
 def test_what_cannot_be_read_is_said_to_be(raw):
     with pytest.raises(Unreadable):
         decoded(raw)
+
+
+def test_unknown_fields_are_skipped_as_older_clients_send_some_that_are_gone():
+    meta = field(1, b"m") + field(15, b"")  # clusterName of client-go up to 1.23
+    found = decoded(body(b"v1", b"ConfigMap", field(1, meta) + field(15, 7) + field(98, b"x")))
+    assert found == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
 
 
 @given(st.binary(max_size=200))
