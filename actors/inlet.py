@@ -150,14 +150,15 @@ class Outlet:
 
 
 class ExternalMessage:
-    """A message from outside: `value`, and the way to answer."""
+    """A message from outside: `value`, and the way to answer. An interceptor may put in a `gate` for a stream."""
 
-    __slots__ = ("on_reply", "value")
+    __slots__ = ("gate", "on_reply", "value")
     label = "input"
 
     def __init__(self, value: Any, on_reply: Callable[[Any], None] | None) -> None:
         self.value = value
         self.on_reply = on_reply
+        self.gate: Any = None
 
     def reply(self, value: Any) -> None:
         """Answer to the outside, once or piece by piece; in a replay there is no listener."""

@@ -225,6 +225,9 @@ TAINT_NODES = "TaintNodesByCondition"
 class Cluster:
     """A world with a control plane in it. Add users and faults as actors, then `world.run`."""
 
+    serves_clients = False
+    """Clients outside of the world can send requests."""
+
     def __init__(
         self,
         config: ClusterConfig,

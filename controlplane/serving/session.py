@@ -77,6 +77,8 @@ class Rim:
 class ServedCluster(Cluster):
     """A cluster whose API server keeps what clients outside expect."""
 
+    serves_clients = True
+
     def __init__(self, config: ClusterConfig, **options: Any) -> None:
         self._place = ["127.0.0.1:6443"]
         self._foreign: list[ForeignReview] = []

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
+    "CUT",
     "END",
     "StreamStart",
     "attached",
@@ -54,6 +55,13 @@ class _End:
 
 
 END: Final = _End()
+
+
+class _Cut:
+    """The connection ends here, without an answer."""
+
+
+CUT: Final = _Cut()
 
 
 def packed(

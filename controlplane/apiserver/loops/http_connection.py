@@ -19,7 +19,7 @@ from attrs import frozen
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http import answer_bodies, origin
 from controlplane.apiserver.http.authentication import ANONYMOUS
-from controlplane.apiserver.http.message import StreamStart, packed, to_request
+from controlplane.apiserver.http.message import CUT, StreamStart, packed, to_request
 from controlplane.apiserver.loops import time_control as control
 from controlplane.apiserver.loops.http_asked import Asked, Refused, bearer_of, is_set, is_websocket
 from controlplane.apiserver.loops.http_sink import COPIED, Sink, at_once, encoded
@@ -293,6 +293,8 @@ class Connection:
         answered: Any = _failure(timeout("request did not complete within the allotted timeout", 0))
         with trio.move_on_after(self._limits.answer_s):
             answered = await sink.first()
+        if answered is CUT:
+            raise trio.ClosedResourceError("a plan cuts the connection")
         if isinstance(answered, StreamStart):
             if is_websocket(asked):
                 await Upgrade(self, host).stream(asked, answered, number, sink)
@@ -427,11 +429,11 @@ class Connection:
                     break
                 for chunk in answer_bodies.regrouped(encoded(found)):
                     await self._send_chunk(chunk, chunked=chunked)
-            if not sink.overflowed:
+            if not sink.overflowed and not sink.cut:
                 await self.send(self._http.send(h11.EndOfMessage()))
         except _CLOSED:
             return False
-        return not sink.overflowed
+        return not sink.overflowed and not sink.cut
 
     async def _send_chunk(self, chunk: Chunk, *, chunked: bool) -> None:
         """One piece of a stream, at once; h11 frames it if it is a chunk."""

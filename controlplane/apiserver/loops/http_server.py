@@ -24,7 +24,7 @@ from controlplane.apiserver.front.answering import HttpAnswer, answering, failed
 from controlplane.apiserver.front.client_faults import ClientFaults, Subject
 from controlplane.apiserver.http.answer_bodies import Late, watch_line
 from controlplane.apiserver.http.impersonation import acting
-from controlplane.apiserver.http.message import END, StreamStart, to_request
+from controlplane.apiserver.http.message import CUT, END, StreamStart, to_request
 from controlplane.apiserver.loops.defects import panic
 from controlplane.apiserver.requests import request_events
 from controlplane.apiserver.requests.authorization import rbac
@@ -322,8 +322,32 @@ class HttpFront:
 
         The rim also makes the lines of very many.
         """
+        events = watch.answered.watcher.drain()
+        gate = watch.message.gate
+        if gate is not None:
+            events = gate.admit(events, partial(self._send_held, watch), partial(self._cut, watch))
+        return self._lines(watch, events)
+
+    def _send_held(self, watch: HttpWatch, events: list[WatchEvent]) -> None:
+        """Send what a plan has held back, and the end if the watch has ended meanwhile."""
+        if self._open.get(watch.number) is not watch:
+            return
+        lines = self._lines(watch, events)
+        if lines:
+            watch.message.reply(lines)
+        if not watch.message.gate.holding:
+            watch.deliver(disturbed=False)
+
+    def _cut(self, watch: HttpWatch) -> None:
+        """Break the connection of a watch."""
+        if self._open.get(watch.number) is watch:
+            watch.message.reply(CUT)
+            watch.close()
+
+    def _lines(
+        self, watch: HttpWatch, events: list[WatchEvent]
+    ) -> tuple[bytes | WatchEvent | Late, ...]:
         answered = watch.answered
-        events = answered.watcher.drain()
         if answered.format.plain:
             return tuple(events)
         now = self._epoch + self._ctx.now
@@ -425,7 +449,8 @@ class HttpWatch:
         lines = self._front.render(self)
         if lines:
             self.message.reply(lines)
-        if self.watcher.closed:
+        gate = self.message.gate
+        if self.watcher.closed and not (gate is not None and gate.holding):
             self.message.reply(END)
             self._front.forget(self)
 

@@ -10,7 +10,7 @@ import trio
 
 from controlplane.apiserver.http import answer_bodies
 from controlplane.apiserver.http.answer_bodies import Chunk, Late
-from controlplane.apiserver.http.message import END
+from controlplane.apiserver.http.message import CUT, END
 from controlplane.apiserver.storage.watch_cache import WatchEvent
 
 __all__ = ["COPIED", "Line", "Sink", "at_once", "encoded"]
@@ -35,6 +35,8 @@ class Sink:
         self._came = trio.Event()
         self._waiting = False
         self.overflowed = False
+        self.cut = False
+        """A plan cuts the connection."""
         self.at_once: Callable[[Iterable[Line]], bytes | None] | None = None
         """Sends lines without waiting: answers what of them is still to be sent, None for nothing done."""
         self.rest = b""
@@ -55,6 +57,7 @@ class Sink:
             if self._behind > self._limit:
                 self.overflowed = True
                 piece = END
+        self.cut = self.cut or piece is CUT
         self._pieces.append(piece)
         self._came.set()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import define, field, frozen
 
 from actors import LinkBroken
+from actors.inlet import ExternalMessage
 from actors.process import Message
 from controlplane.api.request import Request, Response
 from controlplane.apiserver.loops.replica import Hold, Release
@@ -28,11 +29,14 @@ from controlplane.scenarios.plans.language import (
     HOLD,
     KILL,
     LOSE,
+    REASONS,
     STEP,
+    SWALLOW,
     Pattern,
     Perturbation,
     PerturbationPlan,
 )
+from controlplane.scenarios.plans.outside import OutsideClients
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,17 +50,6 @@ if TYPE_CHECKING:
 SECOND: Final = 1_000_000_000
 ACTOR: Final = "plan"
 """The actor that holds tasks at points."""
-REASONS: Final = {
-    403: "Forbidden",
-    404: "NotFound",
-    409: "Conflict",
-    410: "Expired",
-    422: "Invalid",
-    429: "TooManyRequests",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-    504: "Timeout",
-}
 WAITING, HOLDING, DONE = "not reached", "held", "done"
 
 
@@ -122,7 +115,9 @@ class Control:
         """The resource of each watch, by the number of its mailbox."""
         self._created: dict[str, list[str]] = {}
         """The names of objects in the order of their creation, by resource."""
-        self._check_freezes()
+        self.outside = OutsideClients(cluster, self)
+        """The control points of clients outside."""
+        self._check()
         self._transport = self._world.intercept(self)
         if any(line.rule.what.kind == STEP for line in self._lines):
             cluster.user(ACTOR, self._hold_steps)
@@ -136,13 +131,25 @@ class Control:
         """Return whether all that the plan says has happened."""
         return all(each.reached for each in self.outcomes())
 
-    def _check_freezes(self) -> None:
+    def _check(self) -> None:
+        """Refuse what an emulated process cannot have. Raises UsageError."""
         servers = self._cluster.apiservers
         for line in self._lines:
-            if line.rule.action == FREEZE and (len(servers) < 2 or line.rule.actor not in servers):
+            rule = line.rule
+            name = rule.actor or rule.what.actor
+            emulated = not self._cluster.serves_clients or self._world.has_actor(name)
+            if (
+                rule.action == FREEZE
+                and emulated
+                and (len(servers) < 2 or rule.actor not in servers)
+            ):
                 raise UsageError(
-                    f"plan: freeze {line.rule.actor}: expected one of several API servers"
-                    f" (--apiservers); there is {', '.join(servers)}"
+                    f"plan: freeze {rule.actor}: expected one of several API servers"
+                    f" (--apiservers; there is {', '.join(servers)}) or a client outside"
+                )
+            if rule.action == SWALLOW and emulated:
+                raise UsageError(
+                    f"plan: swallow event {rule.what.actor}: expected a client outside"
                 )
 
     # ------------------------------------------------------------------ the messages
@@ -151,6 +158,9 @@ class Control:
         """Look at a message that is sent (`Interceptor`)."""
         if message.stream is None and target.no in self._streams:
             return self._takes_events(message, target, key)
+        if isinstance(message.payload, ExternalMessage):
+            carry = partial(self._transport.carry, message, target, key)
+            return self.outside.takes(message, carry, self._note_created, target)
         asked = passing.of_request(message, target)
         if asked is None:
             return False
@@ -159,9 +169,9 @@ class Control:
         if message.request is not None:
             self._asked[message.request.number] = asked
         send = partial(self._send, asked, partial(self._transport.carry, message, target, key))
-        found = self._perturbing(asked)
+        found = self.perturbing(asked)
         if found is None:
-            self._passed(asked)
+            self.passed(asked)
             return False
         rule = found.rule
         if rule.action == FAIL:
@@ -169,13 +179,13 @@ class Control:
         elif rule.action == LOSE or (rule.action == KILL and rule.when != AFTER):
             self._lose(message)
             if rule.action == KILL:
-                self._kill(rule)
+                self.kill(rule)
         elif rule.action == KILL:
-            self._passed(asked)
-            self._kill(rule)
+            self.passed(asked)
+            self.kill(rule)
             return False
         else:
-            self._keep(found, send)
+            self.keep(found, send)
         return True
 
     def takes_answer(
@@ -187,26 +197,32 @@ class Control:
             return False
         answer = passing.of_answer(asked, value)
         if asked.verb == "create" and answer.code in (200, 201):
-            names = self._created.setdefault(asked.resource, [])
-            if answer.name not in names:
-                names.append(answer.name)
+            self._note_created(answer)
         carry = partial(self._transport.carry_answer, request, value, None, cause)
-        found = self._perturbing(answer)
+        found = self.perturbing(answer)
         if found is None:
-            self._passed(answer)
+            self.passed(answer)
             return False
         rule = found.rule
-        if rule.action == LOSE or (rule.action == KILL and rule.when != AFTER):
+        if rule.action == FAIL:
+            value = _refusal(asked, rule.code)
+            self._transport.carry_answer(request, value, None, cause)
+        elif rule.action == LOSE or (rule.action == KILL and rule.when != AFTER):
             self._transport.carry_answer(request, None, LinkBroken("the answer was lost"), cause)
             if rule.action == KILL:
-                self._kill(rule)
+                self.kill(rule)
         elif rule.action == KILL:
-            self._passed(answer)
-            self._kill(rule)
+            self.passed(answer)
+            self.kill(rule)
             return False
         else:
-            self._keep(found, partial(self._send, answer, carry))
+            self.keep(found, partial(self._send, answer, carry))
         return True
+
+    def _note_created(self, answer: Passing) -> None:
+        names = self._created.setdefault(answer.resource, [])
+        if answer.name not in names:
+            names.append(answer.name)
 
     def _takes_events(self, message: Message, target: Mailbox, key: object) -> bool:
         return not self._send_events(message, target, key, now=False)
@@ -224,14 +240,14 @@ class Control:
                 return False
         told = passing.of_events(message, target, self._streams[target.no])
         for number, event in enumerate(told):
-            found = self._perturbing(event)
+            found = self.perturbing(event)
             if found is None:
-                self._passed(event)
+                self.passed(event)
                 continue
             rule = found.rule
             if rule.action == KILL and rule.when == AFTER:
-                self._passed(event)
-                self._kill(rule)
+                self.passed(event)
+                self.kill(rule)
                 continue
             batch: WatchBatch[Any] = message.payload
             if number:
@@ -243,12 +259,12 @@ class Control:
             if rule.action in (LOSE, KILL):
                 target.break_now()
                 if rule.action == KILL:
-                    self._kill(rule)
+                    self.kill(rule)
                 return False
             rest = _part(message, batch._replace(events=batch.events[number:]))
             found.stream = target.no
             # The event itself has been dealt with: the ones behind it are still looked at.
-            self._keep(found, partial(self._send_held, rest, target, key, event))
+            self.keep(found, partial(self._send_held, rest, target, key, event))
             return False
         if now:
             self._transport.carry(message, target, key)
@@ -257,7 +273,7 @@ class Control:
     def _send_held(self, message: Message, target: Mailbox, key: object, event: Passing) -> None:
         batch: WatchBatch[Any] = message.payload
         first, rest = batch.events[:1], batch.events[1:]
-        self._passed(event)
+        self.passed(event)
         if not rest:
             self._transport.carry(message, target, key)
             return
@@ -265,12 +281,12 @@ class Control:
         self._send_events(_part(message, batch._replace(events=rest)), target, key)
 
     def _send(self, what: Passing, carry: Callable[[], None]) -> None:
-        self._passed(what)
+        self.passed(what)
         carry()
 
     # ------------------------------------------------------------------ lines
 
-    def _perturbing(self, what: Passing) -> _Line | None:
+    def perturbing(self, what: Passing) -> _Line | None:
         """Return the line that concerns what is sent, if one does now."""
         for line in self._lines:
             rule = line.rule
@@ -282,7 +298,7 @@ class Control:
                     return line
         return None
 
-    def _passed(self, what: Passing) -> None:
+    def passed(self, what: Passing) -> None:
         """Something passes: it may end holds, and begin or end freezes."""
         if self._trace is not None:
             self._trace.append(what)
@@ -291,17 +307,25 @@ class Control:
             if line.state == HOLDING and rule.until is not None and self._meets(rule.until, what):
                 line.opened += 1
                 if line.opened == rule.until.nth:
-                    self._release(line)
+                    self.release(line)
             elif line.state == WAITING and rule.action == FREEZE and self._meets(rule.what, what):
                 line.matched += 1
                 if line.matched == rule.what.nth:
-                    self._freeze(line)
+                    self._freeze(line, what)
+
+    def ends(self, line: _Line, what: Passing) -> bool:
+        """Return whether something that waits behind a line's hold is what ends it."""
+        until = line.rule.until
+        if line.state != HOLDING or until is None or not self._meets(until, what):
+            return False
+        line.opened += 1
+        return line.opened == until.nth
 
     def _meets(self, pattern: Pattern, what: Passing) -> bool:
         names = tuple(self._created.get(what.resource.partition("/")[0], ()))
         return pattern.matches(what, names)
 
-    def _keep(self, line: _Line, send: Callable[[], None]) -> None:
+    def keep(self, line: _Line, send: Callable[[], None]) -> None:
         """Hold something until the line's end comes, or delay it."""
         rule = line.rule
         at = self._world.now + round(rule.seconds * SECOND)
@@ -324,13 +348,17 @@ class Control:
     def _time_out(self, line: _Line) -> None:
         if line.state == HOLDING:
             line.timed_out = True
-            self._release(line)
+            self.release(line)
 
-    def _release(self, line: _Line) -> None:
+    def release(self, line: _Line) -> None:
+        """Let a line's hold or freeze go."""
         self._world.faults.log("release", plan=str(line.rule), in_time=not line.timed_out)
         if line.rule.action == FREEZE:
             line.state = DONE
-            self._tell(line.rule.actor, Release(line.rule.resource))
+            if self._world.has_actor(line.rule.actor):
+                self._tell(line.rule.actor, Release(line.rule.resource))
+            else:
+                self.outside.thaw(id(line))
             return
         if line.ended is not None:
             line.ended.set()
@@ -346,12 +374,11 @@ class Control:
     # ------------------------------------------------------------------ what lines do
 
     def _fail(self, message: Message, asked: Passing, code: int) -> None:
-        resource = asked.resource
-        refused = ApiError(code, REASONS[code], f"{asked.verb} {resource}: the plan says {code}")
+        refused = _refusal(asked, code)
         cause = message.cause
         if message.request is not None:
             self._asked.pop(message.request.number, None)
-            answer: Any = Response(code, refused.tree)
+            answer: Any = refused
             if asked.resource == passing.CSI:
                 answer = None
                 error: BaseException | None = LinkBroken("the plan fails the call")
@@ -370,8 +397,12 @@ class Control:
         elif message.stream is not None:
             message.stream.break_now()
 
-    def _kill(self, rule: Perturbation) -> None:
+    def kill(self, rule: Perturbation) -> None:
+        """End a process: an emulated one starts again; one outside is ended by its listener."""
         world, faults = self._world, self._world.faults
+        if not world.has_actor(rule.actor):
+            self.outside.end(rule.actor)
+            return
 
         def restart() -> None:
             if not world.alive(rule.actor):
@@ -388,10 +419,14 @@ class Control:
 
         faults.at_step(0, crash)
 
-    def _freeze(self, line: _Line) -> None:
+    def _freeze(self, line: _Line, begun_by: Passing) -> None:
         line.state = HOLDING
-        self._world.faults.log(FREEZE, plan=str(line.rule))
-        self._tell(line.rule.actor, Hold(line.rule.resource))
+        rule = line.rule
+        self._world.faults.log(FREEZE, plan=str(rule))
+        if self._world.has_actor(rule.actor):
+            self._tell(rule.actor, Hold(rule.resource))
+        else:
+            self.outside.freeze(id(line), rule.actor, rule.resource, begun_by)
         at = self._world.now + round(line.rule.seconds * SECOND)
         self._world.faults.at_time(at, partial(self._time_out, line))
 
@@ -414,6 +449,12 @@ class Control:
         if not await line.ended.wait(round(line.rule.seconds * SECOND), point="plan.hold"):
             self._time_out(line)
         ctx.let_go(hold)
+
+
+def _refusal(asked: Passing, code: int) -> Response:
+    """Return the answer by which a plan fails a request."""
+    text = f"{asked.verb} {asked.resource}: the plan says {code}"
+    return Response(code, ApiError(code, REASONS[code], text).tree)
 
 
 def _part(message: Message, payload: object, *, stream: bool = True) -> Message:

@@ -1,25 +1,31 @@
-"""The language of perturbation plans: one perturbation a line.
+r"""The language of perturbation plans: one perturbation a line.
 
     hold  request|answer|event PASSING until KIND PASSING [at most SECONDS]
     hold  step ACTOR POINT [#N] until KIND PASSING [at most SECONDS]
     delay request|answer|event PASSING for SECONDS
-    fail  request PASSING with CODE
+    fail  request|answer PASSING with CODE
     lose  request|answer|event PASSING
     kill  ACTOR before|after request|answer|event PASSING [for SECONDS]
-    freeze SERVER RESOURCE from KIND PASSING until KIND PASSING [at most SECONDS]
+    freeze SERVER|CLIENT RESOURCE from KIND PASSING until KIND PASSING [at most SECONDS]
+    swallow event PASSING until event PASSING [at most SECONDS]
 
-A PASSING is `ACTOR VERB RESOURCE [NAME] [#N] [where FIELD=VALUE]...`. ACTOR is the client: it sends the request, gets
-the answer, receives the event. VERB is an API verb, for events ADDED, MODIFIED or DELETED; for calls to a CSI driver
-it is the method and RESOURCE is `csi`. RESOURCE may have a subresource, as `pods/status`. NAME is `namespace/name`,
-`name`, or `@N` for the N-th object of the resource that was created in the run. `*` stands for anything in each of
-these. `#N` picks the N-th that matches; without it the first one. FIELD is a path in the object, `spec.nodeName`;
-`where FIELD` asks that it is there, `where !FIELD` that it is not, `!=` that it differs.
+A PASSING is `ACTOR VERB RESOURCE [NAME] [#N] [where FIELD=VALUE]... [was FIELD=VALUE]...`. ACTOR is the client: it
+sends the request, gets the answer, receives the event. VERB is an API verb, for events ADDED, MODIFIED or DELETED;
+for calls to a CSI driver it is the method and RESOURCE is `csi`. RESOURCE may have a subresource, as `pods/status`.
+NAME is `namespace/name`, `name`, or `@N` for the N-th object of the resource that was created in the run. `*` stands
+for anything in each of these. `#N` picks the N-th that matches; without it the first one. FIELD is a path in the
+object, `spec.nodeName`; `where FIELD` asks that it is there, `where !FIELD` that it is not, `!=` that it differs;
+`was` asks the same of the object before. A dot inside a key is written `\.`.
+
+CLIENT is a process outside, by its service account. A frozen resource shows it an old state, as a cache that lags may;
+swallowed states are dropped from its watch, as when it lists anew after a break.
 
 Lines are words as a shell splits them; `#` followed by a space begins a comment.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -59,16 +65,31 @@ if TYPE_CHECKING:
         def tree(self) -> Any:
             """The object, as far as the message tells it."""
 
+        @property
+        def before(self) -> Any:
+            """The object before, where that is known."""
+
 
 REQUEST, ANSWER, EVENT, STEP = "request", "answer", "event", "step"
 KINDS: Final = (REQUEST, ANSWER, EVENT, STEP)
 HOLD, DELAY, FAIL, LOSE, KILL, FREEZE = "hold", "delay", "fail", "lose", "kill", "freeze"
-ACTIONS: Final = (HOLD, DELAY, FAIL, LOSE, KILL, FREEZE)
+SWALLOW = "swallow"
+ACTIONS: Final = (HOLD, DELAY, FAIL, LOSE, KILL, FREEZE, SWALLOW)
 BEFORE, AFTER = "before", "after"
 AT_MOST_S: Final = 60.0
 """The virtual seconds after which something held goes on by itself, unless `at most` says otherwise."""
-CODES: Final = (403, 404, 409, 410, 422, 429, 500, 503, 504)
-"""The HTTP codes that a request can be failed with."""
+REASONS: Final = {
+    403: "Forbidden",
+    404: "NotFound",
+    409: "Conflict",
+    410: "Expired",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+"""The HTTP codes that a request or an answer can be failed with, and the reasons that go with them."""
 
 
 @frozen
@@ -78,21 +99,35 @@ class Condition:
     path: str
     value: str | None = None
     negated: bool = False
+    before: bool = False
+    """It concerns the object before."""
 
-    def holds(self, tree: object) -> bool:
-        """Return whether an object meets it."""
-        found = _field(tree, self.path)
+    def holds(self, passing: Passing) -> bool:
+        """Return whether a message's object meets it."""
+        found = _field(passing.before if self.before else passing.tree, self.path)
         met = bool(found) if self.value is None else _text(found) == self.value
         return met != self.negated
 
     def __str__(self) -> str:
         if self.value is None:
-            return f"where {'!' if self.negated else ''}{self.path}"
-        return f"where {self.path}{'!=' if self.negated else '='}{self.value}"
+            word = f"{'!' if self.negated else ''}{self.path}"
+        else:
+            word = f"{self.path}{'!=' if self.negated else '='}{self.value}"
+        return f"{WAS if self.before else WHERE} {_quoted(word)}"
+
+
+WHERE, WAS = "where", "was"
+_DOTS: Final = re.compile(r"(?<!\\)\.")
+
+
+def path_of(keys: Iterable[str]) -> str:
+    """Return the path of a field, given the keys that lead to it."""
+    return ".".join(key.replace(".", r"\.") for key in keys)
 
 
 def _field(tree: object, path: str) -> object:
-    for part in path.split("."):
+    for escaped in _DOTS.split(path):
+        part = escaped.replace(r"\.", ".")
         if isinstance(tree, dict):
             tree = tree.get(part)
         elif isinstance(tree, list | tuple) and part.isdigit() and int(part) < len(tree):
@@ -128,7 +163,7 @@ class Pattern:
             and fnmatchcase(passing.verb, self.verb)
             and fnmatchcase(passing.resource, self.resource)
             and self._names(passing.name, names)
-            and all(each.holds(passing.tree) for each in self.conditions)
+            and all(each.holds(passing) for each in self.conditions)
         )
 
     def _names(self, name: str, names: tuple[str, ...]) -> bool:
@@ -210,7 +245,11 @@ def _number(value: float) -> str:
 
 
 def _quoted(word: str) -> str:
-    return shlex.quote(word) if " " in word else word
+    return shlex.quote(word) if not word or any(char in _SPECIAL for char in word) else word
+
+
+_SPECIAL: Final = frozenset(" \t\n\"'\\")
+"""Characters for which a shell needs quotes."""
 
 
 def parse(text: str | Iterable[str], source: str = "plan") -> PerturbationPlan:
@@ -270,17 +309,22 @@ class _Words:
         self._expect("until")
         return Perturbation(HOLD, what, self._pattern((REQUEST, ANSWER, EVENT)), self._at_most())
 
+    def _swallow(self) -> Perturbation:
+        what = self._pattern((EVENT,))
+        self._expect("until")
+        return Perturbation(SWALLOW, what, self._pattern((EVENT,)), self._at_most())
+
     def _delay(self) -> Perturbation:
         what = self._pattern((REQUEST, ANSWER, EVENT))
         self._expect("for")
         return Perturbation(DELAY, what, seconds=self._seconds())
 
     def _fail(self) -> Perturbation:
-        what = self._pattern((REQUEST,))
+        what = self._pattern((REQUEST, ANSWER))
         self._expect("with")
         word = self._next("an HTTP code")
-        if not word.isdigit() or int(word) not in CODES:
-            raise ValueError(f"{word!r}: expected one of {', '.join(map(str, CODES))}")
+        if not word.isdigit() or int(word) not in REASONS:
+            raise ValueError(f"{word!r}: expected one of {', '.join(map(str, REASONS))}")
         return Perturbation(FAIL, what, code=int(word))
 
     def _lose(self) -> Perturbation:
@@ -296,7 +340,8 @@ class _Words:
         return Perturbation(KILL, what, seconds=seconds, actor=actor, when=when)
 
     def _freeze(self) -> Perturbation:
-        actor, resource = self._next("an API server"), self._next("a resource")
+        actor = self._next("an API server or a client outside")
+        resource = self._next("a resource")
         self._expect("from")
         what = self._pattern((REQUEST, ANSWER, EVENT))
         self._expect("until")
@@ -332,8 +377,8 @@ class _Words:
                 raise ValueError(f"{name!r}: expected @ and the number of an object, from 1")
         nth = self._nth()
         conditions = []
-        while self._is("where"):
-            conditions.append(self._condition())
+        while (before := self._is(WAS)) or self._is(WHERE):
+            conditions.append(evolve(self._condition(), before=before))
         return Pattern(kind, actor, verb, resource, name, nth, tuple(conditions))
 
     def _nth(self) -> int:
@@ -383,4 +428,4 @@ class _Words:
         return word
 
 
-_AFTER_A_NAME: Final = ("until", "for", "with", "where", "at")
+_AFTER_A_NAME: Final = ("until", "for", "with", WHERE, WAS, "at")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from controlplane.api.csi import CsiRequest
 from controlplane.api.request import Request, Response
@@ -48,6 +48,12 @@ class Passing:
     code: int = 0
     uid: str = ""
     revision: int = 0
+    before: Any = field(default=None, repr=False)
+    """The object before: of a request of a client outside as stored, of an event as the watch told it last."""
+
+    def with_before(self, before: Any) -> Passing:
+        """Return the message with the object as it was before."""
+        return evolve(self, before=before)
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
@@ -62,6 +68,11 @@ class Passing:
     def __str__(self) -> str:
         code = f" {self.code}" if self.code else ""
         return f"{self.kind} {self.actor} {self.verb} {self.resource} {self.name}{code}".rstrip()
+
+
+def key_of(namespace: str, name: str) -> str:
+    """Return an object's name with its namespace, if it has one."""
+    return f"{namespace}/{name}" if namespace else name
 
 
 WRITES: Final = frozenset(("create", "update", "patch", "delete", "deletecollection"))

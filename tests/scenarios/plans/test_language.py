@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from controlplane.errors import UsageError
 from controlplane.scenarios.plans.language import (
     AT_MOST_S,
-    CODES,
+    REASONS,
     Condition,
     Pattern,
     Perturbation,
@@ -27,6 +27,8 @@ LINES = (
     "lose answer csi-snapshotter CreateSnapshot csi",
     "kill scheduler after answer scheduler create pods/binding default/* for 3",
     "kill node-1 before request node-1 patch pods/status where !metadata.deletionTimestamp",
+    "fail answer operator patch pods #2 was spec.nodeName=node-1 where 'metadata.labels.a\\.b/c=x y' with 504",
+    "swallow event operator MODIFIED pods web was status.phase=Pending until event operator * pods web at most 5",
     "freeze apiserver-2 pods from answer user delete pods web until answer user create pods web",
 )
 
@@ -41,7 +43,7 @@ def test_a_line_is_written_as_it_was_read(line: str) -> None:
     [
         (
             "stop request a get pods",
-            "'stop': expected hold or delay or fail or lose or kill or freeze",
+            "'stop': expected hold or delay or fail or lose or kill or freeze or swallow",
         ),
         ("hold request a get pods", "the end of the line: expected 'until'"),
         ("hold request a get", "the line ends: expected a resource"),
@@ -80,7 +82,8 @@ patterns = st.builds(
         st.builds(
             Condition,
             st.text("ab.", min_size=1, max_size=5),
-            st.none() | st.text("ab1", max_size=3),
+            st.none() | st.text("ab1 '\\", max_size=3),
+            st.booleans(),
             st.booleans(),
         ),
         max_size=2,
@@ -94,7 +97,7 @@ perturbations = st.one_of(
     st.builds(
         lambda what, code: Perturbation("fail", what, code=code),
         patterns.filter(lambda what: what.kind == "request"),
-        st.sampled_from(CODES),
+        st.sampled_from(sorted(REASONS)),
     ),
     st.builds(
         lambda what, actor, when, s: Perturbation("kill", what, seconds=s, actor=actor, when=when),
