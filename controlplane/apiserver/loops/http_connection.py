@@ -406,16 +406,34 @@ class Connection:
             if asked.streamed and write is not None and isinstance(self._stream, trio.SocketStream):
                 descriptor = self._stream.socket.fileno()
                 sink.at_once = at_once(write, descriptor, lambda data: b"".join(self._framed(data)))
+            over = trio.Event()
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._until_hang_up, nursery.cancel_scope)
+                if seconds := _time_limit(asked):
+                    nursery.start_soon(self._end_while_paused, seconds, over, nursery.cancel_scope)
                 ended = await self._pump(sink, chunked=asked.streamed)
                 nursery.cancel_scope.cancel()
+            if over.is_set():
+                await self.send(self._http.send(h11.EndOfMessage()))
         finally:
             sink.at_once = None
             if not ended:
                 self._host.hung_up(number)
-        if not ended:
+        if not ended and not over.is_set():
             raise trio.ClosedResourceError
+
+    async def _end_while_paused(
+        self, seconds: float, over: trio.Event, scope: trio.CancelScope
+    ) -> None:
+        """End a watch at its time limit in wall time if virtual time stands still: its client counts on an end."""
+        pace = self._host.pace
+        if pace is None:
+            return
+        await trio.sleep(seconds)
+        while not pace.paused:
+            await trio.sleep(1)
+        over.set()
+        scope.cancel()
 
     async def _pump(self, sink: Sink, *, chunked: bool) -> bool:
         """Send what comes to its end; False when the client does not keep up or is gone."""
@@ -504,6 +522,12 @@ def _lane(asked: Asked, user: User) -> str:
     if target is not None and (watch or target.watch or target.subresource in _LONG):
         return ""
     return "reads"
+
+
+def _time_limit(asked: Asked) -> float:
+    """Return the time limit of a watch in seconds, 0 for none."""
+    text = next(iter(asked.query.get("timeoutSeconds") or ()), "")
+    return float(text) if text.isdecimal() and len(text) < 10 else 0.0
 
 
 def _too_many() -> HttpAnswer:

@@ -51,6 +51,8 @@ class Host:
         """A value that differs whenever its allocations may."""
         self.key_of: Callable[[str], str] | None = None
         """The key of a pod that the kubelet knows by its uid, "" of others: for the log."""
+        self.look_at: Callable[[str], None] | None = None
+        """Has the current kubelet look at the containers of a pod, by its uid: something else changed them."""
         self.refused = ""
         """The reason why the kubelet's last start failed: its disk does not fit; "" if it did not fail."""
         self.writing = 0

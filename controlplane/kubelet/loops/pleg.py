@@ -31,6 +31,7 @@ class Pleg:
         for uid in shared.host.sandboxes:
             self.cache.look_at(uid)
         self.cache.relist(shared.now())
+        shared.host.look_at = self.look_at
 
     def look_at(self, uid: str) -> None:
         """Something may have happened to a pod's containers, or its worker waits for a newer entry."""

@@ -306,6 +306,13 @@ class Container:
             self._stop_code = KILLED if takes > grace_ns else 0
             self.stopping = True
 
+    def end(self, now: int, exit_code: int) -> None:
+        """End the run now: its program is a process outside of the world, and has exited."""
+        if self.running_since is not None:
+            self.ends_at = now
+            self._stop_code = exit_code
+            self.stopping = True
+
     def settle(self, now: int) -> bool:
         """Ends the run if its time has come; whether it did."""
         if self.running_since is None or self.ends_at is None or now < self.ends_at:

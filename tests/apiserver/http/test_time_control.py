@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
 from actors.pace import Pacer
-from tests.apiserver.http.session import CONFIGMAPS, config, served
+from tests.apiserver.http.session import CONFIGMAPS, config, served, watching
 
 PATH = "/controlplane/time"
 
@@ -68,3 +69,14 @@ async def test_wrong_orders_are_refused(asked):
         assert found.code == 400
         assert "expected" in found.tree["message"]
         assert (await session.ask("DELETE", PATH)).code == 405
+
+
+async def test_a_watch_ends_at_its_time_limit_while_time_stands_still():
+    async with (
+        served(Pacer(paused=True)) as session,
+        watching(session, f"{CONFIGMAPS}?watch=true&timeoutSeconds=1") as lines,
+    ):
+        with trio.fail_after(10):
+            while await lines.next() is not None:
+                pass
+        assert lines.ended
