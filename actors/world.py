@@ -340,6 +340,11 @@ class World:
             "stopped", reason, step, now, marks.trace_hash, "", choices, inputs, None, marks
         )
 
+    @property
+    def busy_timers(self) -> int:
+        """The number of timers that keep the run from settling, for a pacer."""
+        return self._kernel.timers.busy
+
     def inlet(self) -> Inlet:
         """The entry of external input."""
         if self._kernel.inlet is None:

@@ -128,6 +128,11 @@ class Execution(Run):
         return self._result
 
     @property
+    def ended(self) -> bool:
+        """Return whether the run has ended."""
+        return self._result is not None
+
+    @property
     def traceback(self) -> str:
         """The traceback of the exception that ended the run; "" if none did."""
         return traceback_of(self.result)

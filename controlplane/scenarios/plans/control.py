@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from controlplane.scenarios.plans.passing import Passing
 
 SECOND: Final = 1_000_000_000
+MOST_MEANWHILE: Final = 400
+"""So many messages of clients outside end a hold: virtual time may stand still while they work."""
 ACTOR: Final = "plan"
 """The actor that holds tasks at points."""
 WAITING, HOLDING, DONE = "not reached", "held", "done"
@@ -80,6 +82,12 @@ class _Line:
     """What is held, in order."""
     stream: int = 0
     """The number of the stream whose events are held."""
+    meanwhile: int = 0
+    """The number of messages of clients outside that passed while it holds something."""
+    told: int = 0
+    """The number of messages that met `as_of` so far."""
+    revision: int = 0
+    """The store's revision when the one passed that is meant."""
     ended: Event | None = None
     """Wakes the task that holds another one at a point."""
 
@@ -92,6 +100,8 @@ class _Line:
             return Outcome(str(self.rule), False, "held to the end of the run")
         if self.timed_out:
             note = f"held for {self.rule.seconds:g} s; what was waited for did not come"
+            if self.meanwhile > MOST_MEANWHILE:
+                note = f"held for {MOST_MEANWHILE} messages; what was waited for did not come"
             return Outcome(str(self.rule), False, note)
         return Outcome(str(self.rule), True, "reached, held and released")
 
@@ -115,6 +125,8 @@ class Control:
         """The resource of each watch, by the number of its mailbox."""
         self._created: dict[str, list[str]] = {}
         """The names of objects in the order of their creation, by resource."""
+        self.timers = 0
+        """The number of ends of holds and delays that are still to come."""
         self.outside = OutsideClients(cluster, self)
         """The control points of clients outside."""
         self._check()
@@ -125,6 +137,11 @@ class Control:
     def outcomes(self) -> list[Outcome]:
         """Return what became of each line so far."""
         return [line.outcome() for line in self._lines]
+
+    @property
+    def holding(self) -> bool:
+        """Return whether a line holds something back, or shows an old state, at present."""
+        return any(line.state == HOLDING for line in self._lines)
 
     @property
     def reached(self) -> bool:
@@ -147,6 +164,8 @@ class Control:
                     f"plan: freeze {rule.actor}: expected one of several API servers"
                     f" (--apiservers; there is {', '.join(servers)}) or a client outside"
                 )
+            if rule.as_of is not None and emulated:
+                raise UsageError(f"plan: freeze {rule.actor} ... as of: expected a client outside")
             if rule.action == SWALLOW and emulated:
                 raise UsageError(
                     f"plan: swallow event {rule.what.actor}: expected a client outside"
@@ -304,6 +323,10 @@ class Control:
             self._trace.append(what)
         for line in self._lines:
             rule = line.rule
+            if line.state == WAITING and rule.as_of is not None and self._meets(rule.as_of, what):
+                line.told += 1
+                if line.told == rule.as_of.nth:
+                    line.revision = what.revision or self._cluster.store.revision
             if line.state == HOLDING and rule.until is not None and self._meets(rule.until, what):
                 line.opened += 1
                 if line.opened == rule.until.nth:
@@ -312,6 +335,15 @@ class Control:
                 line.matched += 1
                 if line.matched == rule.what.nth:
                     self._freeze(line, what)
+
+    def passed_outside(self, what: Passing) -> None:
+        """Note that a message of a client outside passes."""
+        self.passed(what)
+        for line in self._lines:
+            if line.state == HOLDING:
+                line.meanwhile += 1
+                if line.meanwhile > MOST_MEANWHILE:
+                    self._time_out(line)
 
     def ends(self, line: _Line, what: Passing) -> bool:
         """Return whether something that waits behind a line's hold is what ends it."""
@@ -330,14 +362,23 @@ class Control:
         rule = line.rule
         at = self._world.now + round(rule.seconds * SECOND)
         if rule.action == DELAY:
-            self._world.faults.at_time(at, partial(self._later, line, send))
+            self._at(at, partial(self._later, line, send))
             if line.stream:
                 line.state = HOLDING  # what comes behind it waits, too
                 line.go_on.append(send)
             return
         line.state = HOLDING
         line.go_on.append(send)
-        self._world.faults.at_time(at, partial(self._time_out, line))
+        self._at(at, partial(self._time_out, line))
+
+    def _at(self, at_ns: int, call: Callable[[], None]) -> None:
+        self.timers += 1
+
+        def due() -> None:
+            self.timers -= 1
+            call()
+
+        self._world.faults.at_time(at_ns, due)
 
     def _later(self, line: _Line, send: Callable[[], None]) -> None:
         if line.stream:
@@ -426,9 +467,10 @@ class Control:
         if self._world.has_actor(rule.actor):
             self._tell(rule.actor, Hold(rule.resource))
         else:
-            self.outside.freeze(id(line), rule.actor, rule.resource, begun_by)
+            revision = line.revision or begun_by.revision or self._cluster.store.revision
+            self.outside.freeze(id(line), rule.actor, rule.resource, revision)
         at = self._world.now + round(line.rule.seconds * SECOND)
-        self._world.faults.at_time(at, partial(self._time_out, line))
+        self._at(at, partial(self._time_out, line))
 
     def _tell(self, server: str, what: object) -> None:
         self._transport.tell(server, what)

@@ -6,7 +6,7 @@ r"""The language of perturbation plans: one perturbation a line.
     fail  request|answer PASSING with CODE
     lose  request|answer|event PASSING
     kill  ACTOR before|after request|answer|event PASSING [for SECONDS]
-    freeze SERVER|CLIENT RESOURCE from KIND PASSING until KIND PASSING [at most SECONDS]
+    freeze SERVER|CLIENT RESOURCE from KIND PASSING [as of KIND PASSING] until KIND PASSING [at most SECONDS]
     swallow event PASSING until event PASSING [at most SECONDS]
 
 A PASSING is `ACTOR VERB RESOURCE [NAME] [#N] [where FIELD=VALUE]... [was FIELD=VALUE]...`. ACTOR is the client: it
@@ -17,7 +17,8 @@ for anything in each of these. `#N` picks the N-th that matches; without it the 
 object, `spec.nodeName`; `where FIELD` asks that it is there, `where !FIELD` that it is not, `!=` that it differs;
 `was` asks the same of the object before. A dot inside a key is written `\.`.
 
-CLIENT is a process outside, by its service account. A frozen resource shows it an old state, as a cache that lags may;
+CLIENT is a process outside, by its service account. A frozen resource shows it an old state, as a cache that lags may:
+that of when the freeze began, or of an earlier message (`as of`), as after a restart against a server that lags;
 swallowed states are dropped from its watch, as when it lists anew after a break.
 
 Lines are words as a shell splits them; `#` followed by a space begins a comment.
@@ -104,7 +105,11 @@ class Condition:
 
     def holds(self, passing: Passing) -> bool:
         """Return whether a message's object meets it."""
-        found = _field(passing.before if self.before else passing.tree, self.path)
+        return self.met_by(passing.before if self.before else passing.tree)
+
+    def met_by(self, tree: object) -> bool:
+        """Return whether an object meets it."""
+        found = _field(tree, self.path)
         met = bool(found) if self.value is None else _text(found) == self.value
         return met != self.negated
 
@@ -117,6 +122,18 @@ class Condition:
 
 
 WHERE, WAS = "where", "was"
+
+
+def condition_of(word: str) -> Condition:
+    """Read a condition: FIELD=VALUE, FIELD!=VALUE, FIELD or !FIELD."""
+    for sign, negated in (("!=", True), ("=", False)):
+        path, found, value = word.partition(sign)
+        if found and path:
+            return Condition(path, value, negated)
+    negated = word.startswith("!")
+    return Condition(word[negated:], None, negated)
+
+
 _DOTS: Final = re.compile(r"(?<!\\)\.")
 
 
@@ -207,6 +224,8 @@ class Perturbation:
     resource: str = ""
     when: str = ""
     code: int = 0
+    as_of: Pattern | None = None
+    """The message whose state a frozen resource shows."""
 
     def __str__(self) -> str:
         if self.action == KILL:
@@ -214,6 +233,8 @@ class Perturbation:
             return f"kill {_quoted(self.actor)} {self.when} {self.what}{down}"
         if self.action == FREEZE:
             head = f"freeze {_quoted(self.actor)} {self.resource} from {self.what}"
+            if self.as_of is not None:
+                head += f" as of {self.as_of}"
         else:
             head = f"{self.action} {self.what}"
         if self.action == DELAY:
@@ -343,10 +364,16 @@ class _Words:
         actor = self._next("an API server or a client outside")
         resource = self._next("a resource")
         self._expect("from")
-        what = self._pattern((REQUEST, ANSWER, EVENT))
+        what, as_of = self._pattern((REQUEST, ANSWER, EVENT)), None
+        if self._is("as"):
+            self._expect("of")
+            as_of = self._pattern((REQUEST, ANSWER, EVENT))
         self._expect("until")
         until = self._pattern((REQUEST, ANSWER, EVENT))
-        return Perturbation(FREEZE, what, until, self._at_most(), actor=actor, resource=resource)
+        seconds = self._at_most()
+        return Perturbation(
+            FREEZE, what, until, seconds, actor=actor, resource=resource, as_of=as_of
+        )
 
     def _at_most(self) -> float:
         if not self._is("at"):
@@ -390,13 +417,7 @@ class _Words:
         return int(word[1:])
 
     def _condition(self) -> Condition:
-        word = self._next("a condition, FIELD=VALUE")
-        for sign, negated in (("!=", True), ("=", False)):
-            path, found, value = word.partition(sign)
-            if found and path:
-                return Condition(path, value, negated)
-        negated = word.startswith("!")
-        return Condition(word[negated:], None, negated)
+        return condition_of(self._next("a condition, FIELD=VALUE"))
 
     def _more(self) -> bool:
         return self._at < len(self._words) and bool(self._words[self._at])
@@ -428,4 +449,4 @@ class _Words:
         return word
 
 
-_AFTER_A_NAME: Final = ("until", "for", "with", WHERE, WAS, "at")
+_AFTER_A_NAME: Final = ("until", "for", "with", WHERE, WAS, "at", "as")

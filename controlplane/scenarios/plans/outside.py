@@ -67,8 +67,8 @@ class Lines(Protocol):
     def perturbing(self, what: Passing) -> Line | None:
         """Return the line that concerns what is sent, if one does now."""
 
-    def passed(self, what: Passing) -> None:
-        """Note that something passes: it may end holds, and begin or end freezes."""
+    def passed_outside(self, what: Passing) -> None:
+        """Note that a message passes: it may end holds, and begin or end freezes."""
 
     def keep(self, line: Any, send: Callable[[], None]) -> None:
         """Hold something until the line's end comes, or delay it."""
@@ -117,8 +117,7 @@ class Clients:
 class Seen:
     """A message of a client outside, and when it passed: the step and the virtual time (ns).
 
-    `effective`: of a write's answer, whether it changed something. `watched`: of an event, whether it belongs to the
-    state that the watch began with.
+    `effective`: of a write's answer, whether it changed something.
     """
 
     what: Passing
@@ -139,8 +138,8 @@ class OutsideClients:
         """By line: client, resource and the revision that is shown."""
         self._streams: list[_Stream] = []
         self.clients = Clients(self._world.has_actor)
-        self.seen: list[Seen] | None = None
-        """What passes, if it is wanted."""
+        self.on_seen: Callable[[Seen], None] | None = None
+        """Is told of each message that passes; a replay has none."""
         self.on_kill: Callable[[str], None] | None = None
         """The listener that ends a client's process; a replay has none."""
         self.on_request: Callable[[str, int], None] | None = None
@@ -192,10 +191,18 @@ class OutsideClients:
             self._lines.kill(rule)
             return False
         else:
-            self._lines.keep(found, partial(self._send, asked, carry))
+            self._hold(found, asked, carry)
         return True
 
+    def _hold(self, line: Line, what: Passing, carry: Callable[[], None]) -> None:
+        """Hold a request or an answer: its client does not wait for us, but for the line's end."""
+        if what.verb != "watch":
+            self._count(what.actor, -1)
+        self._lines.keep(line, partial(self._send, what, carry))
+
     def _send(self, what: Passing, carry: Callable[[], None]) -> None:
+        if what.verb != "watch":
+            self._count(what.actor, 1)
         self.passed(what)
         carry()
 
@@ -245,15 +252,14 @@ class OutsideClients:
             self.passed(answer)
             self._reply(listener, asked, CUT)
         else:
-            send = partial(self._reply, listener, asked, piece)
-            self._lines.keep(found, partial(self._send, answer, send))
+            self._hold(found, answer, partial(self._reply, listener, asked, piece))
 
     def passed(self, what: Passing) -> None:
         """Note that a message passes."""
-        if self.seen is not None:
+        if self.on_seen is not None:
             effective = what.kind == ANSWER and _changed(what)
-            self.seen.append(Seen(what, self._world.steps, self._world.now, effective))
-        self._lines.passed(what)
+            self.on_seen(Seen(what, self._world.steps, self._world.now, effective))
+        self._lines.passed_outside(what)
 
     def perturbing(self, what: Passing) -> Line | None:
         """Return the line that concerns what is sent, if one does now."""
@@ -294,11 +300,8 @@ class OutsideClients:
 
     # ------------------------------------------------------------------ frozen resources
 
-    def freeze(self, number: int, client: str, resource: str, begun_by: Passing) -> None:
-        """Show a client a resource as it is now, or as the event told that began the freeze."""
-        revision = self._cluster.store.revision
-        if begun_by.kind == EVENT and begun_by.revision:
-            revision = begun_by.revision
+    def freeze(self, number: int, client: str, resource: str, revision: int) -> None:
+        """Show a client a resource as it was at a revision."""
         self._frozen[number] = (client, resource, revision)
 
     def thaw(self, number: int) -> None:

@@ -29,6 +29,7 @@ LINES = (
     "kill node-1 before request node-1 patch pods/status where !metadata.deletionTimestamp",
     "fail answer operator patch pods #2 was spec.nodeName=node-1 where 'metadata.labels.a\\.b/c=x y' with 504",
     "swallow event operator MODIFIED pods web was status.phase=Pending until event operator * pods web at most 5",
+    "freeze op pods from answer op create pods web #2 as of event op DELETED pods web until answer op delete pods",
     "freeze apiserver-2 pods from answer user delete pods web until answer user create pods web",
 )
 
@@ -69,7 +70,9 @@ def test_comments_and_empty_lines_say_nothing() -> None:
     )
 
 
-words = st.text("abcxyz-/*", min_size=1, max_size=8).filter(lambda word: word not in ("for", "at"))
+words = st.text("abcxyz-/*", min_size=1, max_size=8).filter(
+    lambda word: word not in ("for", "at", "as")
+)
 patterns = st.builds(
     Pattern,
     st.sampled_from(("request", "answer", "event")),

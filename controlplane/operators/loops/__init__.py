@@ -1,0 +1,1 @@
+"""What runs: processes, one session with an operator, a campaign of sessions."""
