@@ -55,6 +55,10 @@ COMMANDS = {
         "controlplane.cli.explore",
         "Search the schedules of a scenario of yours for a broken invariant.",
     ),
+    "operator": (
+        "controlplane.cli.operator",
+        "Try an operator of yours, unmodified, under faults.",
+    ),
     "replay": (
         "controlplane.cli.replay",
         "Repeat any recording exactly.",

@@ -15,9 +15,10 @@ from controlplane.operators.oracles import Alarm, alarms_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from controlplane.operators.description import Operator
     from controlplane.operators.observation import Record
 
-__all__ = ["REPEATS", "Campaign", "Finding", "Pace", "pace_of"]
+__all__ = ["REPEATS", "Campaign", "Finding", "Pace", "Result", "pace_of"]
 
 REPEATS: Final = 3
 """How often a plan with a new alarm is repeated, with longer windows."""
@@ -150,3 +151,22 @@ class Campaign:
         """Return what a later campaign goes on from."""
         done = {plan: result for plan, result in self.tried.items() if result != "under way"}
         return {"version": 1, "tried": done}
+
+
+@define
+class Result:
+    """What a campaign found. `calm_alarms` are wrong without any fault."""
+
+    operator: Operator
+    campaign: Campaign
+    pace: Pace
+    calm: tuple[Record, ...] = field(repr=False)
+    calm_alarms: tuple[Alarm, ...] = ()
+    wall_s: float = 0.0
+    exhausted: bool = False
+    """All plans were tried."""
+
+    @property
+    def ok(self) -> bool:
+        """Return whether nothing is wrong."""
+        return not self.calm_alarms and not self.campaign.findings

@@ -9,12 +9,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from controlplane.errors import UsageError
-from controlplane.operators.campaign import REPEATS, Campaign, Pace, pace_of
+from controlplane.operators.campaign import REPEATS, Campaign, Pace, Result, pace_of
 from controlplane.operators.loops.session import Conditions, performed
-from controlplane.operators.oracles import Alarm, calm_alarms
+from controlplane.operators.oracles import calm_alarms
+from controlplane.operators.report import as_text
 from controlplane.scenarios.plans.language import parse, read
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from controlplane.operators.generation import Candidate
     from controlplane.operators.observation import Record
 
-__all__ = ["CAMPAIGN", "Limits", "Result", "explore"]
+__all__ = ["CAMPAIGN", "Limits", "explore"]
 
 CAMPAIGN: Final = "campaign.json"
 
@@ -41,25 +42,6 @@ class Limits:
     repeats: int = REPEATS
     jobs: int = 1
     pairs: bool = True
-
-
-@define
-class Result:
-    """What a campaign found. `calm_alarms` are wrong without any fault."""
-
-    operator: Operator
-    campaign: Campaign
-    pace: Pace
-    calm: tuple[Record, ...] = field(repr=False)
-    calm_alarms: tuple[Alarm, ...] = ()
-    wall_s: float = 0.0
-    exhausted: bool = False
-    """All plans were tried."""
-
-    @property
-    def ok(self) -> bool:
-        """Return whether nothing is wrong."""
-        return not self.calm_alarms and not self.campaign.findings
 
 
 def explore(
@@ -106,7 +88,8 @@ def explore(
 def _calm(operator: Operator, limits: Limits, workers: _Workers) -> tuple[Record, ...]:
     """Perform the runs without faults: the first one with long windows, the others as it has taught."""
     pace = Pace()
-    first = performed(operator, Conditions(quiet_s=pace.quiet_s, settle_s=pace.settle_s))
+    settle = 2 * operator.settle_s or pace.settle_s
+    first = performed(operator, Conditions(quiet_s=pace.quiet_s, settle_s=settle))
     learned = pace_of([first], operator.settle_s)
     conditions = Conditions(quiet_s=learned.quiet_s, settle_s=2 * learned.settle_s)
     rest = workers.all(operator, [conditions] * (limits.calm - 1))
@@ -190,8 +173,6 @@ def _earlier(folder: Path | None) -> dict[str, Any] | None:
 
 def _leave(folder: Path, result: Result) -> None:
     """Leave the campaign's state, and each finding's plan."""
-    from controlplane.operators.report import as_text
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(result.campaign.state(), indent=1)

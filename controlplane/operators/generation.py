@@ -185,7 +185,7 @@ def _conditions(what: Passing) -> Iterator[Condition]:
     ]
     if found:
         yield from min(found, key=_rank)
-    elif (what.tree or {}).get("metadata", {}).get("deletionTimestamp"):
+    elif _is_marked(what.tree):
         yield Condition("metadata.deletionTimestamp")
 
 
@@ -311,17 +311,18 @@ def _swallowed(calm: Sequence[Record], events: Sequence[Named]) -> Iterator[Cand
     for (actor, resource, name), told in by_object.items():
         outside = [each for each in told if (resource, name, each.what.revision) not in own]
         for each, following in pairwise(outside):
-            until = Pattern(
-                EVENT,
-                actor,
-                following.pattern.verb,
-                resource,
-                each.pattern.name,
-                1,
-                following.pattern.conditions,
-            )
+            if following.what.verb == "DELETED" and _is_marked(each.what.tree):
+                continue  # it goes only when the operator has seen that it is to go
+            # The state before is not the one that the watch told last.
+            seen = tuple(one for one in following.pattern.conditions if not one.before)
+            verb, name_of = following.pattern.verb, each.pattern.name
+            until = Pattern(EVENT, actor, verb, resource, name_of, 1, seen)
             lines = (f"swallow {each.pattern} until {until} at most {SECONDS}",)
             yield Candidate(SWALLOW, lines, f"{actor} does not see {_told(each)}")
+
+
+def _is_marked(tree: Any) -> bool:
+    return bool((tree or {}).get("metadata", {}).get("deletionTimestamp"))
 
 
 def _late(events: Sequence[Named], writes: Sequence[Named]) -> Iterator[Candidate]:

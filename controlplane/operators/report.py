@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from controlplane.operators.exploring import Result
+    from controlplane.operators.campaign import Result
     from controlplane.operators.oracles import Alarm
 
 __all__ = ["as_text", "as_tree", "permission_of"]
 
 
 def as_text(result: Result, command: str = "") -> str:
-    """Return the report: one paragraph a finding, then what was tried. `command` runs a plan again, before its file."""
+    """Return the report: one paragraph a finding, then what was tried.
+
+    `command` is the command that tries a plan again, up to the folder of the plan.
+    """
     campaign = result.campaign
     lines: list[str] = []
     for alarm in result.calm_alarms:
@@ -29,13 +32,13 @@ def as_text(result: Result, command: str = "") -> str:
                 f"  shown by {len(finding.also)} further plan{'s' * (len(finding.also) > 1)}"
             )
         if command:
-            lines.append(f"  again: {command} finding-{number}.plan")
+            lines.append(f"  again: {command}finding-{number}.plan")
         lines.append("")
     tried = sum(campaign.forms.values())
     forms = ", ".join(f"{form} {count}" for form, count in campaign.forms.items())
     rate = f"{60 * campaign.runs / result.wall_s:.0f} runs a minute" if result.wall_s else ""
     lines.append(
-        f"{result.operator.name}: {len(campaign.findings)} findings; {tried} plans tried ({forms or 'none'}),"
+        f"{result.operator.name}: {len(campaign.findings)} findings; plans tried: {tried} ({forms or 'none'}),"
         f" {campaign.not_reached} not reached, {len(campaign.dropped)} alarms did not repeat"
         f"{'; all plans' if result.exhausted else ''}{'; ' + rate if rate else ''}"
     )

@@ -20,7 +20,9 @@ import threading
 import time
 from pathlib import Path
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+ACCOUNT = Path(
+    os.environ.get("SERVICE_ACCOUNT_DIR", "/var/run/secrets/kubernetes.io/serviceaccount")
+)
 SHELVES = "/apis/example.com/v1/shelves"
 FINALIZER = "example.com/books"
 SHORTCUTS = frozenset(os.environ.get("SHORTCUTS", "").split(","))
@@ -150,8 +152,12 @@ class Operator:
         if shelf is None:
             self.seen.pop(key, None)
             return
+        self.base = f"/api/v1/namespaces/{shelf['metadata']['namespace']}"
+        if "stale" not in SHORTCUTS:  # a cache may be behind: decide by what is true
+            code, shelf = self.api.ask("GET", self.path(shelf))
+            if code != 200:
+                return
         meta = shelf["metadata"]
-        self.base = f"/api/v1/namespaces/{meta['namespace']}"
         name = meta["name"]
         if meta.get("deletionTimestamp"):
             self.remove(shelf)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +17,7 @@ from attrs import define, field
 
 from controlplane.apiserver.http import kubeconfig
 from controlplane.operators import launcher
-from controlplane.operators.container import lives, surroundings
+from controlplane.operators.container import ACCOUNT, lives, surroundings
 from controlplane.operators.quiescence import Sample
 
 if TYPE_CHECKING:
@@ -34,6 +33,8 @@ __all__ = ["Exit", "Process", "Processes"]
 
 OUTPUT_LIMIT: Final = 4 << 20
 """The number of bytes of a process's output that are kept."""
+ACCOUNT_VARIABLE: Final = "SERVICE_ACCOUNT_DIR"
+"""Names the folder of the service account's files where they cannot be laid out at their place."""
 GRACE_S: Final = 1.0
 """How long a process may take to end after SIGTERM, in seconds of wall time."""
 
@@ -168,7 +169,7 @@ class Processes:
     def _signal(self, process: Process, number: signal.Signals) -> None:
         """Signal the process and what it started."""
         if process.handle is not None and process.handle.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.handle.pid, number)
 
     async def _kill_later(self, process: Process) -> None:
@@ -205,7 +206,14 @@ class Processes:
             )
             kubeconfig.write(path, address, "operator", live=lambda _url: False)
             env.setdefault("KUBECONFIG", str(path))
-            self._note("no mount namespace: processes have KUBECONFIG in place of files")
+            for place, data in given.files.items():
+                laid = files / place.lstrip("/")
+                laid.parent.mkdir(parents=True, exist_ok=True)
+                laid.write_bytes(data)
+            env.setdefault(ACCOUNT_VARIABLE, str(files / ACCOUNT.lstrip("/")))
+            self._note(
+                f"no mount namespace: processes have KUBECONFIG and {ACCOUNT_VARIABLE} in place of files"
+            )
         try:
             process.handle = await trio.lowlevel.open_process(
                 command,
@@ -222,21 +230,30 @@ class Processes:
             return
         if process.ending:
             self._signal(process, signal.SIGKILL)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(partial(self._read, process))
-            code = await process.handle.wait()
-            with trio.move_on_after(0.2):
-                while nursery.child_tasks:
-                    await trio.sleep(0.002)
-            nursery.cancel_scope.cancel()
+        handle = process.handle
+        assert handle.stdout is not None
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._read, process)
+                code = await handle.wait()
+                with trio.move_on_after(0.2):
+                    while nursery.child_tasks:
+                        await trio.sleep(0.002)
+                nursery.cancel_scope.cancel()
+        finally:
+            with trio.CancelScope(shield=True):
+                self._signal(process, signal.SIGKILL)
+                await handle.wait()
+                await handle.stdout.aclose()
         self._ended(process, 128 - code if code < 0 else code)
 
     async def _read(self, process: Process) -> None:
         assert process.handle is not None
         assert process.handle.stdout is not None
-        async for piece in process.handle.stdout:
-            if len(process.output) < OUTPUT_LIMIT:
-                process.output += piece
+        with suppress(trio.ClosedResourceError):
+            async for piece in process.handle.stdout:
+                if len(process.output) < OUTPUT_LIMIT:
+                    process.output += piece
 
     def _ended(self, process: Process, code: int) -> None:
         process.exited = True

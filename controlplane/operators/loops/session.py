@@ -20,6 +20,7 @@ from controlplane.operators.loops import runtime
 from controlplane.operators.loops.pacing import LeapingPacer
 from controlplane.operators.loops.processes import Processes
 from controlplane.operators.loops.requests import APPLY_PATCH, MERGE, Administrator, path_of
+from controlplane.operators.loops.scenario import SCENARIO
 from controlplane.operators.observation import (
     LOCK,
     Record,
@@ -29,7 +30,6 @@ from controlplane.operators.observation import (
     objects_of,
 )
 from controlplane.operators.quiescence import QUIET_S, Quiescence
-from controlplane.operators.scenario import SCENARIO
 from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.plans.control import Control
@@ -131,6 +131,8 @@ class _Session:
         self._address: Address | None = None
         self._start_revision = 0
         self._seen: list[Seen] = []
+        self._skipped = False
+        """A wait that a plan keeps from coming true was passed over."""
         self._holders: dict[str, set[str]] = {}
         """By client, the identities under which it held locks."""
         outside = self._control.outside
@@ -329,10 +331,20 @@ class _Session:
             elif step.action in (PATCH, DELETE):
                 await self._change(step)
             else:
-                return await self._wait(step, last=step is self._operator.workload[-1])
+                return await self._wait(step, last=self._is_needed(step))
         except UsageError as error:
             return str(error)
         return ""
+
+    def _is_needed(self, step: Step) -> bool:
+        """Return whether a wait cannot be passed over: it is the last step, or the next one makes its object anew."""
+        steps = self._operator.workload
+        at = next(number for number, each in enumerate(steps) if each is step)
+        if at == len(steps) - 1:
+            return True
+        assert step.target is not None
+        names = [(each.get("metadata") or {}).get("name") for each in steps[at + 1].trees]
+        return step.absent and step.target.name in names
 
     async def _apply(self, tree: Tree) -> None:
         meta = tree.get("metadata") or {}
@@ -363,16 +375,17 @@ class _Session:
         patience = max(self._conditions.settle_s, 0.5) * 2 * self._conditions.patience
         while trio.current_time() < begin + limit:
             if self._holds(step):
-                await self._until_settled(2 * self._conditions.quiet_s, limit)
+                await self._until_settled(1.2 * self._conditions.quiet_s, limit)
                 return ""
             now = trio.current_time()
-            if self._pace.resting and self._control.holding and not last:
-                # What a plan holds back is what is missing: the workload goes on meanwhile.
+            if self._pace.resting and self._control.holding and not (last or self._skipped):
+                # What a plan holds back is what is missing: the workload goes on meanwhile, once.
                 if self.quiescence.settled(now, 4 * self._conditions.quiet_s):
+                    self._skipped = True
                     return HELD
             elif self._pace.resting and self.quiescence.settled(now, patience):
                 break
-            self._pace.leap_over_plan = last
+            self._pace.leap_over_plan = last or self._skipped
             if self._is_over():
                 break
             await trio.sleep(POLL_S)
