@@ -10,7 +10,6 @@ from attrs import frozen
 
 from controlplane.cli import output
 from controlplane.cli.options import grouped
-from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
     from controlplane.operators.exploring import Limits
@@ -95,7 +94,7 @@ def command(
     from controlplane.operators.report import as_text, as_tree
 
     operator = description.read(file)
-    plans = [lines for name in plan_files for lines in _plans(name)]
+    plans = [exploring.plan_of_file(name, operator) for name in plan_files]
     limits = search.limits()
     if plans:
         from attrs import evolve
@@ -120,12 +119,3 @@ def _tell(line: str) -> None:
 def _again(file: Path, out: Path | None) -> str:
     """Return the command that tries a finding's plan again, without its file's name."""
     return "" if out is None else f"controlplane operator {file} --plan {out}/"
-
-
-def _plans(path: Path) -> list[tuple[str, ...]]:
-    """Return the plans of a file: one of lines, or those of Sieve's YAML. Raises UsageError."""
-    from controlplane.scenarios.plans.language import read
-
-    if path.suffix in (".yaml", ".yml"):
-        raise UsageError(f"{path}: expected a file with a plan")
-    return [tuple(read(str(path)).splitlines())]

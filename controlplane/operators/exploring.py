@@ -13,6 +13,7 @@ from attrs import frozen
 
 from controlplane.errors import UsageError
 from controlplane.operators.campaign import REPEATS, Campaign, Pace, Result, pace_of
+from controlplane.operators.generation import OPERATOR
 from controlplane.operators.loops.session import Conditions, performed
 from controlplane.operators.oracles import calm_alarms
 from controlplane.operators.report import as_text
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from controlplane.operators.generation import Candidate
     from controlplane.operators.observation import Record
 
-__all__ = ["CAMPAIGN", "Limits", "explore"]
+__all__ = ["CAMPAIGN", "Limits", "explore", "plan_of_file"]
 
 CAMPAIGN: Final = "campaign.json"
 
@@ -64,8 +65,8 @@ def explore(
     Raises UsageError for a description with which nothing runs.
     """
     begin = time.monotonic()
-    given = [tuple(read(name).splitlines()) for name in operator.plans]
-    given += [tuple(str(parse("\n".join(lines))).splitlines()) for lines in plans]
+    given = [plan_of_file(Path(name), operator) for name in operator.plans]
+    given += [tuple(lines) for lines in plans]
     with _Workers(limits.jobs) as workers:
         calm = _calm(operator, limits, workers)
         pace = pace_of(calm, operator.settle_s)
@@ -75,7 +76,8 @@ def explore(
         )
         for alarm in wrong:
             tell(f"without faults: {alarm}")
-        campaign = Campaign(calm, operator.ignore, given, _earlier(folder))
+        named = [_with_client(lines, calm) for lines in given]
+        campaign = Campaign(calm, operator.ignore, named, _earlier(folder))
         result = Result(operator, campaign, pace, calm, wrong)
         until = begin + limits.seconds
         _try_all(result, limits, workers, until, tell, folder)
@@ -83,6 +85,24 @@ def explore(
     if folder is not None:
         _leave(folder, result)
     return result
+
+
+def plan_of_file(path: Path, operator: Operator) -> tuple[str, ...]:
+    """Return the lines of a plan's file: lines of this project, or a test plan of Sieve in YAML. Raises UsageError."""
+    if path.suffix not in (".yaml", ".yml"):
+        return tuple(read(str(path)).splitlines())
+    from controlplane.operators.sieve import plurals_of, read_file
+    from controlplane.scenarios.inputs import manifests
+
+    plurals = plurals_of(each.tree for each in manifests.load(operator.manifests))
+    return read_file(path, plurals)
+
+
+def _with_client(lines: Sequence[str], calm: Sequence[Record]) -> tuple[str, ...]:
+    """Return the lines with the operator's client in place of the word that stands for it."""
+    client = calm[0].clients[0] if calm[0].clients else "*"
+    text = "\n".join(lines).replace(OPERATOR, client)
+    return tuple(str(parse(text)).splitlines())
 
 
 def _calm(operator: Operator, limits: Limits, workers: _Workers) -> tuple[Record, ...]:

@@ -40,6 +40,8 @@ CRASH, ERROR, STALE, SWALLOW, EARLY, EFFECT, CONFLICT, LATE, PAIR = (
     "crash", "error", "stale", "swallow", "early", "effect", "conflict", "late", "pair"
 )  # fmt: skip
 FORMS: Final = (CRASH, ERROR, STALE, SWALLOW, EARLY, EFFECT, CONFLICT, LATE, PAIR)
+OPERATOR: Final = "{operator}"
+"""Stands, in the lines of a given plan, for the operator's client."""
 MOST_OCCURRENCES: Final = 3
 """Of writes that repeat each other only so many are perturbed."""
 SECONDS: Final = 30

@@ -85,11 +85,21 @@ class _Line:
     meanwhile: int = 0
     """The number of messages of clients outside that passed while it holds something."""
     told: int = 0
-    """The number of messages that met `as_of` so far."""
+    """The number of messages that met `as_of` or `once` so far."""
+    armed: bool = field(init=False)
+    """It is looked for by now."""
     revision: int = 0
-    """The store's revision when the one passed that is meant."""
+    """The store's revision when the message of `as_of` passed."""
     ended: Event | None = None
     """Wakes the task that holds another one at a point."""
+
+    def __attrs_post_init__(self) -> None:
+        self.armed = self.rule.as_of is None and self.rule.once is None
+
+    @property
+    def waits(self) -> bool:
+        """Return whether what it concerns is looked for now."""
+        return self.armed and self.state == WAITING
 
     def outcome(self) -> Outcome:
         if self.state == WAITING:
@@ -309,7 +319,7 @@ class Control:
         """Return the line that concerns what is sent, if one does now."""
         for line in self._lines:
             rule = line.rule
-            if line.state == WAITING and rule.action != FREEZE and self._meets(rule.what, what):
+            if rule.action != FREEZE and line.waits and self._meets(rule.what, what):
                 line.matched += 1
                 if line.matched == rule.what.nth:
                     line.state = DONE
@@ -323,18 +333,29 @@ class Control:
             self._trace.append(what)
         for line in self._lines:
             rule = line.rule
-            if line.state == WAITING and rule.as_of is not None and self._meets(rule.as_of, what):
-                line.told += 1
-                if line.told == rule.as_of.nth:
-                    line.revision = what.revision or self._cluster.store.revision
+            if not line.armed:
+                self._arm(line, what)
+                continue
             if line.state == HOLDING and rule.until is not None and self._meets(rule.until, what):
                 line.opened += 1
                 if line.opened == rule.until.nth:
                     self.release(line)
-            elif line.state == WAITING and rule.action == FREEZE and self._meets(rule.what, what):
+            elif rule.action == FREEZE and line.waits and self._meets(rule.what, what):
                 line.matched += 1
                 if line.matched == rule.what.nth:
                     self._freeze(line, what)
+
+    def _arm(self, line: _Line, what: Passing) -> None:
+        """A line that is looked for only after a message: it may be this one."""
+        rule = line.rule
+        after = rule.as_of or rule.once
+        if after is None or not self._meets(after, what):
+            return
+        line.told += 1
+        if line.told == after.nth:
+            line.armed = True
+            revision = what.revision or self._cluster.store.revision
+            line.revision = revision - rule.as_of_before
 
     def passed_outside(self, what: Passing) -> None:
         """Note that a message of a client outside passes."""
@@ -467,7 +488,9 @@ class Control:
         if self._world.has_actor(rule.actor):
             self._tell(rule.actor, Hold(rule.resource))
         else:
-            revision = line.revision or begun_by.revision or self._cluster.store.revision
+            revision = begun_by.revision or self._cluster.store.revision
+            if rule.as_of is not None:
+                revision = line.revision
             self.outside.freeze(id(line), rule.actor, rule.resource, revision)
         at = self._world.now + round(line.rule.seconds * SECOND)
         self._at(at, partial(self._time_out, line))

@@ -6,8 +6,11 @@ r"""The language of perturbation plans: one perturbation a line.
     fail  request|answer PASSING with CODE
     lose  request|answer|event PASSING
     kill  ACTOR before|after request|answer|event PASSING [for SECONDS]
-    freeze SERVER|CLIENT RESOURCE from KIND PASSING [as of KIND PASSING] until KIND PASSING [at most SECONDS]
+    freeze SERVER|CLIENT RESOURCE from KIND PASSING [as of [before] KIND PASSING] until KIND PASSING [at most SECONDS]
+    freeze SERVER|CLIENT RESOURCE from KIND PASSING [as of [before] KIND PASSING] for SECONDS
     swallow event PASSING until event PASSING [at most SECONDS]
+
+Each may end with `once KIND PASSING`: it is looked for only after that.
 
 A PASSING is `ACTOR VERB RESOURCE [NAME] [#N] [where FIELD=VALUE]... [was FIELD=VALUE]...`. ACTOR is the client: it
 sends the request, gets the answer, receives the event. VERB is an API verb, for events ADDED, MODIFIED or DELETED;
@@ -225,16 +228,25 @@ class Perturbation:
     when: str = ""
     code: int = 0
     as_of: Pattern | None = None
-    """The message whose state a frozen resource shows."""
+    """The message whose state a frozen resource shows; it is looked for only after that."""
+    as_of_before: bool = False
+    """The state before that message."""
+    once: Pattern | None = None
+    """The message after which it is looked for."""
 
     def __str__(self) -> str:
+        return self._said() if self.once is None else f"{self._said()} once {self.once}"
+
+    def _said(self) -> str:
         if self.action == KILL:
             down = f" for {_number(self.seconds)}" if self.seconds else ""
             return f"kill {_quoted(self.actor)} {self.when} {self.what}{down}"
         if self.action == FREEZE:
             head = f"freeze {_quoted(self.actor)} {self.resource} from {self.what}"
             if self.as_of is not None:
-                head += f" as of {self.as_of}"
+                head += f" as of {'before ' * self.as_of_before}{self.as_of}"
+            if self.until is None:
+                return f"{head} for {_number(self.seconds)}"
         else:
             head = f"{self.action} {self.what}"
         if self.action == DELAY:
@@ -320,6 +332,8 @@ class _Words:
         """The whole line."""
         action = self._one_of(ACTIONS)
         found = getattr(self, f"_{action}")()
+        if self._is("once"):
+            found = evolve(found, once=self._pattern((REQUEST, ANSWER, EVENT)))
         if self._at < len(self._words):
             raise ValueError(f"{self._words[self._at]!r}: expected the end of the line")
         made: Perturbation = found
@@ -364,15 +378,27 @@ class _Words:
         actor = self._next("an API server or a client outside")
         resource = self._next("a resource")
         self._expect("from")
-        what, as_of = self._pattern((REQUEST, ANSWER, EVENT)), None
+        what, as_of, before = self._pattern((REQUEST, ANSWER, EVENT)), None, False
         if self._is("as"):
             self._expect("of")
+            before = self._is(BEFORE)
             as_of = self._pattern((REQUEST, ANSWER, EVENT))
-        self._expect("until")
-        until = self._pattern((REQUEST, ANSWER, EVENT))
-        seconds = self._at_most()
+        until = None
+        if self._is("for"):
+            seconds = self._seconds()
+        else:
+            self._expect("until")
+            until = self._pattern((REQUEST, ANSWER, EVENT))
+            seconds = self._at_most()
         return Perturbation(
-            FREEZE, what, until, seconds, actor=actor, resource=resource, as_of=as_of
+            FREEZE,
+            what,
+            until,
+            seconds,
+            actor=actor,
+            resource=resource,
+            as_of=as_of,
+            as_of_before=before,
         )
 
     def _at_most(self) -> float:
@@ -449,4 +475,4 @@ class _Words:
         return word
 
 
-_AFTER_A_NAME: Final = ("until", "for", "with", WHERE, WAS, "at", "as")
+_AFTER_A_NAME: Final = ("until", "for", "with", WHERE, WAS, "at", "as", "once")

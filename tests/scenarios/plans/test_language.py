@@ -30,6 +30,8 @@ LINES = (
     "fail answer operator patch pods #2 was spec.nodeName=node-1 where 'metadata.labels.a\\.b/c=x y' with 504",
     "swallow event operator MODIFIED pods web was status.phase=Pending until event operator * pods web at most 5",
     "freeze op pods from answer op create pods web #2 as of event op DELETED pods web until answer op delete pods",
+    "freeze op pods from answer * create pods web as of before event op MODIFIED pods web for 20",
+    "kill op after answer * create pods web once event op MODIFIED pods web #2",
     "freeze apiserver-2 pods from answer user delete pods web until answer user create pods web",
 )
 
@@ -71,7 +73,7 @@ def test_comments_and_empty_lines_say_nothing() -> None:
 
 
 words = st.text("abcxyz-/*", min_size=1, max_size=8).filter(
-    lambda word: word not in ("for", "at", "as")
+    lambda word: word not in ("for", "at", "as", "once")
 )
 patterns = st.builds(
     Pattern,
