@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import field, frozen
 
-from controlplane.operators.masks import changed_leaves, leaves_of
+from controlplane.operators.masks import changed_leaves, leaves_of, without_random, words_of
 from controlplane.operators.observation import is_lock
 from controlplane.scenarios.plans.language import ANSWER, EVENT, Condition, Pattern, path_of
 from controlplane.scenarios.plans.passing import BACKGROUND
@@ -121,13 +121,16 @@ def events_of(calm: Sequence[Record]) -> list[Named]:
 
 
 def _named(calm: Sequence[Record], wanted: Callable[[Seen], bool]) -> list[Named]:
-    rest = [Counter(each.pattern for each in _all(record, wanted)) for record in calm[1:]]
+    words = words_of(calm)
+    rest = [Counter(each.pattern for each in _all(record, wanted, words)) for record in calm[1:]]
     return [
-        each for each in _all(calm[0], wanted) if all(each.pattern in counted for counted in rest)
+        each
+        for each in _all(calm[0], wanted, words)
+        if all(each.pattern in counted for counted in rest)
     ]
 
 
-def _all(record: Record, wanted: Callable[[Seen], bool]) -> Iterator[Named]:
+def _all(record: Record, wanted: Callable[[Seen], bool], words: frozenset[str]) -> Iterator[Named]:
     """Yield what can be named in one run. Occurrences count all messages that the pattern meets, wanted or not."""
     names = _object_names(record)
     passed = [
@@ -138,6 +141,7 @@ def _all(record: Record, wanted: Callable[[Seen], bool]) -> Iterator[Named]:
             continue
         what = seen.what
         name = names.get((what.resource.partition("/")[0], what.name), what.name)
+        name = without_random(name, words)
         pattern = Pattern(
             what.kind, what.actor, what.verb, what.resource, name, 1, tuple(_conditions(what))
         )

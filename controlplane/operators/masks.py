@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from controlplane.operators.observation import Record
 
 __all__ = [
+    "without_random",
+    "words_of",
     "Leaves",
     "Path",
     "Reference",
@@ -45,9 +47,14 @@ _KEYS: Final = frozenset(
 """Keys that are masked wherever they stand."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z?")
 _ADDRESS: Final = re.compile(r"\d{1,3}(\.\d{1,3}){3}(:\d+)?")
+_WORD: Final = re.compile(r"[^-./]+")
+_RANDOM: Final = re.compile(r"(?=.*\d)[a-z0-9]{4,}|[bcdfghjklmnpqrstvwxz2456789]{5}")
+"""A word of digits and letters, or what the API server makes of a generateName."""
+_GENERATED: Final = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}(?=$|-)")
+"""What the API server appends to a generateName, inside a value."""
 _SET: Final = "SET"
 """Stands for a value that is there and differs each time."""
-_UNCOUNTED: Final = frozenset(("endpoints", "endpointslices", "controllerrevisions"))
+_UNCOUNTED: Final = frozenset(("controllerrevisions",))
 
 
 def leaves_of(tree: Any, path: Path = ()) -> Leaves:
@@ -58,7 +65,7 @@ def leaves_of(tree: Any, path: Path = ()) -> Leaves:
 def _leaves(tree: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     if isinstance(tree, dict):
         for key, value in tree.items():
-            if key not in _KEYS:
+            if key not in _KEYS and (key, *path) != ("name", "metadata"):
                 yield from _leaves(value, (*path, str(key)))
         if not tree:
             yield path, {}
@@ -69,9 +76,12 @@ def _leaves(tree: Any, path: Path) -> Iterator[tuple[Path, Any]]:
         ]
         named = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
         for number, value in enumerate(tree):
-            yield from _leaves(value, (*path, str(names[number]) if named else str(number)))
+            item = _GENERATED.sub("*", str(names[number])) if named else str(number)
+            yield from _leaves(value, (*path, item))
         if not tree:
             yield path, []
+    elif isinstance(tree, str) and _GENERATED.search(tree):
+        yield path, _GENERATED.sub("*", tree)
     elif isinstance(tree, str) and (_TIME.fullmatch(tree) or _ADDRESS.fullmatch(tree)):
         yield path, _SET
     else:
@@ -87,21 +97,47 @@ def changed_leaves(before: Any, after: Any) -> list[tuple[Path, Any, Any]]:
     ]
 
 
-def keys_of(record: Record) -> dict[tuple[str, str], ObjectKey]:
+def keys_of(
+    record: Record, words: frozenset[str] | None = None
+) -> dict[tuple[str, str], ObjectKey]:
     """Return the name under which each object of a run is compared.
 
-    Generated names are cut, the operator's own objects left out.
+    Generated names are cut, the operator's own objects left out. `words` are the parts of names that all runs
+    without faults have in common: other parts that look random are cut, too.
     """
     found: dict[ObjectKey, ObjectKey] = {}
     for each in record.changes:
         tree = each.tree or each.before
         meta = tree.get("metadata") or {}
         if not _is_own(tree, record.family):
-            found[each.resource, each.name] = each.resource, _stable(each.name, meta)
+            name = without_random(_stable(each.name, meta), words)
+            found[each.resource, each.name] = each.resource, name
     for (resource, name), tree in record.objects.items():
         if not _is_own(tree, record.family):
-            found[resource, name] = resource, _stable(name, tree.get("metadata") or {})
+            stable = without_random(_stable(name, tree.get("metadata") or {}), words)
+            found[resource, name] = resource, stable
     return found
+
+
+def words_of(records: Sequence[Record]) -> frozenset[str]:
+    """Return the parts of objects' names that all runs have in common."""
+    found: list[set[str]] = [
+        {word for _, name in keys_of(record).values() for word in _WORD.findall(name)}
+        for record in records
+    ]
+    return frozenset(set.intersection(*found)) if found else frozenset()
+
+
+def without_random(name: str, words: frozenset[str] | None) -> str:
+    """Return a name with `*` for the parts that are in no other run and look random."""
+    if words is None:
+        return name
+
+    def shown(match: re.Match[str]) -> str:
+        word = match[0]
+        return word if word in words or not _RANDOM.fullmatch(word) else "*"
+
+    return _WORD.sub(shown, name)
 
 
 def _is_own(tree: Any, family: frozenset[str]) -> bool:
@@ -124,9 +160,11 @@ def _stable(name: str, meta: dict[str, Any]) -> str:
     return name
 
 
-def summary_of(record: Record) -> dict[ObjectKey, tuple[int, int]]:
+def summary_of(
+    record: Record, words: frozenset[str] | None = None
+) -> dict[ObjectKey, tuple[int, int]]:
     """Return how often each object was created and deleted."""
-    keys = keys_of(record)
+    keys = keys_of(record, words)
     added: Counter[ObjectKey] = Counter()
     deleted: Counter[ObjectKey] = Counter()
     for each in record.changes:
@@ -138,9 +176,9 @@ def summary_of(record: Record) -> dict[ObjectKey, tuple[int, int]]:
     return {key: (added[key], deleted[key]) for key in sorted({*added, *deleted})}
 
 
-def end_of(record: Record) -> dict[ObjectKey, list[Leaves]]:
+def end_of(record: Record, words: frozenset[str] | None = None) -> dict[ObjectKey, list[Leaves]]:
     """Return the leaves of the objects at the end, by the name under which they are compared."""
-    keys = keys_of(record)
+    keys = keys_of(record, words)
     found: dict[ObjectKey, list[Leaves]] = {}
     for place, tree in record.objects.items():
         key = keys.get(place)
@@ -163,6 +201,8 @@ class Reference:
     known: frozenset[ObjectKey] = field(repr=False)
     """All names of the runs, with those that are not in all of them."""
     ignored: tuple[str, ...] = ()
+    words: frozenset[str] = field(default=frozenset(), repr=False)
+    """The parts of names that all runs have in common."""
 
     def ignores(self, key: ObjectKey, path: Path = ()) -> bool:
         """Return whether the user's description leaves an object, or a leaf, out."""
@@ -182,8 +222,9 @@ class Reference:
 
 def reference_of(records: Sequence[Record], ignored: Iterable[str] = ()) -> Reference:
     """Return what runs without faults have in common."""
-    ends = [end_of(each) for each in records]
-    summaries = [summary_of(each) for each in records]
+    words = words_of(records)
+    ends = [end_of(each, words) for each in records]
+    summaries = [summary_of(each, words) for each in records]
     counts: dict[ObjectKey, int] = {}
     objects: dict[ObjectKey, Leaves] = {}
     for key, first in ends[0].items():
@@ -199,7 +240,7 @@ def reference_of(records: Sequence[Record], ignored: Iterable[str] = ()) -> Refe
     known = frozenset(
         (*(key for each in ends for key in each), *(key for each in summaries for key in each))
     )
-    return Reference(objects, counts, summary, known, tuple(ignored))
+    return Reference(objects, counts, summary, known, tuple(ignored), words)
 
 
 class _Varies:

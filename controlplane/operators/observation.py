@@ -19,8 +19,19 @@ __all__ = ["Change", "Record", "StepResult", "changes_of", "family_of", "is_lock
 
 LOCK: Final = "control-plane.alpha.kubernetes.io/leader"
 """Annotation of objects that serve as a lock."""
-_SKIPPED: Final = frozenset(("events", "leases", "nodes", "csinodes", "apiservices", "flowschemas"))
-"""Resources that are not compared: written all the time, or by the emulation itself."""
+_SKIPPED: Final = frozenset(
+    (
+        "events",
+        "leases",
+        "nodes",
+        "csinodes",
+        "apiservices",
+        "flowschemas",
+        "endpoints",
+        "endpointslices",
+    )
+)
+"""Resources that are not compared: written all the time, by the emulation itself, or after pods that are compared."""
 _SYSTEM: Final = ("kube-system", "kube-public", "kube-node-lease")
 
 

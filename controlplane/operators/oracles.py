@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import field, frozen
 
-from controlplane.operators.masks import end_of, keys_of, summary_of, varies
+from controlplane.operators.masks import end_of, keys_of, summary_of, varies, words_of
 from controlplane.scenarios.plans.language import ANSWER, EVENT
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = ["Alarm", "alarms_of", "calm_alarms"]
 END, HISTORY, WORKLOAD, PANIC, EXIT, RESTLESS, LOOP, STALE, ORPHAN, INVARIANT = (
     "end state", "history", "workload", "panic", "exit", "no rest", "hot loop", "older uid", "orphan", "invariant"
 )  # fmt: skip
+DIVERGENCE: Final = "divergence"
 HELD: Final = "held by the plan"
 _PANIC: Final = re.compile(
     r"^(panic: .*|fatal error: .*|.*Observed a panic.*|thread '.*' panicked at.*)$", re.MULTILINE
@@ -61,8 +62,11 @@ def alarms_of(record: Record, reference: Reference, calm: Sequence[Record]) -> l
 
 
 def calm_alarms(calm: Sequence[Record]) -> list[Alarm]:
-    """Return what is wrong with the operator though nothing perturbs it."""
-    found: list[Alarm] = []
+    """Return what is wrong with the operator though nothing perturbs it.
+
+    Runs that end with another status of a custom resource are told: the order of what happens decides it.
+    """
+    found: list[Alarm] = list(_divergence(calm))
     for record in calm:
         found += _of_itself(record, ())
     return list(dict.fromkeys(found))
@@ -90,8 +94,29 @@ def _of_itself(record: Record, calm: Sequence[Record]) -> Iterator[Alarm]:
     yield from _orphans(record)
 
 
+def _divergence(calm: Sequence[Record]) -> Iterator[Alarm]:
+    """Short fields of custom resources' status that differ at the ends of runs without faults."""
+    words = words_of(calm)
+    ends = [end_of(each, words) for each in calm]
+    custom = {
+        each.name.rpartition("/")[2].partition(".")[0]
+        for each in calm[0].changes
+        if each.resource == "customresourcedefinitions"
+    }
+    for key in sorted(set.intersection(*map(set, ends))) if ends else ():
+        if key[0] not in custom or any(len(each[key]) != 1 for each in ends):
+            continue
+        leaves = [each[key][0] for each in ends]
+        for path in sorted({path for each in leaves for path in each if path[0] == "status"}):
+            found = sorted({str(each.get(path, "absent")) for each in leaves})
+            if len(found) > 1 and all(len(value) <= 20 for value in found):
+                name = ".".join(path)
+                text = f"{_named(key)}: {name} ends as {' or '.join(found)}"
+                yield Alarm(DIVERGENCE, f"{_named(key)}: {name}", text)
+
+
 def _end_state(record: Record, reference: Reference) -> Iterator[Alarm]:
-    end = end_of(record)
+    end = end_of(record, reference.words)
     for key in sorted({*end, *reference.counts}):
         if reference.ignores(key):
             continue
@@ -135,7 +160,7 @@ def _fields(
 
 
 def _history(record: Record, reference: Reference) -> Iterator[Alarm]:
-    summary = summary_of(record)
+    summary = summary_of(record, reference.words)
     for key, (added, deleted) in reference.summary.items():
         found = summary.get(key, (0, 0))
         if found != (added, deleted) and not reference.ignores(key):

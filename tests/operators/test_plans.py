@@ -172,6 +172,42 @@ def test_a_field_that_differs_at_the_end_is_an_alarm_unless_it_varies_without_fa
     assert judged(calm, record(objects=things(n=2)), ["things default/*"]) == []
 
 
+def test_generated_parts_of_names_and_values_are_not_compared():
+    def run(hashed, suffix):
+        pod = tree(
+            f"web-{suffix}",
+            spec={"volumes": [{"name": f"access-{suffix}"}], "host": f"web-{suffix}"},
+        )
+        pod["metadata"]["generateName"] = "web-"
+        made = tree(f"worker-{hashed}")
+        objects = {
+            ("pods", f"default/web-{suffix}"): pod,
+            ("things", f"default/worker-{hashed}"): made,
+        }
+        return record(objects=objects)
+
+    calm = [run("8f3b19bee6", "q46cl"), run("95c00c9fbe", "q46cl")]
+    assert judged(calm, run("1234abcd99", "tnlr8")) == []
+    further = run("1234abcd99", "tnlr8")
+    further.objects["things", "default/worker-77aa77aa77"] = tree("worker-77aa77aa77")
+    assert judged(calm, further) == [
+        "end state: things default/worker-* is there 2 times, expected 1 at the end"
+    ]
+
+
+def test_runs_without_faults_that_end_otherwise_are_an_alarm():
+    kind = [
+        Change(1, "customresourcedefinitions", "things.example.com", tree("things.example.com"))
+    ]
+    calm = [
+        record(changes=kind, objects=things(status={"phase": phase}))
+        for phase in ("Running", "Pending")
+    ]
+    assert texts(calm_alarms(calm)) == [
+        "divergence: things default/a: status.phase ends as Pending or Running"
+    ]
+
+
 def test_a_missing_or_further_object_is_an_alarm():
     calm = [record(objects=things(n=1))] * 2
     assert judged(calm, record()) == ["end state: things default/a is missing at the end"]

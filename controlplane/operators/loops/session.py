@@ -15,7 +15,7 @@ from actors import EventLog, Fifo
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.errors import UsageError
 from controlplane.operators.container import Credentials
-from controlplane.operators.description import APPLY, DELETE, PATCH, SLEEP, Operator, Step
+from controlplane.operators.description import APPLY, DELETE, PATCH, SLEEP, WAIT, Operator, Step
 from controlplane.operators.loops import runtime
 from controlplane.operators.loops.pacing import LeapingPacer
 from controlplane.operators.loops.processes import Processes
@@ -169,6 +169,7 @@ class _Session:
                 settled = await self._until_settled(
                     self._conditions.settle_s, LONGEST_S, over_plan=True
                 )
+                self._look_again(steps)
                 record = self._record(tuple(steps), settled, time.perf_counter() - begin)
             finally:
                 self._stop.set()
@@ -335,6 +336,12 @@ class _Session:
         except UsageError as error:
             return str(error)
         return ""
+
+    def _look_again(self, steps: list[StepResult]) -> None:
+        """What the last wait waited for has to be true at the end, too."""
+        step = self._operator.workload[-1]
+        if step.action == WAIT and not steps[-1].problem and not self._holds(step):
+            steps[-1] = StepResult(str(step), "came true, and is not true any more at the end")
 
     def _is_needed(self, step: Step) -> bool:
         """Return whether a wait cannot be passed over: it is the last step, or the next one makes its object anew."""
