@@ -12,5 +12,61 @@
     report       what was tried and found, for people and machines
     loops        what runs: one session, its processes, a campaign
 
-Decisions are plain functions over values; only `loops` awaits.
+Decisions are plain functions over values; only `loops` awaits. In Python:
+
+    from controlplane.operators import Limits, as_text, explore, read
+
+    result = explore(read("operator.yaml"), Limits(seconds=60))
+    assert result.ok, as_text(result)
+
+Names are imported at their first use.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from controlplane.operators.campaign import Finding, Result
+    from controlplane.operators.description import Operator, operator, read
+    from controlplane.operators.exploring import Limits, explore
+    from controlplane.operators.loops.session import Conditions, performed
+    from controlplane.operators.observation import Record
+    from controlplane.operators.oracles import Alarm
+    from controlplane.operators.report import as_text, as_tree
+
+__all__ = [
+    "Alarm",
+    "Conditions",
+    "Finding",
+    "Limits",
+    "Operator",
+    "Record",
+    "Result",
+    "as_text",
+    "as_tree",
+    "explore",
+    "operator",
+    "performed",
+    "read",
+]
+
+_PLACES = {
+    "controlplane.operators.campaign": ("Finding", "Result"),
+    "controlplane.operators.description": ("Operator", "operator", "read"),
+    "controlplane.operators.exploring": ("Limits", "explore"),
+    "controlplane.operators.loops.session": ("Conditions", "performed"),
+    "controlplane.operators.observation": ("Record",),
+    "controlplane.operators.oracles": ("Alarm",),
+    "controlplane.operators.report": ("as_text", "as_tree"),
+}
+"""Where the names are defined."""
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for module, names in _PLACES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

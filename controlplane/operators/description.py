@@ -43,6 +43,7 @@ __all__ = [
     "ProcessRule",
     "Step",
     "Target",
+    "operator",
     "read",
 ]
 
@@ -133,6 +134,14 @@ def read(path: Path | str) -> Operator:
     except (yaml.YAMLError, ValueError) as error:
         raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     return _Reader(path, root).operator(tree)
+
+
+def operator(folder: Path | str = ".", **fields: Any) -> Operator:
+    """Return a description of the fields that its file has: `operator(manifests=[...], processes=[...], ...)`.
+
+    Paths are relative to `folder`. Raises UsageError as `read` does.
+    """
+    return _Reader(Path(folder) / "operator", None).operator(fields)
 
 
 class _Reader:

@@ -7,9 +7,10 @@ import time
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from controlplane.errors import UsageError
 from controlplane.operators.campaign import REPEATS, Campaign, Pace, Result, pace_of
@@ -144,7 +145,7 @@ def _try_all(
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         for each in sorted(done, key=lambda future: str(running[future])):
             candidate = running.pop(each)
-            _take(result, limits, workers, candidate, each.result(), tell)
+            _take(result, limits, workers, candidate, each.result(), tell, folder)
             if folder is not None:
                 _leave(folder, result)
 
@@ -156,14 +157,22 @@ def _take(
     candidate: Candidate,
     record: Record,
     tell: Callable[[str], None],
+    folder: Path | None,
 ) -> None:
-    """Take one run in, and confirm what it shows."""
+    """Take one run in, and confirm what it shows; leave a recording of what is found."""
     alarms = result.campaign.take(candidate, record)
     if not alarms:
         return
     slow = _conditions(result.pace, candidate, factor=2.0)
-    records = workers.all(result.operator, [slow] * limits.repeats)
+    repeats = [slow] * limits.repeats
+    place = None
+    if folder is not None:
+        place = folder / f"finding-{len(result.campaign.findings) + 1}"
+        repeats[0] = evolve(slow, folder=str(place))
+    records = workers.all(result.operator, repeats)
     finding = result.campaign.confirm(candidate, alarms, records)
+    if finding is None and place is not None:
+        rmtree(place, ignore_errors=True)
     if finding is not None:
         tell(f"found, {finding.rate}: {finding.alarms[0]} ({candidate.about})")
 

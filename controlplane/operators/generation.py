@@ -17,7 +17,7 @@ triggers of Sieve (`sieve_analyzer`), and the order that its results suggest.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import field, frozen
@@ -77,25 +77,37 @@ class Named:
 
 
 def candidates(calm: Sequence[Record]) -> list[Candidate]:
-    """Return the plans with one perturbation, in the order in which they are tried."""
+    """Return the plans with one perturbation, in the order in which they are tried.
+
+    The first four forms come by turns, then the others: whatever the time that there is, each form has its share.
+    """
     writes, events = writes_of(calm), events_of(calm)
-    found: list[Candidate] = []
-    found += [_kill(CRASH, each, "before answer") for each in writes]
-    found += [_fail(ERROR, each, "request", 500) for each in writes]
-    found += list(_stale(calm, writes, events))
-    found += list(_swallowed(calm, events))
-    found += [_kill(EARLY, each, "before request") for each in writes]
-    for each in writes:
-        found.append(_fail(EFFECT, each, "answer", 504))
-        found.append(
-            Candidate(EFFECT, (f"lose {_as(each, 'answer')}",), f"lose the answer of {_told(each)}")
-        )
-    found += [
-        _fail(CONFLICT, each, "request", 409) for each in writes if each.what.verb != "delete"
+    first = [
+        [_kill(CRASH, each, "before answer") for each in writes],
+        [_fail(ERROR, each, "request", 500) for each in writes],
+        list(_stale(calm, writes, events)),
+        list(_swallowed(calm, events)),
     ]
-    found += [_fail(CONFLICT, each, "request", 429) for each in writes]
-    found += list(_late(events, writes))
-    return list(dict.fromkeys(found))
+    others = [each for each in writes if each.what.verb != "delete"]
+    then = [
+        [_kill(EARLY, each, "before request") for each in writes],
+        [_fail(EFFECT, each, "answer", 504) for each in writes],
+        [_fail(CONFLICT, each, "request", 409) for each in others],
+        list(_late(events, writes)),
+        [_lose(each) for each in writes],
+        [_fail(CONFLICT, each, "request", 429) for each in writes],
+    ]
+    return list(dict.fromkeys([*_by_turns(first), *_by_turns(then)]))
+
+
+def _by_turns(lists: Sequence[Sequence[Candidate]]) -> Iterator[Candidate]:
+    for row in zip_longest(*lists):
+        yield from (each for each in row if each is not None)
+
+
+def _lose(named: Named) -> Candidate:
+    line = f"lose {_as(named, 'answer')}"
+    return Candidate(EFFECT, (line,), f"lose the answer of {_told(named)}")
 
 
 def pairs(tried: Sequence[Candidate]) -> Iterator[Candidate]:
@@ -269,10 +281,8 @@ def _stale(
         again = [each for each in made if each.revision > revision]
         if not again:
             continue
-        nth = 1 + sum(each.revision < again[0].revision for each in made)
-        back = Pattern(ANSWER, "*", "create", resource, name, nth)
         actor = deletion.pattern.actor
-        later = Pattern(ANSWER, actor, "delete", resource, name, deletion.pattern.nth + 1)
+        later = Pattern(ANSWER, actor, "delete", resource, name)
         causes = [
             each
             for each in events
@@ -281,10 +291,13 @@ def _stale(
             and each.what.resource != resource
         ]
         for cause in reversed(causes[-4:]):
+            since = cause.what.revision
+            nth = 1 + sum(since < each.revision < again[0].revision for each in made)
+            back = Pattern(ANSWER, "*", "create", resource, name, nth)
             lines = (
                 f"freeze {actor} {cause.what.resource} from {back} as of {cause.pattern}"
                 f" until {later} at most {SECONDS}",
-                f"kill {actor} after {back}",
+                f"kill {actor} after {back} once {cause.pattern}",
             )
             about = f"restart with {cause.what.resource} as of {_told(cause)}, once {resource} {name} is there again"
             yield Candidate(STALE, lines, about)

@@ -26,6 +26,7 @@ import pytest
 from attrs import evolve
 
 from controlplane.testing.cluster import cluster
+from controlplane.testing.operators import operator_under_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.scenario import Scenario
     from controlplane.scenarios.search.shrinking import Short
 
-__all__ = ["cluster", "explore"]
+__all__ = ["cluster", "explore", "operator_under_test"]
 
 STORED = "--explore-stored"
 SCHEDULES = 100
@@ -59,6 +60,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
     config.addinivalue_line(
         "markers", "cluster(*options): options of `controlplane serve` for the fixture `cluster`"
+    )
+    config.addinivalue_line(
+        "markers", "operator(file, **limits): the description for the fixture `operator_under_test`"
     )
 
 

@@ -108,12 +108,13 @@ def test_a_deletion_that_is_undone_later_is_tried_with_the_state_that_led_to_it(
         )
     ] * 2
     ((freeze, kill),) = lines(calm, "stale")
+    event_ = "event op MODIFIED shelves default/a where spec.n=2 was spec.n=1"
+    back = "answer * create configmaps default/a-book"
     assert freeze == (
-        "freeze op shelves from answer * create configmaps default/a-book #2"
-        " as of event op MODIFIED shelves default/a where spec.n=2 was spec.n=1"
-        " until answer op delete configmaps default/a-book #2 at most 30"
+        f"freeze op shelves from {back} as of {event_}"
+        " until answer op delete configmaps default/a-book at most 30"
     )
-    assert kill == "kill op after answer * create configmaps default/a-book #2"
+    assert kill == f"kill op after {back} once {event_}"
 
 
 def test_states_between_two_changes_from_elsewhere_are_swallowed():

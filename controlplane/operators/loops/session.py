@@ -16,11 +16,10 @@ from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.errors import UsageError
 from controlplane.operators.container import Credentials
 from controlplane.operators.description import APPLY, DELETE, PATCH, SLEEP, WAIT, Operator, Step
-from controlplane.operators.loops import runtime
+from controlplane.operators.loops import runtime, scenario
 from controlplane.operators.loops.pacing import LeapingPacer
 from controlplane.operators.loops.processes import Processes
 from controlplane.operators.loops.requests import APPLY_PATCH, MERGE, Administrator, path_of
-from controlplane.operators.loops.scenario import SCENARIO
 from controlplane.operators.observation import (
     LOCK,
     Record,
@@ -34,6 +33,7 @@ from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.plans.control import Control
 from controlplane.scenarios.plans.language import parse
+from controlplane.scenarios.search.loading import from_module
 from controlplane.serving.session import Rim, serve_async
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class _Session:
         self._operator = operator
         self._conditions = conditions
         plan = plan_of(
-            SCENARIO,
+            from_module(scenario.__name__),
             files=operator.manifests,
             nodes=operator.nodes,
             plan=conditions.plan,
