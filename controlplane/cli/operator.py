@@ -27,12 +27,15 @@ class Search:
     repeats: int
     jobs: int
     pairs: bool
+    drifts: bool
 
     def limits(self) -> Limits:
         """Return the same for a campaign."""
         from controlplane.operators.exploring import Limits
 
-        return Limits(self.seconds, self.plans, self.calm, self.repeats, self.jobs, self.pairs)
+        return Limits(
+            self.seconds, self.plans, self.calm, self.repeats, self.jobs, self.pairs, self.drifts
+        )
 
 
 @click.command("operator", short_help="Try an operator of yours, unmodified, under faults.")
@@ -72,6 +75,11 @@ class Search:
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Runs at once."
 )
 @click.option("--pairs/--no-pairs", default=True, help="Whether plans with two faults follow.")
+@click.option(
+    "--drifts",
+    is_flag=True,
+    help="Before the plans: change and delete what the operator owns, take away what it needs.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),

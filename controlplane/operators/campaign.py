@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from controlplane.operators.description import Operator
+    from controlplane.operators.drifts import Verdict
     from controlplane.operators.observation import Record
 
 __all__ = ["REPEATS", "Campaign", "Finding", "Pace", "Result", "pace_of"]
@@ -165,8 +166,11 @@ class Result:
     wall_s: float = 0.0
     exhausted: bool = False
     """All plans were tried."""
+    verdicts: list[Verdict] = field(factory=list)
+    """About drifts."""
 
     @property
     def ok(self) -> bool:
         """Return whether nothing is wrong."""
-        return not self.calm_alarms and not self.campaign.findings
+        failed = any(each.verdict == "failed" for each in self.verdicts)
+        return not self.calm_alarms and not self.campaign.findings and not failed

@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 
 from controlplane.errors import UsageError
 from controlplane.operators.campaign import REPEATS, Campaign, Pace, Result, pace_of
+from controlplane.operators.drifts import SEVERITY, drifts_of, verdict_of
 from controlplane.operators.generation import OPERATOR
 from controlplane.operators.loops.session import Conditions, performed
 from controlplane.operators.oracles import calm_alarms
@@ -44,6 +45,8 @@ class Limits:
     repeats: int = REPEATS
     jobs: int = 1
     pairs: bool = True
+    drifts: bool = False
+    """Whether drifts are tried, before the plans."""
 
 
 def explore(
@@ -81,6 +84,8 @@ def explore(
         campaign = Campaign(calm, operator.ignore, named, _earlier(folder))
         result = Result(operator, campaign, pace, calm, wrong)
         until = begin + limits.seconds
+        if limits.drifts:
+            _try_drifts(result, limits, workers, until, tell)
         _try_all(result, limits, workers, until, tell, folder)
     result.wall_s = time.monotonic() - begin
     if folder is not None:
@@ -117,6 +122,30 @@ def _calm(operator: Operator, limits: Limits, workers: _Workers) -> tuple[Record
     return (first, *rest)
 
 
+def _try_drifts(
+    result: Result,
+    limits: Limits,
+    workers: _Workers,
+    until: float,
+    tell: Callable[[str], None],
+) -> None:
+    """Try the drifts; one that fails counts if it fails again, with longer windows."""
+    campaign, operator, pace = result.campaign, result.operator, result.pace
+    normal = _conditions(pace, ())
+    slow = _conditions(pace, (), factor=2.0)
+    for drift in drifts_of(result.calm[0]):
+        if time.monotonic() >= until:
+            return
+        (record,) = workers.all(operator, [evolve(normal, drift=drift)])
+        verdict = verdict_of(drift, record, campaign.reference, campaign.calm)
+        if verdict.verdict in ("failed", "degraded"):
+            again = workers.all(operator, [evolve(slow, drift=drift)] * max(1, limits.repeats - 1))
+            better = [verdict_of(drift, one, campaign.reference, campaign.calm) for one in again]
+            verdict = min((verdict, *better), key=lambda one: SEVERITY.index(one.verdict))
+        result.verdicts.append(verdict)
+        tell(str(verdict))
+
+
 def _try_all(
     result: Result,
     limits: Limits,
@@ -139,7 +168,7 @@ def _try_all(
             if candidate is None:
                 break
             started += 1
-            running[workers.start(operator, _conditions(result.pace, candidate))] = candidate
+            running[workers.start(operator, _conditions(result.pace, candidate.lines))] = candidate
         if not running:
             return
         done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -163,7 +192,7 @@ def _take(
     alarms = result.campaign.take(candidate, record)
     if not alarms:
         return
-    slow = _conditions(result.pace, candidate, factor=2.0)
+    slow = _conditions(result.pace, candidate.lines, factor=2.0)
     repeats = [slow] * limits.repeats
     place = None
     if folder is not None:
@@ -177,9 +206,9 @@ def _take(
         tell(f"found, {finding.rate}: {finding.alarms[0]} ({candidate.about})")
 
 
-def _conditions(pace: Pace, candidate: Candidate, factor: float = 1.0) -> Conditions:
+def _conditions(pace: Pace, lines: tuple[str, ...], factor: float = 1.0) -> Conditions:
     return Conditions(
-        candidate.lines,
+        lines,
         settle_s=factor * pace.settle_s,
         quiet_s=factor * pace.quiet_s,
         patience=factor,

@@ -7,7 +7,7 @@
     early       the process is killed before a write
     effect      a write's answer is a time-out, or lost, though it took effect
     conflict    a write is refused with a conflict, or because there are too many
-    late        the events of a resource come late
+    late        an event comes late, and what follows it on its watch
 
 Writes and events are named by what they say - verb, object, one field that changed - and the how-manieth of these they
 are: their place in the whole sequence differs from run to run. What is not in all runs is left out. Upstream: the
@@ -44,6 +44,8 @@ OPERATOR: Final = "{operator}"
 """Stands, in the lines of a given plan, for the operator's client."""
 MOST_OCCURRENCES: Final = 3
 """Of writes that repeat each other only so many are perturbed."""
+LATE_S: Final = 5
+"""By how much an event is late, in virtual seconds."""
 SECONDS: Final = 30
 """The longest hold, in virtual seconds."""
 _UNTRIED: Final = frozenset((*BACKGROUND, "endpoints", "endpointslices"))
@@ -93,7 +95,7 @@ def candidates(calm: Sequence[Record]) -> list[Candidate]:
         [_kill(EARLY, each, "before request") for each in writes],
         [_fail(EFFECT, each, "answer", 504) for each in writes],
         [_fail(CONFLICT, each, "request", 409) for each in others],
-        list(_late(events, writes)),
+        list(_late(events)),
         [_lose(each) for each in writes],
         [_fail(CONFLICT, each, "request", 429) for each in writes],
     ]
@@ -344,17 +346,8 @@ def _is_marked(tree: Any) -> bool:
     return bool((tree or {}).get("metadata", {}).get("deletionTimestamp"))
 
 
-def _late(events: Sequence[Named], writes: Sequence[Named]) -> Iterator[Candidate]:
-    """Yield events that come only after the operator's next write of another object."""
+def _late(events: Sequence[Named]) -> Iterator[Candidate]:
+    """Yield events that come late, behind those of other resources."""
     for each in events:
-        following = next(
-            (
-                write
-                for write in writes
-                if write.step > each.step and write.what.name != each.what.name
-            ),
-            None,
-        )
-        if following is not None:
-            lines = (f"hold {each.pattern} until {following.pattern} at most {SECONDS}",)
-            yield Candidate(LATE, lines, f"{_told(each)} is told late")
+        lines = (f"delay {each.pattern} for {LATE_S}",)
+        yield Candidate(LATE, lines, f"{_told(each)} is told late")

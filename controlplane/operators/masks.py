@@ -38,7 +38,7 @@ ObjectKey = tuple[str, str]
 _KEYS: Final = frozenset(
     """
     resourceVersion uid generation observedGeneration managedFields annotations generateName creationTimestamp
-    deletionGracePeriodSeconds image imageID containerID nodeName ownerReferences pod-template-hash
+    deletionGracePeriodSeconds image imageID containerID nodeName pod-template-hash
     controller-revision-hash hostIP podIP podIPs hostIPs clusterIP clusterIPs controller-uid
     batch.kubernetes.io/controller-uid lastTransitionTime lastProbeTime startedAt restartCount lastState volumeName
     nodePort healthCheckNodePort
@@ -65,7 +65,9 @@ def leaves_of(tree: Any, path: Path = ()) -> Leaves:
 def _leaves(tree: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     if isinstance(tree, dict):
         for key, value in tree.items():
-            if key not in _KEYS and (key, *path) != ("name", "metadata"):
+            if key == "ownerReferences" and isinstance(value, list | tuple):
+                yield (*path, key), ", ".join(sorted(str(each.get("kind")) for each in value))
+            elif key not in _KEYS and (key, *path) != ("name", "metadata"):
                 yield from _leaves(value, (*path, str(key)))
         if not tree:
             yield path, {}

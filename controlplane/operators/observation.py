@@ -83,6 +83,19 @@ class Record:
     clients: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     violations: tuple[str, ...] = ()
+    locks: tuple[str, ...] = ()
+    """The names of the leases that the operator held."""
+    drift_problem: str = ""
+    """What kept a drift from being made."""
+
+    @property
+    def family_objects(self) -> list[tuple[str, str, Tree]]:
+        """The operator's own objects at the end: resource, name and object."""
+        return [
+            (resource, name, tree)
+            for (resource, name), tree in sorted(self.objects.items(), key=lambda item: item[0])
+            if tree["metadata"].get("uid") in self.family
+        ]
 
     @property
     def reached(self) -> bool:

@@ -52,11 +52,11 @@ class Alarm:
 def alarms_of(record: Record, reference: Reference, calm: Sequence[Record]) -> list[Alarm]:
     """Return what is wrong with a run, compared with runs without faults."""
     found = [*_of_itself(record, calm)]
-    swallows = any(
+    unseen = any(
         line.startswith(("swallow ", "freeze ")) and " as of " not in line for line in record.plan
-    )
+    ) or any(each.problem == HELD for each in record.steps)
     found += _end_state(record, reference)
-    if not swallows:  # fewer events are expected where states were not seen
+    if not unseen:  # fewer events are expected where states were not seen
         found += _history(record, reference)
     return list(dict.fromkeys(found))
 

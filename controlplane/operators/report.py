@@ -34,6 +34,9 @@ def as_text(result: Result, command: str = "") -> str:
         if command:
             lines.append(f"  again: {command}finding-{number}.plan")
         lines.append("")
+    lines += [f"drift, {each}" for each in result.verdicts]
+    if result.verdicts:
+        lines.append("")
     tried = sum(campaign.forms.values())
     forms = ", ".join(f"{form} {count}" for form, count in campaign.forms.items())
     rate = f"{60 * campaign.runs / result.wall_s:.0f} runs a minute" if result.wall_s else ""
@@ -85,6 +88,16 @@ def as_tree(result: Result) -> dict[str, Any]:
                 "allowed": permission_of(each.candidate.lines),
             }
             for each in campaign.findings
+        ],
+        "drifts": [
+            {
+                "kind": each.drift.kind,
+                "changes": [str(change) for change in each.drift.changes],
+                "verdict": each.verdict,
+                "alarms": [_alarm(alarm) for alarm in each.alarms],
+                "seconds": round(each.seconds, 3),
+            }
+            for each in result.verdicts
         ],
         "tried": dict(campaign.forms),
         "not_reached": campaign.not_reached,

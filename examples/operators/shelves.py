@@ -155,8 +155,10 @@ class Operator:
         self.base = f"/api/v1/namespaces/{shelf['metadata']['namespace']}"
         if "stale" not in SHORTCUTS:  # a cache may be behind: decide by what is true
             code, shelf = self.api.ask("GET", self.path(shelf))
-            if code != 200:
+            if code == 404:
                 return
+            if code != 200:
+                raise Retry(f"GET: {shelf.get('message')}")
         meta = shelf["metadata"]
         name = meta["name"]
         if meta.get("deletionTimestamp"):

@@ -23,9 +23,9 @@ QUICK = {"settle_s": 0.2}
 
 CRASH = ("kill shelves before answer shelves create secrets default/a-key",)
 STALE = (
-    "freeze shelves shelves from answer shelves create configmaps default/a-books #2"
+    "freeze shelves shelves from answer shelves create configmaps default/a-books"
     " as of event shelves MODIFIED shelves default/a where metadata.deletionTimestamp"
-    " until answer shelves delete configmaps default/a-books #2",
+    " until answer shelves delete configmaps default/a-books",
     "kill shelves after answer shelves create configmaps default/a-books #2",
 )
 SKIP = (

@@ -39,6 +39,7 @@ from controlplane.serving.session import Rim, serve_async
 if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.operators.container import Life
+    from controlplane.operators.drifts import Change, Drift
     from controlplane.scenarios.plans.outside import Seen
 
 __all__ = ["Conditions", "perform", "performed"]
@@ -77,6 +78,8 @@ class Conditions:
     keep_leases: bool = False
     most_messages: int = 0
     options: dict[str, Any] = field(factory=dict)
+    drift: Drift | None = None
+    """What is changed once the workload is done."""
 
 
 def performed(operator: Operator, conditions: Conditions) -> Record:
@@ -169,8 +172,12 @@ class _Session:
                 settled = await self._until_settled(
                     self._conditions.settle_s, LONGEST_S, over_plan=True
                 )
+                problem = ""
+                if self._conditions.drift is not None:
+                    problem = await self._drift(self._conditions.drift)
                 self._look_again(steps)
                 record = self._record(tuple(steps), settled, time.perf_counter() - begin)
+                record = evolve(record, drift_problem=problem)
             finally:
                 self._stop.set()
                 nursery.cancel_scope.deadline = trio.current_time() + 2
@@ -337,6 +344,34 @@ class _Session:
             return str(error)
         return ""
 
+    async def _drift(self, drift: Drift) -> str:
+        """Make a drift, let the operator react, and give back what was taken away; return what went wrong."""
+        for changes in (drift.changes, drift.back):
+            if not changes:
+                continue
+            self.quiescence.goes_on(trio.current_time())
+            try:
+                for change in changes:
+                    await self._make(change)
+            except UsageError as error:
+                return str(error)
+            settle = self._conditions.settle_s
+            if not await self._until_settled(settle, LONGEST_S, over_plan=True):
+                return ""
+        return ""
+
+    async def _make(self, change: Change) -> None:
+        info = self._admin.info(change.resource)
+        if info is None:
+            raise UsageError(f"{change.resource}: the API server does not know this resource")
+        path = path_of(info, change.namespace, change.name)
+        if change.action == "create":
+            await self._admin.ask("POST", path_of(info, change.namespace), change.tree)
+        elif change.action == "delete":
+            await self._admin.ask("DELETE", path, gracePeriodSeconds="0")
+        else:
+            await self._admin.ask("PATCH", path, change.tree, MERGE)
+
     def _look_again(self, steps: list[StepResult]) -> None:
         """What the last wait waited for has to be true at the end, too."""
         step = self._operator.workload[-1]
@@ -442,6 +477,11 @@ class _Session:
             longest_pause_s=self.quiescence.longest_pause_s,
             clients=tuple(self._control.outside.clients.pods),
             notes=tuple(self._processes.notes),
+            locks=tuple(
+                f"{obj.tree['metadata']['namespace']}/{obj.tree['metadata']['name']}"
+                for obj in self._cluster.objects("/registry/leases/")
+                if _holder(obj.tree) in {each for held in self._holders.values() for each in held}
+            ),
         )
 
 

@@ -150,8 +150,10 @@ class Control:
 
     @property
     def holding(self) -> bool:
-        """Return whether a line holds something back, or shows an old state, at present."""
-        return any(line.state == HOLDING for line in self._lines)
+        """Return whether a line keeps a client from seeing something until more happens, at present."""
+        return any(
+            line.state == HOLDING and line.rule.action in (SWALLOW, FREEZE) for line in self._lines
+        )
 
     @property
     def reached(self) -> bool:
