@@ -6,6 +6,8 @@
     observation  what a run left: end state, history, messages, processes
     masks        what differs between runs without faults, and is not compared
     generation   perturbation plans made from runs without faults
+    invariants   functions of a user that say what is wrong with a state
+    drifts       what is changed under an operator or taken away from it, and verdicts
     oracles      what is wrong with a run, compared with those
     campaign     which plan is tried next; confirmation by repeats; what was found
     sieve        plan files of Sieve as plans of this project

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.operators.description import ProcessRule
 
-__all__ = ["ACCOUNT", "Credentials", "Life", "Surroundings", "lives", "surroundings"]
+__all__ = [
+    "ACCOUNT",
+    "Credentials",
+    "Life",
+    "Surroundings",
+    "lives",
+    "services_of",
+    "surroundings",
+]
 
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where client-go finds token, ca.crt and namespace."""
@@ -150,3 +158,57 @@ def _folders(pod: Tree, spec: Mapping[str, Any]) -> Iterator[str]:
         path = mount["mountPath"].rstrip("/")
         if mount["name"] in kinds and not mount.get("subPath") and path:
             yield path
+
+
+def services_of(trees: Iterable[Tree], rules: Iterable[ProcessRule]) -> dict[str, int]:
+    """Return the ports of this machine at which the services of processes answer, by `NAME.NAMESPACE`.
+
+    A process listens at its container's port. The first port of a service counts, as of webhooks' services.
+    """
+    trees, rules = list(trees), tuple(rules)
+    made = [_template_of(tree, rules) for tree in trees]
+    templates = [each for each in made if each is not None]
+    found: dict[str, int] = {}
+    for tree in trees:
+        spec = tree.get("spec") or {}
+        selector, ports = spec.get("selector"), spec.get("ports")
+        if tree.get("kind") != "Service" or not selector or not ports:
+            continue
+        namespace = tree["metadata"].get("namespace") or "default"
+        for place, labels, containers in templates:
+            if place == namespace and selector.items() <= labels.items():
+                port = _port_of(ports[0], containers)
+                if port:
+                    found[f"{tree['metadata']['name']}.{namespace}"] = port
+    return found
+
+
+def _template_of(
+    tree: Tree, rules: tuple[ProcessRule, ...]
+) -> tuple[str, dict[str, str], list[Tree]] | None:
+    """Return namespace, labels and containers of a workload's or pod's process; None of others."""
+    pod = tree if tree.get("kind") == "Pod" else (tree.get("spec") or {}).get("template")
+    if not isinstance(pod, dict):
+        return None
+    containers = [
+        each
+        for each in (pod.get("spec") or {}).get("containers") or ()
+        if any(fnmatchcase(each.get("image") or "", rule.image) for rule in rules)
+    ]
+    if not containers:
+        return None
+    namespace = (tree.get("metadata") or {}).get("namespace") or "default"
+    return namespace, (pod.get("metadata") or {}).get("labels") or {}, containers
+
+
+def _port_of(port: Mapping[str, Any], containers: Iterable[Tree]) -> int:
+    target = port.get("targetPort") or port.get("port") or 0
+    if isinstance(target, int):
+        return target
+    if str(target).isdigit():
+        return int(target)
+    for each in containers:
+        for known in each.get("ports") or ():
+            if known.get("name") == target:
+                return int(known["containerPort"])
+    return 0

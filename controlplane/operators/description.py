@@ -14,6 +14,8 @@
       - wait: no widgets w
     plans: [finding.plan]                    # tried first, as they are
     ignore: [status.conditions, "configmaps *"]
+    invariants: [checks.py]                  # functions of the state that say what is wrong with it
+    options: {release: "1.34"}               # of the emulated cluster, as of `controlplane serve`
 
 Paths are relative to the file. An object is named RESOURCE NAME, with NAMESPACE/NAME in another namespace than
 `default`; conditions are those of perturbation plans.
@@ -51,7 +53,18 @@ APPLY, PATCH, DELETE, WAIT, SLEEP = "apply", "patch", "delete", "wait", "sleep"
 STEPS: Final = (APPLY, PATCH, DELETE, WAIT, SLEEP)
 WAIT_S: Final = 10.0
 """The longest wait of a step, in seconds of wall time, unless `at most` says otherwise."""
-_KEYS: Final = ("name", "manifests", "processes", "workload", "plans", "ignore", "nodes", "settle")
+_KEYS: Final = (
+    "name",
+    "manifests",
+    "processes",
+    "workload",
+    "plans",
+    "ignore",
+    "invariants",
+    "options",
+    "nodes",
+    "settle",
+)
 _PROCESS: Final = ("image", "command", "directory", "env", "isolate")
 
 
@@ -119,6 +132,10 @@ class Operator:
     nodes: int = 1
     settle_s: float = 0.0
     """0: learned from the first run without faults."""
+    invariants: tuple[str, ...] = ()
+    """Files in Python whose functions `check_...(objects)` say what is wrong with a state, asked at each revision."""
+    options: tuple[tuple[str, Any], ...] = ()
+    """Options of the cluster, as of `controlplane serve`."""
 
 
 def read(path: Path | str) -> Operator:
@@ -177,6 +194,17 @@ class _Reader:
             self._texts(tree, "ignore"),
             nodes,
             float(settle),
+            self._files(tree, "invariants"),
+            self._options(tree),
+        )
+
+    def _options(self, tree: Any) -> tuple[tuple[str, Any], ...]:
+        found = tree.get("options") or {}
+        if not isinstance(found, dict):
+            self._fail(("options",), found, "a map of options of controlplane serve to values")
+        values = ((str(key).replace("-", "_"), value) for key, value in found.items())
+        return tuple(
+            (key, tuple(value) if isinstance(value, list) else value) for key, value in values
         )
 
     def _process(self, tree: Any, at: tuple[str | int, ...]) -> ProcessRule:

@@ -9,13 +9,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from actors import EventLog, Fifo
 from controlplane.apiserver.http.kubeconfig import Address
 from controlplane.errors import UsageError
-from controlplane.operators.container import Credentials
+from controlplane.operators.container import Credentials, services_of
 from controlplane.operators.description import APPLY, DELETE, PATCH, SLEEP, WAIT, Operator, Step
+from controlplane.operators.invariants import checks_of, violations_of
 from controlplane.operators.loops import runtime, scenario
 from controlplane.operators.loops.pacing import LeapingPacer
 from controlplane.operators.loops.processes import Processes
@@ -31,6 +32,7 @@ from controlplane.operators.observation import (
 from controlplane.operators.quiescence import QUIET_S, Quiescence
 from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.inputs import manifests
 from controlplane.scenarios.plans.control import Control
 from controlplane.scenarios.plans.language import parse
 from controlplane.scenarios.search.loading import from_module
@@ -77,7 +79,6 @@ class Conditions:
     folder: str | None = None
     keep_leases: bool = False
     most_messages: int = 0
-    options: dict[str, Any] = field(factory=dict)
     drift: Drift | None = None
     """What is changed once the workload is done."""
 
@@ -112,8 +113,9 @@ class _Session:
             nodes=operator.nodes,
             plan=conditions.plan,
             epoch="2026-01-01T00:00:00Z",
-            **conditions.options,
+            **{"webhook_service": _services(operator), **dict(operator.options)},
         )
+        self._checks = checks_of(operator.invariants)
         keep = conditions.folder is not None
         self.run = Execution(plan, Fifo(), log=EventLog(keep=keep))
         cluster = self.run.cluster
@@ -477,12 +479,20 @@ class _Session:
             longest_pause_s=self.quiescence.longest_pause_s,
             clients=tuple(self._control.outside.clients.pods),
             notes=tuple(self._processes.notes),
+            violations=violations_of(changes, self._checks),
             locks=tuple(
                 f"{obj.tree['metadata']['namespace']}/{obj.tree['metadata']['name']}"
                 for obj in self._cluster.objects("/registry/leases/")
                 if _holder(obj.tree) in {each for held in self._holders.values() for each in held}
             ),
         )
+
+
+def _services(operator: Operator) -> tuple[str, ...]:
+    """Return where the services of the operator's webhooks are, as options of the cluster."""
+    trees = [each.tree for each in manifests.load(operator.manifests)]
+    found = services_of(trees, operator.processes)
+    return tuple(f"{name}=127.0.0.1:{port}" for name, port in found.items())
 
 
 def _holder(tree: Any) -> str:
