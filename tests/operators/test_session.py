@@ -8,9 +8,11 @@ import pytest
 from attrs import evolve
 
 from actors import EventLog
+from controlplane.api.container_output import Line
 from controlplane.errors import UsageError
 from controlplane.operators.description import ProcessRule, read
 from controlplane.operators.exploring import Limits, explore
+from controlplane.operators.loops.scenario import _output as process_output
 from controlplane.operators.loops.session import Conditions, performed
 from controlplane.operators.masks import reference_of
 from controlplane.operators.oracles import alarms_of
@@ -95,6 +97,21 @@ def test_the_worlds_side_replays_without_the_operator(clean, tmp_path):
     assert run.result.verdict == "stopped"
     assert run.result.trace_hash == recording.trace_hash
     assert run.control.reached
+
+
+def test_what_a_process_writes_is_the_log_of_its_container():
+    lines = [Line(1, "one"), Line(2, "two"), Line(3, "")]
+    pod = {"metadata": {"uid": "u"}, "status": {"containerStatuses": [
+        {"name": "c", "containerID": "id2", "state": {"running": {}},
+         "lastState": {"terminated": {"containerID": "id1"}}}]}}  # fmt: skip
+    outputs = {("u", "id1"): lines, ("u", "id2"): [Line(4, "again")]}
+
+    def texts(previous):
+        return [each.text for each in process_output(outputs, None, pod, "c", 9, previous).lines]
+
+    assert texts(True) == ["one", "two"]
+    assert texts(False) == ["again"]
+    assert process_output({}, None, pod, "c", 9, False).lines == ()
 
 
 @pytest.mark.slow

@@ -33,6 +33,8 @@ __all__ = ["Exit", "Process", "Processes"]
 
 OUTPUT_LIMIT: Final = 4 << 20
 """The number of bytes of a process's output that are kept."""
+RECORDED_LIMIT: Final = 256 << 10
+"""The number of bytes of a process's output that enter the world, and with it a recording."""
 ACCOUNT_VARIABLE: Final = "SERVICE_ACCOUNT_DIR"
 """Names the folder of the service account's files where they cannot be laid out at their place."""
 GRACE_S: Final = 1.0
@@ -76,6 +78,7 @@ class Processes:
         find: Find,
         credentials: Callable[[Life], Awaitable[Credentials]],
         on_exit: Callable[[Life, int], None],
+        on_output: Callable[[Life, bytes], None],
     ) -> None:
         """Begin without any.
 
@@ -86,6 +89,7 @@ class Processes:
             find: looks objects of the core group up.
             credentials: makes a token for a pod.
             on_exit: is told of exits.
+            on_output: is told of what processes write.
         """
         self._rules = tuple(rules)
         self._folder = folder
@@ -93,6 +97,7 @@ class Processes:
         self._find = find
         self._credentials = credentials
         self._on_exit = on_exit
+        self._on_output = on_output
         self._nursery: trio.Nursery | None = None
         self._known: dict[tuple[str, str, str], Process] = {}
         self.exits: list[Exit] = []
@@ -143,11 +148,6 @@ class Processes:
         """Note that the process of a pod has sent a request."""
         for process in self._of_pod(pod):
             self._quiescence.asked(id(process))
-
-    def output_of(self, uid: str, container: str, container_id: str) -> bytes | None:
-        """Return the output of a container's life so far; None where it is no process."""
-        process = self._known.get((uid, container, container_id))
-        return None if process is None else bytes(process.output)
 
     @property
     def outputs(self) -> list[tuple[str, bytes]]:
@@ -252,6 +252,8 @@ class Processes:
         assert process.handle.stdout is not None
         with suppress(trio.ClosedResourceError):
             async for piece in process.handle.stdout:
+                if len(process.output) < RECORDED_LIMIT:
+                    self._on_output(process.life, bytes(piece))
                 if len(process.output) < OUTPUT_LIMIT:
                     process.output += piece
 

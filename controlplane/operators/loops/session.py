@@ -130,6 +130,7 @@ class _Session:
             self._admin.find,
             self._credentials,
             self._exited,
+            self._wrote,
         )
         self._pace = LeapingPacer(self._look, self._quiet, self._only_planned)
         self._stop = trio.Event()
@@ -252,6 +253,10 @@ class _Session:
     def _exited(self, life: Life, code: int) -> None:
         meta, spec = life.pod["metadata"], life.pod["spec"]
         told = runtime.exited(spec.get("nodeName", ""), meta["uid"], life.container, code)
+        self._cluster.world.inlet().put(runtime.RUNTIME, told)
+
+    def _wrote(self, life: Life, text: bytes) -> None:
+        told = runtime.wrote(life.pod["metadata"]["uid"], life.container_id, text)
         self._cluster.world.inlet().put(runtime.RUNTIME, told)
 
     async def _credentials(self, life: Life) -> Credentials:
@@ -429,7 +434,7 @@ class _Session:
                     return HELD
             elif self._pace.resting and self.quiescence.settled(now, patience):
                 break
-            self._pace.leap_over_plan = last or self._skipped
+            self._pace.leap_over_plan = last or self._skipped or not self._control.holding
             if self._is_over():
                 break
             await trio.sleep(POLL_S)
