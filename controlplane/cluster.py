@@ -92,6 +92,7 @@ class ClusterConfig:
         --node-memory make them; a cluster without a scenario then has none.
     gates: the fixes of upstream bugs that the components have.
     release: the Kubernetes release, which sets the defaults of feature gates.
+    old_versions: serve v1beta1 of policy, batch and rbac, too, which ended by 1.25.
     queueing_hints: the scheduler's feature gate SchedulerQueueingHints; None means the release's default.
     kubelets, controllers: False leaves a component out; races often need less than a whole cluster.
     enabled_controllers: as in `--controllers` ("*", "job", "-cronjob-controller", or all in one text).
@@ -116,6 +117,7 @@ class ClusterConfig:
     nodes: Sequence[Tree] | None = None
     gates: FixGates = field(factory=FixGates)
     release: str = LATEST
+    old_versions: bool = False
     queueing_hints: bool | None = None
     kubelets: bool = True
     controllers: bool = True
@@ -532,6 +534,7 @@ class Cluster:
             build=build_of(self.config.release),
             webhook_actor=self.webhooks.actor,
             release=self.config.release,
+            old_versions=self.config.old_versions,
             token_key=self.config.token_key,
         )
 

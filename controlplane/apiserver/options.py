@@ -109,6 +109,7 @@ class ServerOptions:
         container_log: returns the output of containers of pods on nodes; without it no node can be reached.
         machines: the machines that exec and attach reach.
         release: the release that determines resources, versions and fields.
+        old_versions: serve some versions that ended before 1.25, too.
         registers_groups: versions of custom resources have an APIService while they are served.
         foreign_review: returns the user of a token that was signed elsewhere, and those of some audiences that it
             is valid for.
@@ -139,6 +140,7 @@ class ServerOptions:
     notice_at_creation: Callable[[ResourceInfo, Tree, bool], str] | None = None
     webhook_actor: Callable[[str], str] | None = None
     release: str = LATEST
+    old_versions: bool = False
     registers_groups: bool = False
     compaction_ns: int = 0
     foreign_review: ForeignReview | None = None

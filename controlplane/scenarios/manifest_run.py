@@ -105,6 +105,7 @@ def prepare(setting: Setting) -> Given:
         options.get("epoch") or EPOCH_NS,
         (*DISABLED_ADMISSION, *off),
         setting.release,
+        old_versions=options.get("old_versions", False),
     )
     asked = check_asked_pods(submissions, options.get("max_pods", MAX_PODS.default))
     heartbeats, events = (

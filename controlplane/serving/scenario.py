@@ -64,6 +64,7 @@ def build(setting: Setting) -> ClusterConfig:
         files.build(setting),
         webhook_services=hosts(setting["webhook_service"]),
         joining_nodes=True,
+        old_versions=setting["old_versions"],
     )
     if setting["store"] == MEMORY:
         return config
@@ -118,13 +119,19 @@ WEBHOOK_SERVICE = Option(
     metavar="NAME.NAMESPACE=HOST:PORT",
     help="Where the service of a webhook is; webhooks that are not named are not called. Repeatable.",
 )
+OLD_VERSIONS = Option(
+    "old-versions",
+    type=bool,
+    default=False,
+    help="Serve v1beta1 of policy, batch and rbac, too, which ended by 1.25, for operators of that time.",
+)
 SCENARIO = Scenario(
     "serve",
     title="a whole cluster at a pace, used from outside",
     workload=files.workload,
     build=build,
     prepare=files.prepare,
-    options=(files.FILES, files.MAX_PODS, EPOCH, STORE, WEBHOOK_SERVICE),
+    options=(files.FILES, files.MAX_PODS, EPOCH, STORE, WEBHOOK_SERVICE, OLD_VERSIONS),
     defaults=files.WHOLE,
     told={**files.TOLD, "epoch": "now"},
     live=True,

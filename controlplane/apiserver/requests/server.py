@@ -92,7 +92,7 @@ class ApiServer:
         shelf = CacheLookup(self.caches.of) if shared else StoreLookup(store)
         self.lookup: Lookup = shelf
         self.access = Access(self.lookup, enabled=options.authorize)
-        table = builtin_resources(options.release)
+        table = builtin_resources(options.release, old=options.old_versions)
         policies = ValidatingPolicies(
             Source(
                 shelf,

@@ -23,6 +23,7 @@ __all__ = [
     "RELEASES",
     "Earlier",
     "earlier_versions",
+    "old_versions",
     "number",
     "served_since",
     "without_younger",
@@ -91,6 +92,20 @@ def earlier_versions(release: str) -> list[Earlier]:
         for one in _data()["earlier"]
     ]
     return [one for one in found if number(one.first) <= at <= number(one.last)]
+
+
+def old_versions() -> list[Earlier]:
+    """The versions that ended with or before 1.25 and that operators of that time ask for, like their successors."""
+    return [
+        Earlier("policy", "v1beta1", "v1", ("poddisruptionbudgets",), *_ENDED),
+        Earlier("batch", "v1beta1", "v1", ("cronjobs",), *_ENDED),
+        Earlier("rbac.authorization.k8s.io", "v1beta1", "v1", _ROLES, *_ENDED),
+    ]
+
+
+_ENDED: Final = ("1.8", "1.24", "1.99")
+"""They are served on request, without a warning."""
+_ROLES: Final = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 
 
 # -- fields --------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from controlplane.apiserver.schema.releases import (
     Earlier,
     earlier_versions,
     number,
+    old_versions,
     served_since,
 )
 from controlplane.apiserver.schema.types import StructType, load_data, struct_type
@@ -216,9 +217,12 @@ def _stable_resources() -> tuple[ResourceInfo, ...]:
     return tuple(found)
 
 
-def builtin_resources(release: str = LATEST) -> ResourceTable:
-    """A fresh table of all built-in resources in the versions that a release serves by default."""
-    return _builtin_resources(number(release)).copy()
+def builtin_resources(release: str = LATEST, *, old: bool = False) -> ResourceTable:
+    """A fresh table of all built-in resources in the versions that a release serves by default.
+
+    `old`: some versions that ended before the first known release are served, too.
+    """
+    return _builtin_resources(number(release), old).copy()
 
 
 def _as_of(minor: int) -> list[ResourceInfo]:
@@ -260,11 +264,17 @@ def _in_earlier(one: Earlier, release: str, served: list[ResourceInfo]) -> list[
 
 
 @cache
-def _builtin_resources(minor: int) -> ResourceTable:
+def _builtin_resources(minor: int, old: bool) -> ResourceTable:
     table = ResourceTable()
     served = _as_of(minor)
     release = f"1.{minor}"
-    for one in earlier_versions(release):
+    earlier = earlier_versions(release)
+    if old:
+        served_by_release = {(each.group, each.version) for each in earlier}
+        earlier += [
+            each for each in old_versions() if (each.group, each.version) not in served_by_release
+        ]
+    for one in earlier:
         served += _in_earlier(one, release, served)
     for info in served:
         table.add(info)

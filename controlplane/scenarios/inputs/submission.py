@@ -68,13 +68,13 @@ ENABLING: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "Ru
 class _Preflight:
     """Tries creations on a scratch server, and brings those that came too early into an order that works."""
 
-    def __init__(self, now: int, disabled: Sequence[str], release: str) -> None:
+    def __init__(self, now: int, options: ServerOptions) -> None:
         serials = iter(range(1, 1 << 62))
         self.now = now
         self.server = ApiServer(
             uid=lambda: identity.uid(next(serials)),
             suffix=lambda: identity.suffix(next(serials)),
-            options=ServerOptions(disabled=tuple(disabled), release=release),
+            options=options,
         )
         self.server.bootstrap(now)
         self.resources = Resources(self.server)
@@ -135,6 +135,8 @@ def preflight(
     now: int,
     disabled: Sequence[str],
     release: str = LATEST,
+    *,
+    old_versions: bool = False,
 ) -> tuple[Resources, tuple[Submission, ...]]:
     """Try every creation on a scratch API server of the release, so that bad input is refused before anything runs.
 
@@ -144,7 +146,8 @@ def preflight(
 
     Raises UsageError with the first refusal: file, line, object, field and message.
     """
-    tried = _Preflight(now, disabled, release)
+    options = ServerOptions(disabled=tuple(disabled), release=release, old_versions=old_versions)
+    tried = _Preflight(now, options)
     for submission in submissions:
         tried.take(submission)
     tried.end()
