@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import field, frozen
 
 from controlplane.operators.masks import changed_leaves, leaves_of, without_random, words_of
-from controlplane.operators.observation import is_lock
+from controlplane.operators.observation import PEERINGS, is_lock
 from controlplane.scenarios.plans.language import ANSWER, EVENT, Condition, Pattern, path_of
 from controlplane.scenarios.plans.passing import BACKGROUND
 
@@ -48,7 +48,7 @@ LATE_S: Final = 5
 """By how much an event is late, in virtual seconds."""
 SECONDS: Final = 30
 """The longest hold, in virtual seconds."""
-_UNTRIED: Final = frozenset((*BACKGROUND, "endpoints", "endpointslices"))
+_UNTRIED: Final = frozenset((*BACKGROUND, *PEERINGS, "endpoints", "endpointslices"))
 _REVIEWS: Final = (
     "subjectaccessreviews",
     "selfsubjectaccessreviews",

@@ -19,6 +19,8 @@ __all__ = ["Change", "Record", "StepResult", "changes_of", "family_of", "is_lock
 
 LOCK: Final = "control-plane.alpha.kubernetes.io/leader"
 """Annotation of objects that serve as a lock."""
+PEERINGS: Final = ("clusterkopfpeerings", "kopfpeerings")
+"""Resources by which kopf elects a leader: each process keeps an entry in their status."""
 _SKIPPED: Final = frozenset(
     (
         "events",
@@ -142,7 +144,7 @@ def changes_of(store: Store, after: int) -> list[Change]:
 
 def is_compared(resource: str) -> bool:
     """Return whether objects of a resource are compared."""
-    return resource not in _SKIPPED and resource not in BACKGROUND
+    return resource not in _SKIPPED and resource not in BACKGROUND and resource not in PEERINGS
 
 
 def is_system(key: str) -> bool:

@@ -23,6 +23,7 @@ from controlplane.operators.loops.processes import Processes
 from controlplane.operators.loops.requests import APPLY_PATCH, MERGE, Administrator, path_of
 from controlplane.operators.observation import (
     LOCK,
+    PEERINGS,
     Record,
     StepResult,
     changes_of,
@@ -228,7 +229,7 @@ class _Session:
         holder = _holder(what.tree)
         if holder:
             self._holders.setdefault(what.actor, set()).add(holder)
-        elif what.resource.partition("/")[0] not in ("leases", "events"):
+        elif what.resource.partition("/")[0] not in ("leases", "events", *PEERINGS):
             self.quiescence.effect(trio.current_time())
 
     def _kill(self, client: str) -> None:
@@ -238,6 +239,7 @@ class _Session:
         self._processes.kill(pod)
         if not self._conditions.keep_leases:
             self._drop_locks(self._holders.get(client, set()))
+            self._drop_peers()
 
     def _drop_locks(self, holders: set[str]) -> None:
         """Take the locks of a killed process away: waiting for their end would show nothing."""
@@ -249,6 +251,18 @@ class _Session:
                 if _holder(obj.tree) in holders:
                     meta = obj.tree["metadata"]
                     self._admin.send("DELETE", path_of(info, meta["namespace"], meta["name"]))
+
+    def _drop_peers(self) -> None:
+        """Take the entries of kopf's processes away; those that live renew theirs."""
+        for name in PEERINGS:
+            info = self._admin.info(name)
+            for obj in [] if info is None else self._cluster.objects(info.storage_prefix):
+                entries = obj.tree.get("status")
+                if info is not None and isinstance(entries, dict) and entries:
+                    meta = obj.tree["metadata"]
+                    path = path_of(info, meta.get("namespace", ""), meta["name"])
+                    gone = {"status": dict.fromkeys(entries)}
+                    self._admin.send("PATCH", path, gone, MERGE)
 
     def _exited(self, life: Life, code: int) -> None:
         meta, spec = life.pod["metadata"], life.pod["spec"]
