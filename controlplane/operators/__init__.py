@@ -62,7 +62,7 @@ _PLACES = {
     "controlplane.operators.oracles": ("Alarm",),
     "controlplane.operators.report": ("as_text", "as_tree"),
 }
-"""Where the names are defined."""
+"""The modules that define the names."""
 
 
 def __getattr__(name: str) -> object:

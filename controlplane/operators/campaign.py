@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["REPEATS", "Campaign", "Finding", "Pace", "Result", "pace_of"]
 
 REPEATS: Final = 3
-"""How often a plan with a new alarm is repeated, with longer windows."""
+"""The number of repeats of a plan with a new alarm, with longer windows."""
 GIVEN: Final = "given"
 """The form of plans that the user gives."""
 LEAST_SETTLE_S: Final = 0.25
@@ -32,12 +32,12 @@ LEAST_QUIET_S, MOST_QUIET_S = 0.03, 0.25
 
 @frozen
 class Pace:
-    """How long processes sleep before time goes on, and nothing happens before a run is over (seconds of wall time)."""
+    """The windows of rest before time goes on and before a run is over (seconds of wall time)."""
 
     quiet_s: float = MOST_QUIET_S
     settle_s: float = MOST_SETTLE_S
     most_messages: int = 0
-    """So many messages in a run are no rest; 0: no limit."""
+    """The number of messages at which a run counts as restless; 0: no limit."""
 
 
 def pace_of(calm: Sequence[Record], settle_s: float = 0.0) -> Pace:
@@ -57,13 +57,13 @@ class Finding:
     candidate: Candidate
     alarms: tuple[Alarm, ...]
     repeats: int
-    """How many of `of` repeats showed one of the alarms."""
+    """The number of repeats, out of `of`, that showed one of the alarms."""
     of: int
     also: list[str] = field(factory=list)
 
     @property
     def rate(self) -> str:
-        """How often the plan showed it."""
+        """The share of repeats that showed it."""
         return f"{self.repeats} of {self.of}"
 
 
@@ -96,7 +96,7 @@ class Campaign:
         self.dropped: list[tuple[Candidate, tuple[Alarm, ...]]] = []
         """Alarms that did not repeat."""
         self.forms: Counter[str] = Counter()
-        """How many plans of each form were tried here."""
+        """The number of tried plans by form."""
         self.not_reached = 0
         self.runs = 0
 
@@ -156,7 +156,7 @@ class Campaign:
 
 @define
 class Result:
-    """What a campaign found. `calm_alarms` are wrong without any fault."""
+    """The outcome of a campaign. `calm_alarms` are wrong without any fault."""
 
     operator: Operator
     campaign: Campaign

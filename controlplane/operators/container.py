@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""Where client-go finds token, ca.crt and namespace."""
+"""The folder in which client-go finds token, ca.crt and namespace."""
 INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_DIR", "LD_LIBRARY_PATH")
 """Variables of this process that the command may need to start."""
 _OWN: Final = ("PATH", "HOME")
@@ -74,7 +74,7 @@ class Credentials:
 
 @frozen
 class Surroundings:
-    """What a process gets: its command line, environment, files by path, and the folders of its volumes."""
+    """The inputs of a process: command line, environment, files by path, and the folders of its volumes."""
 
     command: tuple[str, ...]
     directory: str

@@ -51,7 +51,7 @@ ORDER: Final = (
     "QuotaExhaustion",
 )
 MOST_OF_A_KIND: Final = 3
-"""So many objects are tried with each drift."""
+"""The number of objects that are tried with each drift."""
 
 
 @frozen

@@ -36,7 +36,7 @@ CAMPAIGN: Final = "campaign.json"
 
 @frozen
 class Limits:
-    """How much is tried: seconds of wall time, plans, runs without faults, repeats of an alarm, workers."""
+    """The extent of a campaign: seconds of wall time, plans, runs without faults, repeats of an alarm, workers."""
 
     seconds: float = 60.0
     plans: int = 0
@@ -46,7 +46,7 @@ class Limits:
     jobs: int = 1
     pairs: bool = True
     drifts: bool = False
-    """Whether drifts are tried, before the plans."""
+    """If true, drifts are tried, before the plans."""
 
 
 def explore(

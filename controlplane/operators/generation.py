@@ -220,7 +220,7 @@ def _of_leaf(path: tuple[str, ...], old: Any, new: Any) -> tuple[Condition, ...]
 
 
 def _rank(conditions: tuple[Condition, ...]) -> tuple[bool, int, str]:
-    """What says most comes first: a field of spec or status, not deep inside."""
+    """Return the order of conditions: a field of spec or status, not deep inside, says most."""
     path = conditions[0].path
     return path.startswith("metadata.") and "deletion" not in path, path.count("."), path
 

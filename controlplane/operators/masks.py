@@ -1,4 +1,4 @@
-"""What is compared of objects: leaves by path, without what differs between runs that nothing perturbs.
+"""Comparison of objects: leaves by path, without what differs between runs that nothing perturbs.
 
 A mask has two parts: what Kubernetes itself writes anew each time (times, addresses, versions, ids), and what differed
 among the runs without faults of this very operator. Upstream: the masks of Sieve, `sieve_common/config.py`.
@@ -51,7 +51,7 @@ _WORD: Final = re.compile(r"[^-./]+")
 _RANDOM: Final = re.compile(r"(?=.*\d)[a-z0-9]{4,}|[bcdfghjklmnpqrstvwxz2456789]{5}")
 """A word of digits and letters, or what the API server makes of a generateName."""
 _GENERATED: Final = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}(?=$|-)")
-"""What the API server appends to a generateName, inside a value."""
+"""The suffix that the API server appends to a generateName, inside a value."""
 _SET: Final = "SET"
 """Stands for a value that is there and differs each time."""
 _UNCOUNTED: Final = frozenset(("controllerrevisions",))
@@ -191,7 +191,7 @@ def end_of(record: Record, words: frozenset[str] | None = None) -> dict[ObjectKe
 
 @frozen
 class Reference:
-    """What runs without faults have in common.
+    """The common part of runs without faults.
 
     `objects` are the leaves of single objects, `counts` how many objects there are of a name, `summary` how often each
     was created and deleted; each without what differed among the runs.

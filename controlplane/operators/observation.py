@@ -1,4 +1,4 @@
-"""What a run with an operator left: end state, history, messages, processes; plain values that travel and are kept."""
+"""The record of a run with an operator: end state, history, messages, processes; plain values that are kept."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Record:
     locks: tuple[str, ...] = ()
     """The names of the leases that the operator held."""
     drift_problem: str = ""
-    """What kept a drift from being made."""
+    """The reason why a drift could not be made."""
 
     @property
     def family_objects(self) -> list[tuple[str, str, Tree]]:

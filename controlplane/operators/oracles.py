@@ -1,4 +1,4 @@
-"""What is wrong with a run, judged without knowledge of the operator: compared with runs that nothing perturbed.
+"""Oracles: alarms about a run, without knowledge of the operator, by comparison with runs that nothing perturbed.
 
 Each alarm has a kind and a subject, by which repeats of a run are compared. Upstream: the oracles of Sieve (end state,
 state-update summaries, panics, workload), with hot loops, objects of an older uid and orphans.

@@ -1,4 +1,4 @@
-"""What was tried and found, as text and as a JSON value."""
+"""The report of a campaign, as text and as a JSON value."""
 
 from __future__ import annotations
 

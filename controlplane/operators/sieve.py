@@ -33,9 +33,9 @@ PRESENT: Final = "SIEVE-NON-NIL"
 """A value that is there, whatever it is."""
 _SKIPPED: Final = ("SIEVE-SKIP", "SIEVE-IGNORE")
 STALE_S: Final = 20.0
-"""How long a view is held if the plan does not say (virtual seconds)."""
+"""The length of a held view if the plan does not say (virtual seconds)."""
 MOST_CONDITIONS: Final = 6
-"""So many fields of a state are asked for; more would tie a plan to one release."""
+"""The number of fields of a state that are asked for; more would tie a plan to one release."""
 _VERBS: Final = {
     "onObjectCreate": ("create", "ADDED"),
     "onObjectUpdate": ("*", "MODIFIED"),

@@ -191,6 +191,8 @@ class HttpFront:
         """End every stream: the server goes down."""
         for watch in list(self._open.values()):
             watch.message.reply(END)
+            if watch.message.gate is not None:
+                watch.message.gate.end()
         self._open.clear()
         for _, message in self._logs.values():
             message.reply(END)
@@ -393,6 +395,8 @@ class HttpFront:
     def forget(self, watch: HttpWatch) -> None:
         """The stream has ended."""
         self._open.pop(watch.number, None)
+        if watch.message.gate is not None:
+            watch.message.gate.end()
         if watch.clock is not None:
             self._ctx.cancel(watch.clock)
             watch.clock = None

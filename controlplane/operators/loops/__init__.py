@@ -1,1 +1,1 @@
-"""What runs: processes, one session with an operator, a campaign of sessions."""
+"""Loops: processes, one session with an operator, its requests and its pace."""

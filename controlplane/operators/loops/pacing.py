@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["LeapingPacer"]
 
 POLL_S: Final = 0.004
-"""How often the processes are looked at while nothing else happens (seconds of wall time)."""
+"""The interval at which the processes are looked at while nothing else happens (seconds of wall time)."""
 
 
 class LeapingPacer(Pacer):

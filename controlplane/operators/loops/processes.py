@@ -38,7 +38,7 @@ RECORDED_LIMIT: Final = 256 << 10
 ACCOUNT_VARIABLE: Final = "SERVICE_ACCOUNT_DIR"
 """Names the folder of the service account's files where they cannot be laid out at their place."""
 GRACE_S: Final = 1.0
-"""How long a process may take to end after SIGTERM, in seconds of wall time."""
+"""The time that a process may take to end after SIGTERM, in seconds of wall time."""
 
 
 @define
@@ -102,7 +102,7 @@ class Processes:
         self._known: dict[tuple[str, str, str], Process] = {}
         self.exits: list[Exit] = []
         self.notes: list[str] = []
-        """What could not be had, for the report."""
+        """Notes for the report on what could not be had."""
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run the processes until cancelled; then end them all."""

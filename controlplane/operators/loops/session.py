@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["Conditions", "perform", "performed"]
 
 SETTLE_S: Final = 3.0
-"""How long nothing may happen at the end of a run whose operator is not known yet (seconds of wall time)."""
+"""The window of rest at the end of a run whose operator is not known yet (seconds of wall time)."""
 START_S: Final = 30.0
 """The longest time until the first process runs and rests."""
 LONGEST_S: Final = 30.0
@@ -81,7 +81,7 @@ class Conditions:
     keep_leases: bool = False
     most_messages: int = 0
     drift: Drift | None = None
-    """What is changed once the workload is done."""
+    """The changes that are made once the workload is done."""
 
 
 def performed(operator: Operator, conditions: Conditions) -> Record:
@@ -394,7 +394,7 @@ class _Session:
             await self._admin.ask("PATCH", path, change.tree, MERGE)
 
     def _look_again(self, steps: list[StepResult]) -> None:
-        """What the last wait waited for has to be true at the end, too."""
+        """Require that the condition of the last wait is true at the end, too."""
         step = self._operator.workload[-1]
         if step.action == WAIT and not steps[-1].problem and not self._holds(step):
             steps[-1] = StepResult(str(step), "came true, and is not true any more at the end")

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 SECOND: Final = 1_000_000_000
 MOST_MEANWHILE: Final = 400
-"""So many messages of clients outside end a hold: virtual time may stand still while they work."""
+"""The number of messages of clients outside that ends a hold: virtual time may stand still while they work."""
 ACTOR: Final = "plan"
 """The actor that holds tasks at points."""
 WAITING, HOLDING, DONE = "not reached", "held", "done"
@@ -57,7 +57,7 @@ WAITING, HOLDING, DONE = "not reached", "held", "done"
 
 @frozen
 class Outcome:
-    """What became of one line: whether it was reached, and whether what ended a hold was what the plan names."""
+    """The result of one line: whether it was reached, and whether what ended a hold was what the plan names."""
 
     line: str
     reached: bool
@@ -79,7 +79,7 @@ class _Line:
     """The number of messages that met `until` so far."""
     timed_out: bool = False
     go_on: list[Callable[[], object]] = field(factory=list)
-    """What is held, in order."""
+    """The held messages, in order."""
     stream: int = 0
     """The number of the stream whose events are held."""
     meanwhile: int = 0

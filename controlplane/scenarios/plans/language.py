@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
         @property
         def verb(self) -> str:
-            """What is asked for, or what happened."""
+            """The verb of a request, or the type of an event."""
 
         @property
         def resource(self) -> str:

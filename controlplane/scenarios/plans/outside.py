@@ -20,7 +20,7 @@ from attrs import define, field, frozen
 
 from actors.inlet import ExternalMessage
 from controlplane.apiserver.front.answering import HttpAnswer, failed
-from controlplane.apiserver.http.message import CUT, to_request
+from controlplane.apiserver.http.message import CUT, END, to_request
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.server import failure
 from controlplane.apiserver.schema.api_error import ApiError
@@ -136,7 +136,8 @@ class OutsideClients:
         self._lines = lines
         self._frozen: dict[int, tuple[str, str, int]] = {}
         """By line: client, resource and the revision that is shown."""
-        self._streams: list[_Stream] = []
+        self._streams: dict[int, _Stream] = {}
+        """The gates of open watches."""
         self.clients = Clients(self._world.has_actor)
         self.on_seen: Callable[[Seen], None] | None = None
         """Is told of each message that passes; a replay has none."""
@@ -169,7 +170,7 @@ class OutsideClients:
         listener = external.on_reply
         if asked.verb == "watch":
             external.gate = _Stream(self, asked, http)
-            self._streams.append(external.gate)
+            self._streams[id(external.gate)] = external.gate
         else:
             self._count(asked.actor, 1)
             self._show_frozen(value, asked)
@@ -229,8 +230,8 @@ class OutsideClients:
             if isinstance(piece, tuple):
                 if self.on_event is not None:
                     self.on_event(asked.actor)
-            elif asked.verb != "watch" and piece is None:
-                self._count(asked.actor, -1)
+            elif asked.verb != "watch" and piece is not END:
+                self._count(asked.actor, -1)  # a stream begins, or the server is down
             if listener is not None:
                 listener(piece)
             return
@@ -307,8 +308,12 @@ class OutsideClients:
     def thaw(self, number: int) -> None:
         """Show it as it is again, and send the events that were held."""
         self._frozen.pop(number, None)
-        for stream in list(self._streams):
+        for stream in list(self._streams.values()):
             stream.thaw()
+
+    def ended(self, stream: _Stream) -> None:
+        """Forget the gate of a watch that has ended."""
+        self._streams.pop(id(stream), None)
 
     def shown(self, client: str, resource: str) -> int | None:
         """Return the revision at which a resource is shown to a client; None for the current one."""
@@ -382,6 +387,11 @@ class _Stream:
                 self._look_for_end(event)
             return []
         return self._pass(events)
+
+    def end(self) -> None:
+        """The watch has ended."""
+        self._held.clear()
+        self._outside.ended(self)
 
     def _look_for_end(self, event: WatchEvent) -> None:
         """An event behind a swallowed one may end the hold."""
@@ -461,6 +471,8 @@ class _Stream:
         """Send what was held; the first one has been dealt with, those behind it are looked at."""
         self._line = None
         held, self._held = self._held, []
+        if not held:  # the watch has ended meanwhile
+            return
         if line.rule.action == SWALLOW:
             last = max(n for n, each in enumerate(held) if each.object.key == told.name)
             held = [

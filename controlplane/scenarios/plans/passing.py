@@ -1,4 +1,4 @@
-"""What passes between processes: requests, answers and watch events, named by client, verb and object.
+"""Messages between processes: requests, answers and watch events, named by client, verb and object.
 
 Where several API servers share a store, their calls to it are named, too. Pings, the store's own watches and streams
 of bytes are not: no line of a plan means them.
@@ -57,7 +57,7 @@ class Passing:
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
-        """What messages that repeat each other have in common: kind, client, verb, resource and name."""
+        """The key of messages that repeat each other: kind, client, verb, resource and name."""
         return self.kind, self.actor, self.verb, self.resource, self.name
 
     @property

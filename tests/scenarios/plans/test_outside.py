@@ -121,6 +121,34 @@ async def test_a_frozen_resource_shows_its_old_state_in_lists_from_the_cache_and
         assert told[-3:] == ["one", "one", "two"]
 
 
+async def test_a_watch_that_ends_while_its_events_are_held_is_forgotten():
+    held = "hold event admin ADDED configmaps default/one until answer admin create configmaps default/two"
+    async with served(Pacer(paused=True), plan=(held,)) as session:
+        async with watching(session, WATCH):
+            await session.ask("POST", CONFIGMAPS, config("one"))
+        outside = session.serving.control.outside
+        with trio.fail_after(10):
+            while outside._streams:
+                await trio.sleep(0.005)
+        await session.ask("POST", CONFIGMAPS, config("two"))
+        assert session.serving.control.reached
+        assert (await session.ask("GET", ONE)).code == 200
+
+
+async def test_requests_under_way_are_counted_to_their_answers():
+    counts = []
+    line = "hold request admin create configmaps default/one until answer admin create configmaps default/two"
+    async with served(Pacer(paused=True), plan=(line,)) as session:
+        session.serving.control.outside.on_request = lambda _client, change: counts.append(change)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.ask, "POST", CONFIGMAPS, config("one"))
+            await trio.sleep(0.05)
+            assert sum(counts) == 0  # held: its client waits for the plan, not for the server
+            await session.ask("POST", CONFIGMAPS, config("two"))
+        await session.ask("GET", "/api/v1/namespaces/default/pods/none/log")
+        assert sum(counts) == 0
+
+
 async def test_a_lost_event_breaks_the_watch_before_it():
     async with (
         served(plan=("lose event admin ADDED configmaps default/one",)) as session,
