@@ -237,9 +237,16 @@ class _Session:
         if pod is None:
             return
         self._processes.kill(pod)
-        if not self._conditions.keep_leases:
-            self._drop_locks(self._holders.get(client, set()))
-            self._drop_peers()
+        self._release_locks(pod)
+
+    def _release_locks(self, pod: str) -> None:
+        """Take the locks of a pod's killed process away."""
+        if self._conditions.keep_leases:
+            return
+        for client, known in self._control.outside.clients.pods.items():
+            if known == pod:
+                self._drop_locks(self._holders.get(client, set()))
+        self._drop_peers()
 
     def _drop_locks(self, holders: set[str]) -> None:
         """Take the locks of a killed process away: waiting for their end would show nothing."""
@@ -266,6 +273,9 @@ class _Session:
 
     def _exited(self, life: Life, code: int) -> None:
         meta, spec = life.pod["metadata"], life.pod["spec"]
+        self._release_locks(
+            meta["name"]
+        )  # what it had sent may have renewed them since it was killed
         told = runtime.exited(spec.get("nodeName", ""), meta["uid"], life.container, code)
         self._cluster.world.inlet().put(runtime.RUNTIME, told)
 
