@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, field, frozen
 
-from controlplane.operators.generation import PAIR, Candidate, candidates, pairs
+from controlplane.operators.generation import Candidate, candidates, pairs
 from controlplane.operators.masks import reference_of
 from controlplane.operators.oracles import Alarm, alarms_of
 
@@ -107,10 +107,6 @@ class Campaign:
                 self.tried[str(candidate)] = "under way"
                 return candidate
         return None
-
-    def next_is_pair(self, candidate: Candidate) -> bool:
-        """Return whether a plan has two perturbations."""
-        return candidate.form == PAIR
 
     def take(self, candidate: Candidate, record: Record) -> list[Alarm]:
         """Take a run's result in; return the alarms that are to be confirmed."""

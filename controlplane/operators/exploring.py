@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from controlplane.errors import UsageError
 from controlplane.operators.campaign import REPEATS, Campaign, Pace, Result, pace_of
 from controlplane.operators.drifts import SEVERITY, drifts_of, verdict_of
-from controlplane.operators.generation import OPERATOR
+from controlplane.operators.generation import OPERATOR, PAIR
 from controlplane.operators.loops.session import Conditions, performed
 from controlplane.operators.oracles import calm_alarms
 from controlplane.operators.report import as_text
@@ -161,7 +161,7 @@ def _try_all(
         while len(running) < max(1, limits.jobs):
             more = time.monotonic() < until and (not limits.plans or started < limits.plans)
             candidate = campaign.next() if more else None
-            if candidate is not None and candidate.form == "pair" and not limits.pairs:
+            if candidate is not None and candidate.form == PAIR and not limits.pairs:
                 candidate = None
             if more and candidate is None:
                 result.exhausted = True

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import field, frozen
 
-from controlplane.operators.masks import changed_leaves, leaves_of, without_random, words_of
+from controlplane.operators.masks import changed_leaves, without_random, words_of
 from controlplane.operators.observation import PEERINGS, is_lock
 from controlplane.scenarios.plans.language import ANSWER, EVENT, Condition, Pattern, path_of
 from controlplane.scenarios.plans.passing import BACKGROUND
@@ -242,8 +242,7 @@ def _as(named: Named, kind: str) -> Pattern:
     conditions = pattern.conditions
     if kind == "request" and pattern.verb == "patch":
         # A patch is not the object: only what it was before can be asked.
-        body = leaves_of(named.what.tree)
-        conditions = tuple(each for each in conditions if each.before and body is not None)
+        conditions = tuple(each for each in conditions if each.before)
     return Pattern(kind, *_head(pattern)[1:], pattern.nth, conditions)
 
 

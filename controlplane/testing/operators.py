@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OperatorUnderTest", "operator_under_test"]
 
-CAMPAIGNS = Path(".controlplane") / "operators"
-
 
 class OperatorUnderTest:
     """An operator and its workload, as a description has them."""
