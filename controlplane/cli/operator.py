@@ -9,6 +9,7 @@ import click
 from attrs import frozen
 
 from controlplane.cli import output
+from controlplane.cli.names import Choice
 from controlplane.cli.options import grouped
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Search:
     type=click.Path(path_type=Path, file_okay=False),
     help="Leave the report, each finding's plan, log and recording; a campaign that is there goes on.",
 )
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--format", "form", type=Choice(FORMATS), default="text", show_default=True)
 @grouped("search", Search)
 def command(
     file: Path, search: Search, plan_files: tuple[Path, ...], out: Path | None, form: str
