@@ -26,6 +26,7 @@ from controlplane.apiserver.kinds.custom.cel.amounts import (
     exactly,
     wrapped,
 )
+from controlplane.apiserver.kinds.custom.cel.library import MOST_VALUES
 from controlplane.apiserver.kinds.custom.cel.tree import Expr, Unsigned
 from controlplane.apiserver.kinds.custom.cel.types import Type
 
@@ -386,6 +387,7 @@ _FORMS: Final[dict[str, CallCost]] = {
 }
 
 _EXTENSIONS: Final[dict[str, CallCost]] = {
+    "includes": lambda _target, _args: Estimate(Range(0, MOST_VALUES)),
     "slice": _sliced,
     "flatten": _flattened,
     "range": _ranged,

@@ -13,6 +13,7 @@ from attrs import frozen
 from controlplane.apiserver.kinds.custom.cel.formatting import CLAUSES, clauses, refused_type
 from controlplane.apiserver.kinds.custom.cel.library import checked_literal
 from controlplane.apiserver.kinds.custom.cel.signatures import (
+    DEVICES,
     FUNCTIONS,
     METHODS,
     NAMED_TYPES,
@@ -31,6 +32,7 @@ from controlplane.apiserver.kinds.custom.cel.types import (
     Type,
     exact,
     general,
+    is_dynamic,
     list_of,
     map_of,
     optional_of,
@@ -104,6 +106,7 @@ _Names = Mapping[str, Type]
 class _Checker:
     def __init__(self, variables: _Names) -> None:
         self.patches = PATCHES in variables
+        self.devices = DEVICES in variables
         self.issues: list[tuple[int, str]] = []
         self.mappings: Mappings = {}
         self.fresh = 0
@@ -201,7 +204,7 @@ class _Checker:
         if target.variable:
             self.assignable(DYN, target)
             return DYN
-        if target is not DYN and target is not ERROR:
+        if not is_dynamic(target) and target is not ERROR:
             self.wrong(expr.at, f"type '{target}' does not support field selection")
         return DYN
 
@@ -224,7 +227,7 @@ class _Checker:
                 return self.resolve(expr, name, overloads, takes, method=False)
         target = self.infer(expr.args[0], names)
         overloads = METHODS.get(expr.name)
-        if overloads is None:
+        if overloads is None or (expr.name == "includes" and not self.devices):
             if expr.name not in FUNCTIONS:
                 return self.undeclared(expr.name, expr.at)
             overloads = []
@@ -248,7 +251,7 @@ class _Checker:
             given = resolved(gives, self.mappings, to_dyn=False)
             if result is None:
                 result = given
-            elif result is not DYN and not exact(given, result):
+            elif not is_dynamic(result) and not exact(given, result):
                 result = DYN
         if result is None:
             shown = [self.shown(kind) for kind in takes]
@@ -288,7 +291,7 @@ class _Checker:
     def optional(self, part: Expr, kind: Type) -> Type:
         """The type of a part that is left out where it is missing."""
         inner, was_optional = unwrapped(kind)
-        if not was_optional and kind is not DYN:
+        if not was_optional and not is_dynamic(kind):
             self.mismatch(part.at, optional_of(kind), kind)
         return inner
 
@@ -361,7 +364,7 @@ class _Checker:
         if kind.name == "map":
             return kind.params if two else (kind.params[0],)
         each = DYN
-        if kind is DYN or kind is ERROR or kind.variable:
+        if is_dynamic(kind) or kind is ERROR or kind.variable:
             self.assignable(DYN, kind)
         else:
             each = self.wrong(
@@ -432,7 +435,7 @@ def _format_issues(call: Expr, types: Mapping[Expr, Type]) -> list[tuple[int, st
             _, allowed = CLAUSES[clause.letter.lower()]
             for inner in _written(part) if clause.letter == "s" else (part,):
                 kind = types[inner]
-                if kind is not DYN and kind.name not in allowed:
+                if not is_dynamic(kind) and kind.name not in allowed:
                     return [(inner.at, str(refused_type(clause.letter, kind.name)))]
     except CelError as error:
         return [(call.at, str(error))]

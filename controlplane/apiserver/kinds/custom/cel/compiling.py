@@ -9,6 +9,7 @@ from attrs import frozen
 
 from controlplane.apiserver.kinds.custom.cel.checker import Checked, checked
 from controlplane.apiserver.kinds.custom.cel.evaluation import PlanError, Run, planned
+from controlplane.apiserver.kinds.custom.cel.signatures import DEVICES
 from controlplane.apiserver.kinds.custom.cel.syntax import parsed
 from controlplane.apiserver.kinds.custom.cel.types import DYN, Type
 
@@ -38,7 +39,7 @@ def compiled(source: str, types: Mapping[str, Type]) -> Program:
     Raises:
         CelError: with all mistakes; PlanError if only a constant cannot be computed.
     """
-    found = checked(parsed(source), types)
+    found = checked(parsed(source, bindings=DEVICES in types), types)
     used = frozenset(found.names.values())
     try:
         run = planned(found)

@@ -35,9 +35,15 @@ __all__ = ["estimate"]
 _SCALARS: Final = frozenset(("bool", "double", "duration", "int", "timestamp", "uint"))
 
 
-def estimate(checked: Checked, root: Declared | None) -> Range:
-    """The cost of an expression, over variables with the sizes of this schema."""
-    return _Estimator(checked, root).cost(checked.tree)
+def estimate(checked: Checked, root: Declared | None, variable: str = "") -> Range:
+    """Return the cost of an expression over variables with the sizes of a schema.
+
+    Args:
+        checked: the expression.
+        root: the schema.
+        variable: the variable that the schema describes, "" where it describes every one.
+    """
+    return _Estimator(checked, root, variable).cost(checked.tree)
 
 
 class _Path:
@@ -87,8 +93,9 @@ class _Local:
 
 
 class _Estimator:
-    def __init__(self, checked: Checked, root: Declared | None) -> None:
+    def __init__(self, checked: Checked, root: Declared | None, variable: str) -> None:
         self.checked = checked
+        self.variable = variable
         self.root = root
         self.paths: dict[Expr, _Path] = {}
         self.locals: dict[str, list[_Local]] = {}
@@ -315,7 +322,7 @@ class _Estimator:
 
     def at(self, path: _Path) -> Declared | None:
         """The declaration of the values at a path; any variable begins at its root."""
-        if not path.length:
+        if not path.length or (self.variable and path.names[0] != self.variable):
             return None
         found = self.root
         for name in path.names[1 : path.length]:

@@ -29,7 +29,7 @@ from controlplane.apiserver.kinds.custom.cel.metering import METER, Cancelled, M
 from controlplane.apiserver.kinds.custom.cel.operators import OPERATORS, OVERLOAD, compare
 from controlplane.apiserver.kinds.custom.cel.structs import Struct
 from controlplane.apiserver.kinds.custom.cel.tree import CelError, Expr, Unsigned, unescaped
-from controlplane.apiserver.kinds.custom.cel.types import DYN, Type
+from controlplane.apiserver.kinds.custom.cel.types import Type, is_dynamic
 from controlplane.apiserver.kinds.custom.cel.values import Optional
 
 __all__ = ["PlanError", "Run", "planned"]
@@ -179,7 +179,7 @@ class _Planner:
             function = METHODS[name]
         else:
             function = OPERATORS.get(name) or FUNCTIONS[name]
-        if name not in OPERATORS and any(self.checked.types[part] is DYN for part in parts):
+        if name not in OPERATORS and any(is_dynamic(self.checked.types[part]) for part in parts):
             function = guarded(name, function, overloads)
         if name in _CONVERSIONS and len(runs) == 1 and isinstance(runs[0], _Const):
             return _Const(_computed_once(function, [runs[0].value]))

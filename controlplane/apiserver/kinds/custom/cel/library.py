@@ -53,7 +53,7 @@ from controlplane.apiserver.kinds.custom.cel.tree import CelError
 from controlplane.apiserver.kinds.custom.cel.values import Optional
 from controlplane.apiserver.schema import go_regexp
 
-__all__ = ["FUNCTIONS", "METHODS", "NamedFormat", "checked_literal", "pattern_of"]
+__all__ = ["FUNCTIONS", "METHODS", "MOST_VALUES", "NamedFormat", "checked_literal", "pattern_of"]
 
 
 def _size(value: Any) -> int:
@@ -83,6 +83,26 @@ def pattern_of(text: str) -> go_regexp.Pattern:
         return go_regexp.compiled(text)
     except go_regexp.PatternError as error:
         raise failed(str(error)) from None
+
+
+MOST_VALUES: Final = 48
+"""The most values of an attribute of a device, and the most elements that `includes` looks at."""
+
+
+def _includes(where: Any, item: Any) -> bool:
+    """Return whether a list has the item, or another value equals it.
+
+    Upstream: dynamic-resource-allocation cel/compile.go.
+    """
+    if not isinstance(where, list):
+        return equal(where, item)
+    if any(equal(each, item) for each in where[:MOST_VALUES]):
+        return True
+    if len(where) > MOST_VALUES:
+        raise failed(
+            f"'includes' function cannot be applied to lists longer than {MOST_VALUES} values"
+        )
+    return False
 
 
 def _non_zero(value: Any) -> Optional:
@@ -410,6 +430,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 METHODS: Final[dict[str, Callable[..., Any]]] = {
+    "includes": _includes,
     "size": _size,
     "contains": lambda text, part: part in text,
     "startsWith": lambda text, part: text.startswith(part),

@@ -61,12 +61,26 @@ class _Maker:
         return Expr("fold", self.at, parts, bound=(name, UNUSED), made=True)
 
 
-def expanded(name: str, target: Expr, args: tuple[Expr, ...], at: int) -> Expr | None:
+def expanded(
+    name: str, target: Expr, args: tuple[Expr, ...], at: int, *, bindings: bool = False
+) -> Expr | None:
     """Return the expansion of the macro of this name; None if no macro has this name and number of arguments.
+
+    With `bindings`, `cel.bind(name, value, expression)` is a macro, too. Upstream: cel-go ext/bindings.go.
 
     Raises:
         CelError: an argument that should name a variable does not.
     """
+    if (
+        bindings
+        and name == "bind"
+        and len(args) == 3
+        and target.op == "ident"
+        and target.name == "cel"
+    ):
+        if args[0].op != "ident":
+            raise CelError("cel.bind() variable names must be simple identifiers", args[0].at)
+        return _Maker(at).bind(args[0].name, args[1], args[2])
     macro = _MACROS.get((name, len(args)))
     return None if macro is None else macro(_Maker(at), target, args)
 

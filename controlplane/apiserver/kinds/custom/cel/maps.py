@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from controlplane.apiserver.kinds.custom.cel.tree import CelError, Unsigned
 
-__all__ = ["ABSENT", "Entries", "find", "items_of", "key_of", "keys_of"]
+__all__ = ["ABSENT", "Complete", "Entries", "find", "items_of", "key_of", "keys_of"]
 
 ABSENT: Final = object()
 """The result of `find` where there is no such key."""
@@ -25,6 +25,20 @@ _IN_GO_BY_VALUE: Final = frozenset(("Address", "Network"))
 
 class Entries(dict[Any, Any]):
     """A map that an expression constructed; a map of an object is a plain dict, whose keys are texts."""
+
+
+class Complete(dict[str, Any]):
+    """A map in which every key leads to a value: to `default` where it has none.
+
+    The keys that it does not have count neither in its size nor for `in`.
+    """
+
+    def __init__(self, entries: dict[str, Any], default: Any) -> None:
+        super().__init__(entries)
+        self.default = default
+
+    def __missing__(self, key: str) -> Any:
+        return self.default
 
 
 class _Key:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from controlplane.apiserver.kinds.custom.cel.maps import ABSENT, find, items_of
+from controlplane.apiserver.kinds.custom.cel.maps import ABSENT, Complete, find, items_of
 from controlplane.apiserver.kinds.custom.cel.tree import CelError, Unsigned
 from controlplane.apiserver.kinds.custom.cel.values import Keyed, Optional, Unordered
 
@@ -25,6 +25,17 @@ __all__ = [
 ]
 
 OVERLOAD: Final = "no such overload"
+_EQUAL_OWN: Final = frozenset(("Semver", "Quantity", "Address", "Network", "Url", "NamedFormat"))
+"""Types whose values refuse to be compared with those of other types (upstream: apiserver pkg/cel)."""
+_COMPARABLE: Final = (bool, int, float, str, bytes, datetime, timedelta)
+_OPERANDS: Final = {
+    "+": (int, float, str, bytes, list, datetime, timedelta),
+    "-": (int, float, datetime, timedelta),
+    "*": (int, float),
+    "/": (int, float),
+    "%": (int,),
+}
+"""Types that may stand before an operator (upstream: the traits of cel-go common/types)."""
 
 
 def failed(text: str) -> CelError:
@@ -65,11 +76,17 @@ def contained(item: Any, where: Iterable[Any]) -> bool:
 def compare(sign: str, a: Any, b: Any) -> bool:
     """A relation of two values. CelError."""
     if sign == "==":
+        if type(a).__name__ in _EQUAL_OWN and b is not None and type(a) is not type(b):
+            raise failed(OVERLOAD)
         return equal(a, b)
     if sign == "!=":
         return not equal(a, b)
     if sign == "in":
+        if isinstance(b, Complete):
+            return a in b if isinstance(a, str) else False
         return find(b, a) is not ABSENT if isinstance(b, dict) else contained(a, b)
+    if not isinstance(a, _COMPARABLE):
+        raise failed(f"{OVERLOAD}: _{sign}_")
     if not ((is_number(a) and is_number(b)) or type(a) is type(b)):
         raise failed(OVERLOAD)
     try:
@@ -82,8 +99,15 @@ def compare(sign: str, a: Any, b: Any) -> bool:
         raise failed(OVERLOAD) from None
 
 
+def _check_operand(sign: str, value: Any) -> None:
+    """Raise CelError for a value that the operator may not follow."""
+    if isinstance(value, bool) or not isinstance(value, _OPERANDS[sign]):
+        raise failed(f"{OVERLOAD}: _{sign}_")
+
+
 def arithmetic(sign: str, a: Any, b: Any) -> Any:
     """Of two values their sum, difference, product, quotient or remainder. CelError."""
+    _check_operand(sign, a)
     times = isinstance(a, (datetime, timedelta)) and isinstance(b, (datetime, timedelta))
     lists = isinstance(a, list) and isinstance(b, list)
     if times and sign in "+-":

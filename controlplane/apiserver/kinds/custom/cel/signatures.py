@@ -13,7 +13,7 @@ from attrs import frozen
 from controlplane.apiserver.kinds.custom.cel.macros import SORT_BY
 from controlplane.apiserver.kinds.custom.cel.types import Type, read_type
 
-__all__ = ["FUNCTIONS", "METHODS", "NAMED_TYPES", "Overload"]
+__all__ = ["DEVICES", "FUNCTIONS", "METHODS", "NAMED_TYPES", "Overload"]
 
 
 @frozen(eq=False)
@@ -32,6 +32,9 @@ class Overload:
     costs_as: str = ""
 
 
+DEVICES: Final = "@devices"
+"""Among the types of an expression's variables: it is a selector of devices, which may also call `cel.bind` and
+`includes`."""
 _TEXT: Final = """
 _==_(A, A) bool #equals; _!=_(A, A) bool #equals
 _&&_(bool, bool) bool #logical; _||_(bool, bool) bool #logical; !_(bool) bool
@@ -119,6 +122,7 @@ kubernetes.URL.getEscapedPath() string; kubernetes.URL.getQuery() map(string, li
 kubernetes.Semver.major() int; kubernetes.Semver.minor() int; kubernetes.Semver.patch() int
 kubernetes.Semver.isGreaterThan(kubernetes.Semver) bool
 kubernetes.Semver.isLessThan(kubernetes.Semver) bool; kubernetes.Semver.compareTo(kubernetes.Semver) int
+dyn.includes(dyn) bool #includes
 kubernetes.NamedFormat.validate(string) optional_type(list(string))
 timestamp.getFullYear() int; timestamp.getFullYear(string) int
 timestamp.getMonth() int; timestamp.getMonth(string) int

@@ -105,6 +105,16 @@ def _number(text: str, unsigned: bool, at: int) -> int:
     return number
 
 
+def _signed(before: list[tuple[str, Any, int]]) -> bool:
+    """Return whether these tokens end with the sign of a number, which is no subtraction."""
+    if not before or before[-1][1] != "-" or before[-1][0] != "sign":
+        return False
+    if len(before) == 1:
+        return True
+    kind, value, _ = before[-2]
+    return kind == "sign" and value not in (")", "]", "}")
+
+
 def _tokens(source: str) -> list[tuple[str, Any, int]]:
     out: list[tuple[str, Any, int]] = []
     at = 0
@@ -125,6 +135,8 @@ def _tokens(source: str) -> list[tuple[str, Any, int]]:
             unsigned = match["u"] is not None
             digits = text[:-1] if unsigned else text
             number: Any = _number(digits, unsigned, match.start("number")) if whole else float(text)
+            if whole and number == 1 << 63 and not unsigned and not _signed(out):
+                raise CelError("invalid int literal", match.start("number"))
             if not whole and number == inf:
                 raise CelError("invalid double literal", match.start("number"))
             out.append(("value", number, match.start("number")))
@@ -162,8 +174,9 @@ _NO_NAMES = frozenset(
 
 
 class _Parser:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, bindings: bool) -> None:
         self.source = source
+        self.bindings = bindings
         self.tokens = _tokens(source)
         self.at = 0
 
@@ -174,9 +187,17 @@ class _Parser:
     def take(self, wanted: str | None = None) -> tuple[str, Any, int]:
         token = self.tokens[self.at]
         if wanted is not None and (token[0] == "value" or token[1] != wanted):
+            if wanted == ")" and token[0] == "end" and self.open_brackets() == 1:
+                # The parser passes over one missing sign where all is complete with it.
+                raise CelError("Syntax error: missing ')' at '<EOF>'", token[2])
             raise self.unexpected()
         self.at += 1
         return token
+
+    def open_brackets(self) -> int:
+        """Return how many brackets are open at this place."""
+        signs = [value for kind, value, _ in self.tokens[: self.at] if kind == "sign"]
+        return sum((sign in ("(", "[", "{")) - (sign in (")", "]", "}")) for sign in signs)
 
     def unexpected(self) -> CelError:
         _, value, at = self.tokens[self.at]
@@ -315,7 +336,7 @@ class _Parser:
     def call(self, target: Expr, name: str) -> Expr:
         at = self.take("(")[2]
         arguments = self.arguments(")")
-        made = expanded(name, target, arguments, at)
+        made = expanded(name, target, arguments, at, bindings=self.bindings)
         return made or Expr("method", at, (target, *arguments), name)
 
     def primary(self) -> Expr:
@@ -377,14 +398,14 @@ class _Parser:
         return Expr("call", opened, arguments, name)
 
 
-def parsed(source: str) -> Expr:
-    """The tree of an expression. CelError."""
+def parsed(source: str, *, bindings: bool = False) -> Expr:
+    """Return the tree of an expression, which may call `cel.bind` with `bindings`. CelError."""
     if len(source) > SIZE_LIMIT:
         raise CelError(
             f"expression code point size exceeds limit: size: {len(source)}, limit {SIZE_LIMIT}"
         )
     try:
-        found = _Parser(source).whole()
+        found = _Parser(source, bindings=bindings).whole()
     except RecursionError:
         raise CelError(_TOO_DEEP) from None
     if _too_deep(found):

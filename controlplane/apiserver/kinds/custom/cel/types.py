@@ -13,6 +13,7 @@ from attrs import field, frozen
 from controlplane.apiserver.schema.work import spend
 
 __all__ = [
+    "ANY",
     "BOOL",
     "DYN",
     "ERROR",
@@ -23,6 +24,7 @@ __all__ = [
     "Type",
     "exact",
     "general",
+    "is_dynamic",
     "is_struct",
     "list_of",
     "map_of",
@@ -74,6 +76,8 @@ def _simple(name: str, params: tuple[Type, ...] = ()) -> Type:
 
 
 DYN = _simple("dyn")
+ANY = _simple("any")
+"""As `dyn`, but a type of its own in messages: `google.protobuf.Any`."""
 ERROR = _simple("!error!")
 BOOL, INT, STRING, NULL = _simple("bool"), _simple("int"), _simple("string"), _simple("null")
 _SCALARS = frozenset(
@@ -88,6 +92,7 @@ _SCALARS = frozenset(
         "duration",
         "timestamp",
         "dyn",
+        "any",
         "!error!",
         "list",
         "map",
@@ -120,6 +125,11 @@ def type_of(inner: Type) -> Type:
 def unwrapped(kind: Type) -> tuple[Type, bool]:
     """The type inside an optional type, and true; any other type as it is, and false."""
     return (kind.params[0], True) if kind.name == "optional_type" else (kind, False)
+
+
+def is_dynamic(kind: Type) -> bool:
+    """Return whether the type of the value is only known at run time."""
+    return kind is DYN or kind is ANY
 
 
 def is_struct(kind: Type) -> bool:
@@ -203,7 +213,7 @@ def _assignable(mappings: Mappings, a: Type, b: Type) -> bool:
             return False
     if a.variable:
         return _substitution(mappings, b, a)[0]
-    if a is DYN or b is DYN or a is ERROR or b is ERROR:
+    if is_dynamic(a) or is_dynamic(b) or a is ERROR or b is ERROR:
         return True
     if a is NULL or b is NULL:
         return _nullable(b if a is NULL else a)
@@ -256,9 +266,9 @@ def general(a: Type, b: Type) -> Type:
 
 
 def _less_specific(a: Type, b: Type) -> bool:
-    if a is DYN or a.variable:
+    if is_dynamic(a) or a.variable:
         return True
-    if b is DYN or b.variable:
+    if is_dynamic(b) or b.variable:
         return False
     if a.name == "type":
         return b.name == "type"
