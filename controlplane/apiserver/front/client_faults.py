@@ -46,7 +46,7 @@ REASONS: Final = {
     504: "Timeout",
 }
 RETRY_AFTER_S: Final = 1
-"""What 429 and 503 tell the client to wait."""
+"""The value of Retry-After in answers 429 and 503."""
 _PATTERNS: Final = ("verb", "resource", "namespace", "name", "agent")
 
 

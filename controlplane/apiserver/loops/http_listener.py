@@ -44,7 +44,7 @@ def _address(stream: trio.SocketStream) -> str:
 
 @frozen
 class Site:
-    """What a listener answers without the world, by path: `pages`, and `assets` without authentication.
+    """Answers that a listener gives without the world, by path: `pages`, and `assets` without authentication.
 
     `disks`: the files of containers, which clients' sessions read.
     """

@@ -1,6 +1,6 @@
 """Mutants: small concurrency mistakes put into the components' own source, to measure what the searches find.
 
-A gate takes a published fix away; the searches may have been built to find it. A mutant is a mistake nobody aimed at:
+A gate takes a published fix away; the searches may have been built to find it. No search was built to find a mutant:
 a guard on a uid left out, two effects in the other order, a notification forgotten. The share of mutants that the
 default churns find is the yardstick of the oracles and of the workloads.
 

@@ -323,7 +323,7 @@ def _has_effect(node: ast.AST) -> bool:
 
 
 def _only_a_point(node: ast.stmt) -> bool:
-    """Whether a statement does nothing but let other tasks run."""
+    """Return whether a statement does nothing but let other tasks run."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Yield)

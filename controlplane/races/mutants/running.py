@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from controlplane.races.mutants.operators import Mutant
 
 GRACE_S = 60.0
-"""What a trial may take beyond its searches: the start, and a schedule that does not end (it counts as found)."""
+"""Time limit of a trial beyond that of its searches: for the start, and for a schedule without an end (a finding)."""
 
 
 @frozen

@@ -38,7 +38,7 @@ class Request:
 
 @frozen
 class Result:
-    """What the search saw.
+    """The result of the search.
 
     `outcome` is found, survived, not-reached (the workload never came to the place) or broken (the module cannot be
     imported). `reason` is the broken invariant with its text, or the exception.
@@ -92,7 +92,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Alarm:
-    """Whether the time of a search is up: the system's timer says so, no clock is read."""
+    """The end of a search's time, as told by a timer of the system: no clock is read."""
 
     def __init__(self) -> None:
         self.rang = False

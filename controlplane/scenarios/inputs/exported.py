@@ -270,4 +270,4 @@ _CHANGES: Final = {
     ("v1", "Node"): _node,
     ("batch/v1", "Job"): _job,
 }
-"""What is special to a kind."""
+"""Fields that are special to a kind."""

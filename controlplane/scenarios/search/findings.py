@@ -1,4 +1,4 @@
-"""What matters of a finding, kept beside its recording, and the same tried again on changed code.
+"""The part of a finding that outlives an edit, kept beside its recording and tried again on changed code.
 
 A recording repeats every choice of one version of the code. What matters of a finding outlives the next edit: its
 perturbation plan, the demotions of its schedule, the draws of its users and faults. `try_again` carries them out over
@@ -39,7 +39,7 @@ NOT_REACHED, NOT_FOLLOWED = "not reached", "cannot be followed from"
 
 @frozen
 class Finding:
-    """What matters of a finding.
+    """The part of a finding that outlives an edit of the code.
 
     `lines` is the perturbation plan, `demotions` and `data` are the shrunk schedule and draws, None where the
     schedule could not be expressed by demotions; `choices` are those of the recording. `scenario` and `options` say

@@ -112,7 +112,7 @@ def _known(plan: Plan, finding: Finding, over: Callable[[], bool]) -> tuple[FixG
     """
     races = open_races(plan.gates)
     if not races or over() or _breaks(plan, finding, races):
-        return ()  # it breaks with all repairs in force: it is none of them
+        return ()  # it breaks with all repairs in force: no known race is the cause
     in_part = [each for each in races if plan.gates.fixed(each.number)]
     found: list[FixGate] = []
     for each in (*(race for race in races if race not in in_part), *in_part):

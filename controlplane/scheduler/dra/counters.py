@@ -43,7 +43,7 @@ def _value(counter: Tree) -> Quantity:
 
 
 class Consumed:
-    """What the devices of a running search consume, by the names of pool, counter set and counter."""
+    """Amounts that the devices of a running search consume, by the names of pool, counter set and counter."""
 
     def __init__(self) -> None:
         self.pools: dict[str, Available] = {}
