@@ -187,6 +187,10 @@ _IMMUTABLE = (
 )
 
 
+_TEXTS = frozenset(("name", "namespace", "uid"))
+"""Those of them that are plain texts: a missing one is empty."""
+
+
 def validate_meta_update(
     new: Tree,
     old: Tree,
@@ -257,7 +261,7 @@ def change_errors(new: Tree, old: Tree, *, changed: bool = True) -> list[FieldEr
                 )
             )
     text = "must be specified for an update"
-    errors += when(not new.get("resourceVersion"), invalid, f"{path}.resourceVersion", 0, text)
+    errors += when(not new.get("resourceVersion"), invalid, f"{path}.resourceVersion", "", text)
     errors += when(
         new.get("generation", 0) < old.get("generation", 0),
         invalid,
@@ -266,7 +270,8 @@ def change_errors(new: Tree, old: Tree, *, changed: bool = True) -> list[FieldEr
         "must not be decremented",
     )
     for key in _IMMUTABLE:
-        errors += immutable(new.get(key), old.get(key), f"{path}.{key}")
+        none = "" if key in _TEXTS else None
+        errors += immutable(new.get(key, none), old.get(key, none), f"{path}.{key}")
     if changed:
         errors += validate_labels(new.get("labels") or {}, f"{path}.labels")
         errors += validate_annotations(new.get("annotations") or {}, f"{path}.annotations")

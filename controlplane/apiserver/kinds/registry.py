@@ -48,8 +48,14 @@ from controlplane.apiserver.kinds.networking import (
 from controlplane.apiserver.kinds.node import runtime_classes
 from controlplane.apiserver.kinds.policy import disruption_budgets
 from controlplane.apiserver.kinds.rbac import role_bindings, roles
-from controlplane.apiserver.kinds.resource import claim_templates, claims, device_classes, slices
-from controlplane.apiserver.kinds.scheduling import priority_classes
+from controlplane.apiserver.kinds.resource import (
+    claim_templates,
+    claims,
+    device_classes,
+    slices,
+    taint_rules,
+)
+from controlplane.apiserver.kinds.scheduling import pod_groups, priority_classes, workloads
 from controlplane.apiserver.kinds.storage import (
     csi_drivers,
     csi_nodes,
@@ -118,10 +124,13 @@ KINDS: dict[tuple[str, str], Kind] = {
     ("rbac.authorization.k8s.io", "rolebindings"): role_bindings.ROLE_BINDINGS,
     ("rbac.authorization.k8s.io", "roles"): roles.KIND,
     ("resource.k8s.io", "deviceclasses"): device_classes.KIND,
+    ("resource.k8s.io", "devicetaintrules"): taint_rules.KIND,
     ("resource.k8s.io", "resourceclaims"): claims.KIND,
     ("resource.k8s.io", "resourceclaimtemplates"): claim_templates.KIND,
     ("resource.k8s.io", "resourceslices"): slices.KIND,
+    ("scheduling.k8s.io", "podgroups"): pod_groups.KIND,
     ("scheduling.k8s.io", "priorityclasses"): priority_classes.KIND,
+    ("scheduling.k8s.io", "workloads"): workloads.KIND,
     ("storage.k8s.io", "csidrivers"): csi_drivers.KIND,
     ("storage.k8s.io", "csinodes"): csi_nodes.KIND,
     ("storage.k8s.io", "csistoragecapacities"): storage_capacities.KIND,

@@ -51,7 +51,8 @@ class Context:
     `audit` are the notes of admission for the
     audit log. `reinvocation` is the state of admission between its two rounds. `admitted_as` converts a
     stored tree to the form that admission policies see, where that is another kind. `document` is the
-    object as it was written: of a patched one the patch's result, before it was read.
+    object as it was written: of a patched one the patch's result, before it was read. `gates` are the
+    feature gates of the server that are on although they are off by default.
     """
 
     info: ResourceInfo
@@ -71,6 +72,7 @@ class Context:
     admitted_as: Callable[[Tree], Tree] | None = None
     document: Any = None
     reinvocation: Any = None
+    gates: frozenset[str] = frozenset()
 
     def written(self, *path: str) -> Any:
         """A part of the document, in which a list without items is not yet the same as none."""
@@ -215,6 +217,10 @@ class Strategy:
         if tree["status"] == self.empty_status:
             return tree
         return {**tree, "status": self.empty_status}
+
+    def permits(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """Return the errors of a new object that come before those of its metadata."""
+        return []
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """Return the errors of a new object, metadata apart."""

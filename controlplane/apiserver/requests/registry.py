@@ -180,7 +180,8 @@ class Registry:
             tree = strategy.begin_create(ctx, {**given, "metadata": meta})
             tree = strategy.prepare_create(ctx, tree)
             meta = tree["metadata"]
-            errors = validate_meta(meta, strategy.name_rule_of(tree), namespaced=info.namespaced)
+            errors, rule = strategy.permits(ctx, tree), strategy.name_rule_of(tree)
+            errors += validate_meta(meta, rule, namespaced=info.namespaced)
             if strategy.standard_finalizers:
                 errors += finalizer_errors(meta)
             errors += strategy.validate(ctx, tree)
@@ -454,7 +455,6 @@ class Registry:
             check = strategy.validate_status_update
         elif sub:
             new = strategy.prepare_sub_update(ctx, new, old, sub)
-
             check = partial(strategy.validate_sub_update, sub=sub)
         else:
             new = strategy.begin_update(ctx, new, old)

@@ -67,7 +67,12 @@ def _shown(value: Any) -> str:
         return shown_float(value)
     if value is None:
         return "null"
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return text.translate(_ESCAPED)
+
+
+_ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+"""Characters that Go's JSON escapes inside texts."""
 
 
 def go_quote(text: str) -> str:

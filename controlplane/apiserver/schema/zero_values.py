@@ -76,6 +76,13 @@ _POINTERS = frozenset(
     MutatingWebhook.sideEffects MutatingWebhook.reinvocationPolicy ValidatingWebhook.failurePolicy
     ValidatingWebhook.matchPolicy ValidatingWebhook.sideEffects RuleWithOperations.scope
     ServiceReference.path WebhookClientConfig.url ResourceSliceSpec.nodeName JSONSchemaProps.$ref
+    PodGroupResourceClaim.resourceClaimName PodGroupResourceClaim.resourceClaimTemplateName
+    PodGroupResourceClaimStatus.resourceClaimName PodGroupTemplate.disruptionMode
+    PodGroupSpec.priority PodGroupTemplate.priority
+    DeviceConstraint.matchAttribute DeviceConstraint.distinctAttribute
+    DeviceAttribute.string DeviceAttribute.version AllocatedDeviceStatus.shareID
+    DeviceRequestAllocationResult.shareID Device.nodeName BasicDevice.nodeName
+    DeviceClassSpec.extendedResourceName DeviceTaintSelector.driver DeviceTaintSelector.pool DeviceTaintSelector.device
     """.split()
 )
 # The status of an autoscaler/v1 counts generations with a pointer.
@@ -91,7 +98,7 @@ _OMITTED_DEFAULTS = frozenset(
     LocalObjectReference.name ConfigMapEnvSource.name ConfigMapKeySelector.name
     ConfigMapProjection.name ConfigMapVolumeSource.name SecretEnvSource.name SecretKeySelector.name
     SecretProjection.name ScaleSpec.replicas StatefulSetOrdinals.start
-    DeviceRequest.deviceClassName ReplicationControllerSpec.minReadySeconds
+    ReplicationControllerSpec.minReadySeconds
     """.split()
 )
 

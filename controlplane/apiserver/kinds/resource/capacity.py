@@ -78,7 +78,7 @@ def _range(ranged: Tree, default: Quantity, capacity: Quantity, path: str) -> li
     if low > capacity:
         found.append(("min", low, f"min is larger than capacity value: {capacity}"))
     if default < low:
-        found.append(("default", default, f"default is less than min: {low}"))
+        found.append(("min", default, f"default is less than min: {low}"))
     if high is not None:
         if low > high:
             found.append(("max", low, f"min is larger than max: {high}"))

@@ -80,12 +80,16 @@ def _template_shown(tree: Tree, written: Any) -> Tree:
 class ClaimTemplateStrategy(Strategy):
     """Templates of resource claims."""
 
+    def permits(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """Return the error of administrator's access that the namespace does not grant."""
+        spec = (tree.get("spec") or {}).get("spec") or {}
+        return admin_allowed(
+            ctx, admin_access(requests_of(spec), "spec.devices.requests", "exactly")
+        )
+
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """Return the errors of a new object of this kind."""
-        spec = (tree.get("spec") or {}).get("spec") or {}
-        asked = admin_access(requests_of(spec), "spec.devices.requests", "exactly")
-        written = ctx.written("spec", "metadata")
-        return admin_allowed(ctx, asked) + validate_claim_template(tree, written)
+        return validate_claim_template(tree, ctx.written("spec", "metadata"))
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of an update of this kind."""

@@ -32,6 +32,7 @@ from controlplane.apiserver.schema.field_errors import (
     not_supported,
     required,
 )
+from controlplane.apiserver.schema.field_errors import internal as internal_error
 from controlplane.apiserver.schema.internal_form import internal
 from controlplane.apiserver.schema.raw_extension import RawExtension
 
@@ -181,7 +182,13 @@ def admin_allowed(ctx: Context, path: str) -> list[FieldError]:
     if not path:
         return []
     namespace = ctx.find("", "namespaces", "", ctx.request.namespace)
-    labels = (namespace.tree["metadata"].get("labels") or {}) if namespace is not None else {}
+    if namespace is None:
+        text = (
+            "could not retrieve namespace to verify admin access: "
+            f'namespaces "{ctx.request.namespace}" not found'
+        )
+        return [internal_error(path, text)]
+    labels = namespace.tree["metadata"].get("labels") or {}
     if labels.get(_ADMIN_LABEL) == "true":
         return []
     text = (
@@ -210,12 +217,12 @@ def requests_of(spec: Tree) -> list[Tree]:
 class DeviceClaimStrategy(Strategy):
     """Claims of devices. Upstream: pkg/registry/resource/resourceclaim/strategy.go."""
 
-    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object of this kind."""
+    def permits(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """Return the error of administrator's access that the namespace does not grant."""
         asked = admin_access(
             requests_of(tree.get("spec") or {}), "spec.devices.requests", "exactly"
         )
-        return admin_allowed(ctx, asked) + super().validate(ctx, tree)
+        return admin_allowed(ctx, asked)
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of an update of this kind."""

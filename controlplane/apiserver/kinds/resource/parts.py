@@ -8,10 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from controlplane.api.equality import Seen
+from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import choice, entries, problems, when
 from controlplane.apiserver.kinds.selectors import label_name
+from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.kinds.trees import filled
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
@@ -33,6 +36,8 @@ __all__ = [
     "references",
     "request_names",
     "same_items",
+    "tainted_now",
+    "validate_taint",
     "validate_toleration",
 ]
 
@@ -133,9 +138,26 @@ def validate_toleration(toleration: Tree, path: str) -> list[FieldError]:
         errors += problems(f"{path}.value", value, names.label_value(value))
     else:
         errors += choice(toleration, "operator", path, ("Equal", "Exists"))
-    return errors + choice(
-        toleration, "effect", path, ("NoExecute", "NoSchedule", "None"), needed=False
-    )
+    return errors + choice(toleration, "effect", path, _EFFECTS, needed=False)
+
+
+_EFFECTS = ("NoExecute", "NoSchedule", "None")
+
+
+def validate_taint(taint: Tree, before: Tree | None, path: str) -> list[FieldError]:
+    """Return the errors of a taint; an effect that an update leaves as it is is not validated again."""
+    errors = label_name(taint.get("key", ""), f"{path}.key")
+    value = taint.get("value", "")
+    if value:
+        errors += problems(f"{path}.value", value, names.label_value(value))
+    if before is not None and before.get("effect", "") == taint.get("effect", ""):
+        return errors
+    return errors + choice(taint, "effect", path, _EFFECTS)
+
+
+def tainted_now(ctx: Context, taint: Tree) -> Tree:
+    """Return a taint with the time since when it holds: now, unless it has one."""
+    return filled(taint, {"timeAdded": format_time(ctx.now)})
 
 
 def request_names(devices: Tree) -> set[str]:

@@ -6,18 +6,17 @@ import re
 from typing import Any
 
 from controlplane.api import quantity
-from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import plain_row
 from controlplane.apiserver.kinds.checks import (
-    choice,
     entries,
     immutable,
     no_longer,
     problems,
     when,
 )
+from controlplane.apiserver.kinds.core.resources import is_native
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.resource.capacity import validate_request_policy
 from controlplane.apiserver.kinds.resource.parts import (
@@ -27,14 +26,17 @@ from controlplane.apiserver.kinds.resource.parts import (
     limited,
     pool_name,
     same_items,
+    tainted_now,
+    validate_taint,
 )
-from controlplane.apiserver.kinds.selectors import label_name, validate_node_selector
+from controlplane.apiserver.kinds.selectors import validate_node_selector
 from controlplane.apiserver.kinds.strategy import Context, Strategy, without
 from controlplane.apiserver.kinds.trees import each, filled, inside
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
     invalid,
+    not_found,
     required,
     too_long,
     too_many,
@@ -42,9 +44,17 @@ from controlplane.apiserver.schema.field_errors import (
 
 __all__ = ["KIND"]
 
+LISTED_ATTRIBUTES = "DRAListTypeAttributes"
+NODE_RESOURCES = "DRANodeAllocatableResources"
+_LISTS = ("ints", "bools", "strings", "versions")
+"""The fields of the first gate."""
+_MAPPINGS = "nodeAllocatableResourceMappings"
+"""The field of the second gate."""
+
 MAX_DEVICES = 128
 MAX_ADVANCED_DEVICES = 64
 MAX_ATTRIBUTES = 32
+MAX_VALUES = 48
 MAX_COUNTER_SETS = 8
 MAX_COUNTERS = 32
 MAX_CONSUMPTIONS = 2
@@ -58,7 +68,17 @@ _SEMVER = re.compile(
 )
 
 
-_EFFECTS = ("NoExecute", "NoSchedule", "None")
+def default_resource_slice(tree: Tree) -> Tree:
+    """Fill in the multiplier of mappings to the resources of nodes."""
+
+    def device(device: Tree) -> Tree:
+        return inside(device, _MAPPINGS, _mapped)
+
+    return inside(tree, "spec", lambda spec: each(spec, "devices", device))
+
+
+def _mapped(mappings: Tree) -> Tree:
+    return {key: filled(value, {"allocationMultiplier": "1"}) for key, value in mappings.items()}
 
 
 def validate_resource_slice(tree: Tree) -> list[FieldError]:
@@ -96,7 +116,7 @@ def _slice(spec: Tree, was: Tree | None) -> list[FieldError]:
 
 def _devices(spec: Tree, was: Tree | None) -> list[FieldError]:
     devices = spec.get("devices") or []
-    advanced = any(device.get("taints") or device.get("consumesCounters") for device in devices)
+    advanced = any(_is_advanced(device) for device in devices)
     errors = limited(spec, "devices", "spec", MAX_ADVANCED_DEVICES if advanced else MAX_DEVICES)
     if errors:
         return errors
@@ -107,6 +127,17 @@ def _devices(spec: Tree, was: Tree | None) -> list[FieldError]:
         placed = bool(spec.get("perDeviceNodeSelection"))
         errors += _device(device, earlier.get(device.get("name", "")), path, placed)
     return errors + same_items([device.get("name", "") for device in devices], "spec.devices")
+
+
+def _is_advanced(device: Tree) -> bool:
+    """Return whether a device uses what halves the number of devices of its slice."""
+    if device.get("taints") or device.get("consumesCounters"):
+        return True
+    return any(
+        attribute.get(key)
+        for attribute in (device.get("attributes") or {}).values()
+        for key in _LISTS
+    )
 
 
 def _pool(pool: Tree, path: str) -> list[FieldError]:
@@ -160,19 +191,53 @@ def _device(device: Tree, before: Tree | None, path: str, placed: bool) -> list[
     if count > MAX_ATTRIBUTES:
         text = f"the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}"
         errors.append(invalid(path, count, text))
+    count = sum(_values_of(attribute) for attribute in attributes.values())
+    if count > MAX_VALUES:
+        text = f"the total number of attribute values must not exceed {MAX_VALUES}"
+        errors.append(invalid(path, count, text))
     for key in sorted(attributes):
         errors += attribute_name(key, f"{path}.attributes")
         errors += _attribute(attributes[key], f"{path}.attributes[{_shortened(key)}]")
-    if before is None or (before.get("capacity") or {}) != capacity:
-        shared = bool(device.get("allowMultipleAllocations"))
-        for key in sorted(capacity):
-            errors += attribute_name(key, f"{path}.capacity")
-            errors += _capacity(capacity[key], f"{path}.capacity[{_shortened(key)}]", shared)
+    shared = bool(device.get("allowMultipleAllocations"))
+    for key in sorted(capacity):
+        errors += attribute_name(key, f"{path}.capacity")
+        errors += _capacity(capacity[key], f"{path}.capacity[{_shortened(key)}]", shared)
     if before is None or before.get("taints") != device.get("taints"):
         errors += _taints(device, path)
     errors += _consumption(device, path)
     errors += _placement_of(device, path) if placed else _placement_elsewhere(device, path)
-    return errors + binding_parameters(device, path)
+    errors += binding_parameters(device, path)
+    return errors + _node_resources(device, f"{path}.{_MAPPINGS}")
+
+
+def _values_of(attribute: Tree) -> int:
+    """Return the number of values of an attribute; a single one, and none, count once."""
+    return sum(len(attribute.get(key) or ()) for key in _LISTS) or 1
+
+
+def _node_resources(device: Tree, path: str) -> list[FieldError]:
+    """Return the errors of mappings of a device to the resources of its node."""
+    mappings, capacity = device.get(_MAPPINGS) or {}, device.get("capacity") or {}
+    errors: list[FieldError] = []
+    for name in sorted(mappings):
+        place = f"{path}[{name}]"
+        if not is_native(name):
+            errors.append(invalid(place, name, "must be a node allocatable resource name"))
+        multiplier, key = (
+            mappings[name].get(key) for key in ("allocationMultiplier", "capacityKey")
+        )
+        if multiplier is None and key is None:
+            text = "at least one of allocationMultiplier or capacityKey must be set"
+            errors.append(invalid(place, "", text))
+            continue
+        if multiplier is not None and quantity.parse(multiplier).sign() <= 0:
+            errors.append(invalid(f"{place}.allocationMultiplier", multiplier, "must be positive"))
+        if key == "":
+            text = "capacityKey must not be an empty string"
+            errors.append(invalid(f"{place}.capacityKey", "", text))
+        elif key is not None and key not in capacity:
+            errors.append(not_found(f"{place}.capacityKey", key))
+    return errors
 
 
 def _shortened(key: str) -> str:
@@ -197,11 +262,7 @@ def _taints(device: Tree, path: str) -> list[FieldError]:
     if errors:
         return errors
     for taint, spot in entries(device, "taints", path):
-        errors += label_name(taint.get("key", ""), f"{spot}.key")
-        value = taint.get("value", "")
-        if value:
-            errors += problems(f"{spot}.value", value, names.label_value(value))
-        errors += choice(taint, "effect", spot, _EFFECTS)
+        errors += validate_taint(taint, None, spot)
     return errors
 
 
@@ -302,13 +363,23 @@ def _attribute(attribute: Tree, path: str) -> list[FieldError]:
 class SliceStrategy(Strategy):
     """Resource slices: taints of devices say since when; what alpha gates bring is dropped."""
 
+    def timed(self, ctx: Context, tree: Tree) -> Tree:
+        """Return a slice whose taints all have a time. Defaulting that depends on the clock."""
+
+        def device(device: Tree) -> Tree:
+            return each(device, "taints", lambda taint: tainted_now(ctx, taint))
+
+        return inside(tree, "spec", lambda spec: each(spec, "devices", device))
+
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
-        return _without_disabled(super().prepare_create(ctx, _tainted_now(ctx, tree)), {})
+        return _without_disabled(super().prepare_create(ctx, self.timed(ctx, tree)), {}, ctx.gates)
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """Return an update with the fields and generation that the server sets; dropped fields count, as upstream."""
-        return _without_disabled(super().prepare_update(ctx, _tainted_now(ctx, new), old), old)
+        return _without_disabled(
+            super().prepare_update(ctx, self.timed(ctx, new), old), old, ctx.gates
+        )
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """Return the errors of a new object of this kind."""
@@ -329,20 +400,43 @@ class SliceStrategy(Strategy):
 
 def _as_written(ctx: Context, tree: Tree) -> Tree:
     """The slice with those lists that were written without items: they too are given."""
-    empty: Tree = {
-        key: [] for key in ("sharedCounters", "devices") if ctx.written("spec", key) == []
-    }
-    return {**tree, "spec": {**empty, **tree["spec"]}} if empty else tree
+    written = ctx.written("spec")
+    if not isinstance(written, dict):
+        return tree
+    spec = _emptied(tree["spec"], written, ("sharedCounters", "devices"))
+    selector = written.get("nodeSelector")
+    if isinstance(selector, dict):
+        terms = ("nodeSelectorTerms",)
+        spec = inside(spec, "nodeSelector", lambda given: _emptied(given, selector, terms))
+    devices, given = spec.get("devices"), written.get("devices")
+    if devices and isinstance(given, list) and len(given) == len(devices):
+        shown = [
+            _emptied(device, one.get("basic") or one, _BINDING) if isinstance(one, dict) else device
+            for device, one in zip(devices, given, strict=True)
+        ]
+        spec = {**spec, "devices": shown}
+    return {**tree, "spec": spec}
 
 
-_LISTS = ("ints", "bools", "strings", "versions")
-"""The fields of feature gate DRAListTypeAttributes."""
-_MAPPINGS = "nodeAllocatableResourceMappings"
-"""The field of feature gate DRANodeAllocatableResources."""
+_BINDING = ("bindingConditions", "bindingFailureConditions")
 
 
-def _without_disabled(tree: Tree, old: Tree) -> Tree:
-    mapped = any(each.get(_MAPPINGS) for each in (old.get("spec") or {}).get("devices") or ())
+def _emptied(part: Tree, written: Tree, keys: tuple[str, ...]) -> Tree:
+    """Return a part with the lists at some keys that were written without items."""
+    empty: Tree = {key: [] for key in keys if written.get(key) == [] and not part.get(key)}
+    return {**part, **empty} if empty else part
+
+
+def _without_disabled(tree: Tree, old: Tree, gates: frozenset[str]) -> Tree:
+    """Return a slice without the fields of disabled gates that the old one does not use."""
+    before = (old.get("spec") or {}).get("devices") or ()
+    mapped = NODE_RESOURCES in gates or any(each.get(_MAPPINGS) for each in before)
+    listed = LISTED_ATTRIBUTES in gates or any(
+        attribute.get(key) is not None
+        for device in before
+        for attribute in (device.get("attributes") or {}).values()
+        for key in _LISTS
+    )
 
     def attribute(attribute: Tree) -> Tree:
         for key in _LISTS:
@@ -353,23 +447,15 @@ def _without_disabled(tree: Tree, old: Tree) -> Tree:
         return {name: attribute(value) for name, value in named.items()}
 
     def device(device: Tree) -> Tree:
-        device = inside(device, "attributes", attributes)
+        device = device if listed else inside(device, "attributes", attributes)
         return device if mapped else without(device, _MAPPINGS)
-
-    return inside(tree, "spec", lambda spec: each(spec, "devices", device))
-
-
-def _tainted_now(ctx: Context, tree: Tree) -> Tree:
-    now = format_time(ctx.now)
-
-    def device(device: Tree) -> Tree:
-        return each(device, "taints", lambda taint: filled(taint, {"timeAdded": now}))
 
     return inside(tree, "spec", lambda spec: each(spec, "devices", device))
 
 
 KIND = Kind(
     strategy=SliceStrategy(
+        default=default_resource_slice,
         rule=validate_resource_slice,
         update_rule=validate_resource_slice_update,
         returns_deleted=True,

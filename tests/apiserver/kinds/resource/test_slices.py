@@ -55,12 +55,17 @@ def test_capacity_is_shared_only_where_the_device_may_be() -> None:
     assert validate_resource_slice(new) == []
 
 
-def test_what_was_stored_of_a_device_is_not_looked_at_again() -> None:
+def test_an_update_validates_capacities_again_but_not_taints_that_stay() -> None:
     old = copy.deepcopy(SLICE)
-    old["spec"]["devices"][0]["capacity"]["mem"]["requestPolicy"] = {}
+    device = old["spec"]["devices"][0]
+    device["taints"] = [{"key": "not a key", "effect": "NoSchedule"}]
+    device["capacity"]["mem"]["requestPolicy"] = {}
     new = copy.deepcopy(old)
     new["spec"]["pool"]["generation"] = 2
-    assert validate_resource_slice_update(new, old) == []
+    assert said(validate_resource_slice_update(new, old)) == [
+        "spec.devices[0].capacity[mem].requestPolicy: Forbidden: allowMultipleAllocations must be "
+        "true"
+    ]
 
 
 def test_binding_conditions_come_in_pairs() -> None:
