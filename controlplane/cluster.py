@@ -29,6 +29,7 @@ from controlplane.apiserver.loops.supervisor import SUPERVISOR
 from controlplane.apiserver.options import EMULATED_KEY, ServerOptions, build_of
 from controlplane.apiserver.requests.memory import Account, Memory
 from controlplane.apiserver.requests.server import ApiServer
+from controlplane.apiserver.schema.feature_gates import switched_on
 from controlplane.apiserver.schema.resources import ResourceInfo, builtin_resources
 from controlplane.apiserver.storage.store import Store
 from controlplane.apiserver.storage.watch_cache import WatchEvent
@@ -159,13 +160,20 @@ def _features(config: ClusterConfig) -> dict[str, bool]:
     return {**found, **config.scheduler_features}
 
 
+def _server_gates(config: ClusterConfig) -> frozenset[str]:
+    """The feature gates of the API servers that are on: a gate is one setting of the whole cluster."""
+    return switched_on(_features(config), config.release)
+
+
 def numbered(name: str, count: int) -> tuple[str, ...]:
     """Names of equal processes: "scheduler", "scheduler-2", ..."""
     return tuple(name if number == 1 else f"{name}-{number}" for number in range(1, count + 1))
 
 
 @cache
-def served_kinds(release: str = LATEST) -> tuple[ServedKind, ...]:
+def served_kinds(
+    release: str = LATEST, gates: frozenset[str] = frozenset()
+) -> tuple[ServedKind, ...]:
     """The built-in kinds, as discovery tells of them."""
     return tuple(
         ServedKind(
@@ -175,7 +183,7 @@ def served_kinds(release: str = LATEST) -> tuple[ServedKind, ...]:
             info.verbs,
             scalable="scale" in info.subresources,
         )
-        for info in builtin_resources(release)
+        for info in builtin_resources(release, gates)
     )
 
 
@@ -289,7 +297,7 @@ class Cluster:
                     enabled=enabled,
                     joined_informers=config.joined_informers,
                     features=controller_features.of_release(config.release),
-                    kinds=served_kinds(config.release),
+                    kinds=served_kinds(config.release, _server_gates(config)),
                     fixes=config.gates,
                     client_rate=config.controller_client_rate,
                 ),
@@ -401,7 +409,7 @@ class Cluster:
             tuple,
             election,
             options=controllers.ManagerOptions(
-                kinds=served_kinds(self.config.release),
+                kinds=served_kinds(self.config.release, _server_gates(self.config)),
                 own=(kind,),
                 fixes=self.config.gates,
                 client_rate=client_rate,
@@ -536,6 +544,7 @@ class Cluster:
             release=self.config.release,
             old_versions=self.config.old_versions,
             token_key=self.config.token_key,
+            gates=_server_gates(self.config),
         )
 
     def components(self) -> tuple[str, ...]:

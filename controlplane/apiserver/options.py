@@ -120,6 +120,7 @@ class ServerOptions:
             webhook is called.
         compaction_ns: the interval (ns) at which a server with a store of its own compacts it up to the previous
             round; 0: never.
+        gates: the feature gates that are on although they are off by default.
     """
 
     disabled: tuple[str, ...] = ()
@@ -145,3 +146,4 @@ class ServerOptions:
     compaction_ns: int = 0
     foreign_review: ForeignReview | None = None
     token_key: bytes = field(default=EMULATED_KEY, repr=False)
+    gates: frozenset[str] = frozenset()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.autoscaling.versions import to_v1, to_v2
+from controlplane.apiserver.kinds.resource.versions import from_beta1, to_beta1
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import META_STRUCT, DecodeError, decode, kind_error
 from controlplane.apiserver.schema.json_values import json_type
@@ -172,6 +174,13 @@ _TO: dict[tuple[str, str, str], Converter] = {
     ("events.k8s.io", "v1", "events"): _event_to_core,
     ("autoscaling", "v1", "horizontalpodautoscalers"): to_v2,
 }
+for _resource, _kind in (
+    ("resourceclaims", "ResourceClaim"),
+    ("resourceclaimtemplates", "ResourceClaimTemplate"),
+    ("resourceslices", "ResourceSlice"),
+):
+    _FROM["resource.k8s.io", "v1beta1", _resource] = partial(to_beta1, _kind)
+    _TO["resource.k8s.io", "v1beta1", _resource] = partial(from_beta1, _kind)
 
 
 def from_hub(info: ResourceInfo, obj: Object) -> Object:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 from controlplane.api.object import Object
-from controlplane.apiserver.schema.resources import ResourceInfo, builtin_resources
+from controlplane.apiserver.schema.resources import ResourceInfo, every_resource
 from controlplane.apiserver.storage.store import Keyspace, Store
 from controlplane.apiserver.storage.watch_cache import WatchCache
 
@@ -17,10 +17,10 @@ __all__ = ["CacheLookup", "StoreLookup", "resource_named"]
 def resource_named(group: str, resource: str) -> ResourceInfo:
     """The built-in resource in the version that is stored. KeyError for any other."""
     info: ResourceInfo
-    for info in builtin_resources():
+    for info in every_resource():
         if info.group == group and info.resource == resource:
             if (info.group, info.version) != info.hub:
-                hub = builtin_resources().get(*info.hub, resource)
+                hub = every_resource().get(*info.hub, resource)
                 return info if hub is None else hub
             return info
     raise KeyError(f"{resource}.{group}")

@@ -92,7 +92,7 @@ class ApiServer:
         shelf = CacheLookup(self.caches.of) if shared else StoreLookup(store)
         self.lookup: Lookup = shelf
         self.access = Access(self.lookup, enabled=options.authorize)
-        table = builtin_resources(options.release, old=options.old_versions)
+        table = builtin_resources(options.release, options.gates, old=options.old_versions)
         policies = ValidatingPolicies(
             Source(
                 shelf,
@@ -323,6 +323,7 @@ class ApiServer:
             self._suffix,
             self._cursors,
             self.options.track_fields,
+            gates=self.options.gates,
         )
 
     def _warned(self, ctx: Context, response: Response) -> Response:

@@ -8,6 +8,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from controlplane.api.tree import Tree
+from controlplane.apiserver.schema.feature_gates import GATES, gate_of
 from controlplane.apiserver.schema.releases import (
     LATEST,
     Earlier,
@@ -18,7 +19,13 @@ from controlplane.apiserver.schema.releases import (
 )
 from controlplane.apiserver.schema.types import StructType, load_data, struct_type
 
-__all__ = ["ResourceInfo", "ResourceTable", "SubresourceInfo", "builtin_resources"]
+__all__ = [
+    "ResourceInfo",
+    "ResourceTable",
+    "SubresourceInfo",
+    "builtin_resources",
+    "every_resource",
+]
 
 # Storage key prefixes that differ from /registry/<resource>; upstream keeps them for old data.
 _STORAGE_NAMES = {
@@ -172,13 +179,12 @@ def _storage_prefix(group: str, resource: str) -> str:
 
 
 @cache
-def _stable_resources() -> tuple[ResourceInfo, ...]:
+def _known_resources() -> tuple[ResourceInfo, ...]:
+    """Return the resources that are served by default, and those that a gate serves."""
     types = _kind_types()
     found = []
     for group_version, entries in load_data("resources")["resources"].items():
         group, _, version = group_version.rpartition("/")
-        if not is_stable(version):
-            continue
         subresources: dict[str, dict[str, SubresourceInfo]] = {}
         for entry in entries:
             name, slash, sub = entry["name"].partition("/")
@@ -193,7 +199,7 @@ def _stable_resources() -> tuple[ResourceInfo, ...]:
                 )
         for entry in entries:
             name = entry["name"]
-            if "/" in name:
+            if "/" in name or not (is_stable(version) or gate_of(group, version, name)):
                 continue
             kind = entry["kind"]
             found.append(
@@ -217,18 +223,36 @@ def _stable_resources() -> tuple[ResourceInfo, ...]:
     return tuple(found)
 
 
-def builtin_resources(release: str = LATEST, *, old: bool = False) -> ResourceTable:
-    """A fresh table of all built-in resources in the versions that a release serves by default.
+def builtin_resources(
+    release: str = LATEST, gates: frozenset[str] = frozenset(), *, old: bool = False
+) -> ResourceTable:
+    """Return a fresh table of all built-in resources in the versions that a release serves.
 
-    `old`: some versions that ended before the first known release are served, too.
+    Args:
+        release: the release, such as "1.36".
+        gates: the feature gates that are on although they are off by default.
+        old: some versions that ended before the first known release are served, too.
     """
-    return _builtin_resources(number(release), old).copy()
+    return _builtin_resources(number(release), gates & _SERVING_GATES, old).copy()
 
 
-def _as_of(minor: int) -> list[ResourceInfo]:
+def every_resource() -> ResourceTable:
+    """Return a fresh table of the built-in resources of the latest release, with those of all gates."""
+    return builtin_resources(gates=_SERVING_GATES)
+
+
+_SERVING_GATES = frozenset(GATES)
+
+
+def _as_of(minor: int, gates: frozenset[str]) -> list[ResourceInfo]:
     """The resources of a minor release."""
     found = []
-    for info in _stable_resources():
+    for info in _known_resources():
+        if (
+            not is_stable(info.version)
+            and gate_of(info.group, info.version, info.resource) not in gates
+        ):
+            continue
         place = f"{info.api_version} {info.resource}"
         if served_since(place) > minor:
             continue
@@ -246,7 +270,7 @@ def _as_of(minor: int) -> list[ResourceInfo]:
 def _in_earlier(one: Earlier, release: str, served: list[ResourceInfo]) -> list[ResourceInfo]:
     """The resources of a version that is served no more, as which they are read."""
     found = []
-    for info in _stable_resources():
+    for info in _known_resources():
         if (info.group, info.version) != (
             one.group,
             one.like,
@@ -264,9 +288,9 @@ def _in_earlier(one: Earlier, release: str, served: list[ResourceInfo]) -> list[
 
 
 @cache
-def _builtin_resources(minor: int, old: bool) -> ResourceTable:
+def _builtin_resources(minor: int, gates: frozenset[str], old: bool) -> ResourceTable:
     table = ResourceTable()
-    served = _as_of(minor)
+    served = _as_of(minor, gates)
     release = f"1.{minor}"
     earlier = earlier_versions(release)
     if old:

@@ -75,7 +75,7 @@ FEATURE_GATES = Option(
     many=True,
     default=(),
     metavar="A=true,B=false",
-    help="Feature gates of the scheduler that differ from the release's defaults.",
+    help="Feature gates of the scheduler and the API server that differ from the release's defaults.",
     parse=effects.parse_feature_gates,
     apply=effects.apply_feature_gates,
 )

@@ -59,6 +59,18 @@ SWITCHABLE: Final = (
 )
 """Gates that are emulated both ways."""
 
+SERVED: Final = (
+    "DRADeviceTaintRules",
+    "DRAListTypeAttributes",
+    "DRANodeAllocatableResources",
+    "DRAWorkloadResourceClaims",
+    "GangScheduling",
+    "GenericWorkload",
+    "TopologyAwareWorkloadScheduling",
+    "WorkloadAwarePreemption",
+)
+"""Gates of kinds and fields that the API server emulates both ways. The scheduler does as without them."""
+
 ALIASES: Final[Mapping[str, str]] = {
     "SchedulerPreemptionForPodResize": "InPlacePodVerticalScalingSchedulerPreemption",
 }
@@ -90,7 +102,7 @@ def unknown(features: Mapping[str, bool]) -> str:
     """Return why the wanted gates cannot be had, "" if all can."""
     latest = defaults()
     for name, on in features.items():
-        if name in SWITCHABLE or latest.get(name) is on:
+        if name in SWITCHABLE or name in SERVED or latest.get(name) is on:
             continue
         return f"feature gate {name}={str(on).lower()} is not emulated"
     return ""
@@ -110,5 +122,7 @@ def parse(texts: Iterable[str]) -> dict[str, bool]:
         for name in found:
             if name not in known:
                 raise UsageError(f"--feature-gates: {unknown_name('feature gate', name, known)}")
-        raise UsageError(f"--feature-gates: {problem}; those that are: {', '.join(SWITCHABLE)}")
+        raise UsageError(
+            f"--feature-gates: {problem}; those that are: {', '.join(sorted((*SWITCHABLE, *SERVED)))}"
+        )
     return found

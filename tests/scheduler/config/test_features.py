@@ -43,7 +43,7 @@ def test_gates_are_asked_for_as_upstream_asks_for_them():
         ("SchedulerQueueingHints", "expected NAME=true or NAME=false"),
         ("SchedulerQueueingHints=yes", "expected NAME=true or NAME=false"),
         ("", "expected NAME=true or NAME=false"),
-        ("GangScheduling=true", "feature gate GangScheduling=true is not emulated"),
+        ("StorageCapacityScoring=true", "feature gate StorageCapacityScoring=true is not emulated"),
         ("NoSuchGate=false", "no feature gate 'NoSuchGate'"),
         ("GangSchedulin=true", r"no feature gate 'GangSchedulin'; did you mean GangScheduling"),
     ],

@@ -1,0 +1,119 @@
+"""Versions and resources that a feature gate serves."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from controlplane.apiserver.front.answering import answer
+from controlplane.apiserver.requests.routing import HttpRequest
+from controlplane.apiserver.schema.feature_gates import GATES as GATES_OF_SERVER
+from controlplane.apiserver.schema.feature_gates import switched_on
+from controlplane.scheduler.config.features import SERVED, parse
+from tests.apiserver.world import World
+
+GROUP, VERSION = "scheduling.k8s.io", "v1alpha2"
+WHERE = {"group": GROUP, "version": VERSION}
+GATES = frozenset(("GenericWorkload", "GangScheduling"))
+
+
+def pod_group(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, **spec},
+    }
+
+
+def fetched(world: World, path: str, accept: str = "application/json") -> Any:
+    request = HttpRequest("GET", path, headers={"accept": accept})
+    found = answer(world.server, request, world.now)
+    return found.tree if found.text is None else json.loads(found.text)
+
+
+def test_without_the_gate_nothing_of_it_is_served() -> None:
+    world = World()
+    assert world.create("podgroups", pod_group(), **WHERE).code == 404
+    assert world.server.table.versions(GROUP) == ["v1"]
+    assert world.server.table.get("resource.k8s.io", "v1beta2", "devicetaintrules") is None
+
+
+def test_a_gate_serves_groups_and_workloads() -> None:
+    world = World(gates=GATES)
+    assert world.server.table.versions(GROUP) == ["v1", VERSION]
+    made = world.create("podgroups", pod_group(priority=3), **WHERE)
+    assert made.code == 201
+    assert "priority" not in made.tree["spec"]  # its gate is off
+    body = {"status": {"conditions": []}, "metadata": {"resourceVersion": ""}}
+    assert world.patch("podgroups", "g", body, sub="status", **WHERE).code == 200
+    changed = {"spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
+    refused = world.patch("podgroups", "g", changed, **WHERE)
+    assert refused.code == 422
+    assert (
+        "spec.schedulingPolicy: Invalid value: null: field is immutable" in refused.tree["message"]
+    )
+    template = {"name": "t", "schedulingPolicy": {"basic": {}}}
+    workload = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "Workload",
+        "metadata": {"name": "w"},
+        "spec": {"podGroupTemplates": [template]},
+    }
+    assert world.create("workloads", workload, **WHERE).code == 201
+
+
+def test_a_gate_serves_rules_for_taints_of_devices() -> None:
+    world = World(gates=frozenset(("DRADeviceTaintRules",)))
+    body = {
+        "apiVersion": "resource.k8s.io/v1beta2",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "r"},
+        "spec": {"taint": {"key": "a.io/x", "effect": "NoExecute"}},
+    }
+    where = {"group": "resource.k8s.io", "version": "v1beta2", "namespace": ""}
+    made = world.create("devicetaintrules", body, **where)
+    assert made.code == 201
+    assert made.tree["spec"]["taint"]["timeAdded"]
+    assert world.server.table.get("resource.k8s.io", "v1beta2", "resourceclaims") is None
+
+
+@pytest.mark.parametrize(
+    ("release", "gates"), [("1.36", {"GenericWorkload"}), ("1.35", set()), ("1.30", set())]
+)
+def test_gates_of_an_earlier_release_are_off(release: str, gates: set[str]) -> None:
+    features = {"GenericWorkload": True, "GangScheduling": False, "SchedulerQueueingHints": True}
+    assert switched_on(features, release) == gates
+
+
+def test_clients_find_what_a_gate_serves() -> None:
+    world = World(gates=GATES)
+    group = fetched(world, f"/apis/{GROUP}")
+    assert [each["version"] for each in group["versions"]] == ["v1", VERSION]
+    assert group["preferredVersion"]["version"] == "v1"
+    listed = fetched(world, f"/apis/{GROUP}/{VERSION}")["resources"]
+    assert [each["name"] for each in listed] == ["podgroups", "podgroups/status", "workloads"]
+    schema = fetched(world, f"/openapi/v3/apis/{GROUP}/{VERSION}")
+    mode = schema["components"]["schemas"][f"io.k8s.api.scheduling.{VERSION}.PodGroupSpec"]
+    assert mode["properties"]["disruptionMode"]["default"] == "Pod"
+    assert f"apis/{GROUP}/{VERSION}" not in fetched(World(), "/openapi/v3")["paths"]
+
+
+def test_kubectl_prints_the_columns_of_groups() -> None:
+    world = World(gates=GATES)
+    assert world.create("podgroups", pod_group(), **WHERE).code == 201
+    table = fetched(
+        world,
+        f"/apis/{GROUP}/{VERSION}/namespaces/default/podgroups",
+        "application/json;as=Table;v=v1;g=meta.k8s.io",
+    )
+    names = [each["name"] for each in table["columnDefinitions"]]
+    assert names == ["Name", "Policy", "Workload", "Status", "Age"]
+    assert table["rows"][0]["cells"][:4] == ["g", "Gang", "<none>", "Pending"]
+
+
+def test_the_scheduler_and_the_server_know_the_same_gates_of_kinds() -> None:
+    assert tuple(GATES_OF_SERVER) == SERVED
+    assert parse(["GenericWorkload=true"]) == {"GenericWorkload": True}
