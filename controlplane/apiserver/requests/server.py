@@ -242,7 +242,7 @@ class ApiServer:
 
     def install_roles(self, now: int) -> None:
         """Create the default roles and bindings that are missing."""
-        for request in policy.missing(self.lookup):
+        for request in policy.missing(self.lookup, self.options.gates):
             self._make(request, now)
 
     def install_server_objects(self, now: int, servers: Iterable[str]) -> None:

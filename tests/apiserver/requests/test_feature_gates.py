@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from controlplane.apiserver.front.answering import answer
+from controlplane.apiserver.requests.authorization.policy import default_roles
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema.feature_gates import GATES as GATES_OF_SERVER
 from controlplane.apiserver.schema.feature_gates import switched_on
@@ -117,3 +118,24 @@ def test_kubectl_prints_the_columns_of_groups() -> None:
 def test_the_scheduler_and_the_server_know_the_same_gates_of_kinds() -> None:
     assert tuple(GATES_OF_SERVER) == SERVED
     assert parse(["GenericWorkload=true"]) == {"GenericWorkload": True}
+
+
+def test_default_roles_grant_what_a_gate_serves() -> None:
+    def granted(gates: frozenset[str]) -> dict[str, list[str]]:
+        return {
+            role["metadata"]["name"]: [
+                resource
+                for rule in role["rules"]
+                if rule.get("apiGroups") == [GROUP]
+                for resource in rule["resources"]
+            ]
+            for role in default_roles(gates)
+        }
+
+    names = ("view", "edit", "system:kube-scheduler")
+    plain, gated = granted(frozenset()), granted(GATES)
+    assert [plain[name] for name in names] == [[], [], []]
+    viewed = ["workloads", "podgroups", "podgroups/status"]
+    assert gated["view"] == viewed
+    assert set(gated["edit"]) == set(viewed)
+    assert gated["system:kube-scheduler"] == ["podgroups", "podgroups/status"]

@@ -85,7 +85,7 @@ def _range(ranged: Tree, default: Quantity, capacity: Quantity, path: str) -> li
         if high > capacity:
             found.append(("max", high, f"max is larger than capacity value: {capacity}"))
         if default > high:
-            found.append(("default", default, f"default is more than max: {high}"))
+            found.append(("max", default, f"default is more than max: {high}"))
     if step is not None:
         found += _steps(step, low, (default, high), capacity)
     return [invalid(f"{path}.{key}", str(value), text) for key, value, text in found]

@@ -7,6 +7,7 @@ plugin/pkg/auth/authorizer/rbac/bootstrappolicy; aggregation: pkg/controller/clu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Final
@@ -134,10 +135,41 @@ def _binding(kind: str, role: str, subjects: list[Tree], name: str = "") -> Tree
     }
 
 
-def default_roles() -> list[Tree]:
-    """The cluster roles, with aggregated ones filled in as their controller would."""
+_GATED: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("GenericWorkload", "system:aggregate-to-view"): (
+        "READ; scheduling.k8s.io; workloads podgroups podgroups/status",
+    ),
+    ("GenericWorkload", "system:aggregate-to-edit"): (
+        "WRITE; scheduling.k8s.io; workloads podgroups",
+    ),
+    ("GenericWorkload", "system:kube-scheduler"): (
+        "READ; scheduling.k8s.io; podgroups",
+        "CHANGE; scheduling.k8s.io; podgroups/status",
+    ),
+}
+"""Rules that a feature gate adds to a role."""
+
+
+def _gated(role: str, gates: frozenset[str]) -> tuple[str, ...]:
+    return tuple(
+        rule
+        for (gate, name), rules in _GATED.items()
+        if name == role and gate in gates
+        for rule in rules
+    )
+
+
+def default_roles(gates: frozenset[str] = frozenset()) -> list[Tree]:
+    """Return the cluster roles, with aggregated ones filled in as their controller would.
+
+    Args:
+        gates: the feature gates that are on although they are off by default.
+    """
     roles: list[Tree] = [
-        {"metadata": _metadata(name, into), "rules": [_rule(rule) for rule in rules]}
+        {
+            "metadata": _metadata(name, into),
+            "rules": [_rule(rule) for rule in (*rules, *_gated(name, gates))],
+        }
         for name, (into, rules) in _read().items()
         if "/" not in name
     ]
@@ -192,9 +224,9 @@ def _created(resource: str, tree: Tree, namespace: str = "") -> Request:
     return Request("create", GROUP, "v1", resource, namespace, body=tree)
 
 
-def missing(lookup: Lookup) -> list[Request]:
+def missing(lookup: Lookup, gates: frozenset[str]) -> list[Request]:
     """Return the requests that create the missing default roles and bindings."""
-    wanted = [_created("clusterroles", tree) for tree in default_roles()]
+    wanted = [_created("clusterroles", tree) for tree in default_roles(gates)]
     wanted += [_created("clusterrolebindings", tree) for tree in default_bindings()]
     for namespace, role, binding in default_namespaced():
         wanted.append(_created("roles", role, namespace))

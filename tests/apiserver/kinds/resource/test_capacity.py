@@ -26,7 +26,7 @@ def said(errors: list[Any]) -> list[str]:
         ({"default": "1Gi", "validRange": {}}, ["validRange.min: Required value"]),
         (
             {"default": "3Gi", "validRange": {"min": "1Gi", "max": "2Gi"}},
-            ['validRange.default: Invalid value: "3Gi": default is more than max: 2Gi'],
+            ['validRange.max: Invalid value: "3Gi": default is more than max: 2Gi'],
         ),
         (
             {"default": "1Gi", "validRange": {"min": "1Gi", "step": "8Gi"}},
