@@ -171,10 +171,8 @@ def numbered(name: str, count: int) -> tuple[str, ...]:
 
 
 @cache
-def served_kinds(
-    release: str = LATEST, gates: frozenset[str] = frozenset()
-) -> tuple[ServedKind, ...]:
-    """The built-in kinds, as discovery tells of them."""
+def served_kinds(release: str = LATEST, *gates: str) -> tuple[ServedKind, ...]:
+    """Return the built-in kinds that a release serves with these feature gates on, as discovery lists them."""
     return tuple(
         ServedKind(
             Resource(info.group, info.version, info.resource),
@@ -183,7 +181,7 @@ def served_kinds(
             info.verbs,
             scalable="scale" in info.subresources,
         )
-        for info in builtin_resources(release, gates)
+        for info in builtin_resources(release, frozenset(gates))
     )
 
 
@@ -297,7 +295,7 @@ class Cluster:
                     enabled=enabled,
                     joined_informers=config.joined_informers,
                     features=controller_features.of_release(config.release),
-                    kinds=served_kinds(config.release, _server_gates(config)),
+                    kinds=served_kinds(config.release, *sorted(_server_gates(config))),
                     fixes=config.gates,
                     client_rate=config.controller_client_rate,
                 ),
@@ -409,7 +407,7 @@ class Cluster:
             tuple,
             election,
             options=controllers.ManagerOptions(
-                kinds=served_kinds(self.config.release, _server_gates(self.config)),
+                kinds=served_kinds(self.config.release, *sorted(_server_gates(self.config))),
                 own=(kind,),
                 fixes=self.config.gates,
                 client_rate=client_rate,
