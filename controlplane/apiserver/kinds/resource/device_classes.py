@@ -6,17 +6,27 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import plain_row
 from controlplane.apiserver.kinds.checks import entries
 from controlplane.apiserver.kinds.core.resources import is_extended
-from controlplane.apiserver.kinds.custom.cel import CelError, compile_rule
-from controlplane.apiserver.kinds.custom.rules import location
 from controlplane.apiserver.kinds.kind import Kind
+from controlplane.apiserver.kinds.resource.device_expressions import (
+    COST_LIMIT,
+    INVALID,
+    CompileError,
+    device_selector,
+)
 from controlplane.apiserver.kinds.resource.parts import configuration, limited
 from controlplane.apiserver.kinds.strategy import Strategy
-from controlplane.apiserver.schema.field_errors import FieldError, invalid, required, too_long
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    internal,
+    invalid,
+    required,
+    too_long,
+)
 
 __all__ = ["KIND", "validate_selectors"]
 
 MAX_EXPRESSION = 10 * 1024
-_DEVICE = frozenset(("device",))
 
 
 def validate_selectors(owner: Tree, path: str) -> list[FieldError]:
@@ -34,10 +44,17 @@ def validate_selectors(owner: Tree, path: str) -> list[FieldError]:
             errors.append(too_long(f"{spot}.cel.expression", MAX_EXPRESSION))
             continue
         try:
-            compile_rule(source, _DEVICE)
-        except CelError as error:
-            text = f"compilation failed: {location(source, error)}"
-            errors.append(invalid(f"{spot}.cel.expression", source, text))
+            cost = device_selector(source).max_cost
+        except CompileError as error:
+            expression = f"{spot}.cel.expression"
+            wrong = error.kind == INVALID
+            text = str(error)
+            errors.append(
+                invalid(expression, source, text) if wrong else internal(expression, text)
+            )
+            continue
+        if cost > COST_LIMIT:
+            errors.append(forbidden(f"{spot}.cel.expression", "too complex, exceeds cost limit"))
     return errors
 
 
