@@ -60,6 +60,7 @@ ELSEWHERE: dict[tuple[str, str], list[str]] = {
 """Expressions that a function is given, by module and name: what it is called with."""
 SHOWN_BY_TRYING: dict[str, str] = {
     "controlplane.api.fields _TERM": "begins after a comma only, and takes all up to the next one",
+    "controlplane.api.yaml_text _EXPONENT": "begins where the text does",
     "controlplane.api.redaction _TOKEN": "begins where a word begins, and takes it whole",
     "controlplane.apiserver.http.foreign_tokens _BLOCK": "ends at the next beginning",
     "controlplane.apiserver.kinds.custom.cel.syntax _SPACE": "gives up nothing that it took",
@@ -67,6 +68,8 @@ SHOWN_BY_TRYING: dict[str, str] = {
     "controlplane.apiserver.kinds.custom.formats _SPAN": "begins where a number begins only",
     "controlplane.apiserver.kinds.certificates.signing_requests _PEM": "what is named again is short and fixed",
     "controlplane.apiserver.schema.descriptions _WORD": "what looks ahead in vain is taken by the last way",
+    "controlplane.operators.masks _RANDOM": "looks ahead once, at its beginning",
+    "controlplane.operators.oracles _PANIC": "begins where a line does, and stays within it",
     "controlplane.page.report _IMPORT": "begins where a line does, and stays within it",
     "controlplane.page.report _LEFT": "begins where a line does, and stays within it",
     "controlplane.perf.templates _ACTION": "ends at the next beginning",

@@ -178,10 +178,11 @@ def load(text: str | bytes, loader: Any = None) -> Any:
         reader.dispose()
 
 
+_EXPONENT: Final = re.compile(r"\A[-+]?[0-9]+[eE][-+]?[0-9]+\Z")
 _PLAIN: Final = {
-    "bool": (re.compile(r"[yYnN]\Z"), "yYnN"),
-    "float": (re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+\Z"), "-+0123456789"),
-    "int": (re.compile(r"[-+]?0o[0-7]+\Z"), "-+0"),
+    "bool": (re.compile(r"\A[yYnN]\Z"), "yYnN"),
+    "float": (_EXPONENT, "-+0123456789"),
+    "int": (re.compile(r"\A[-+]?0o[0-7]+\Z"), "-+0"),
 }
 """Texts that Go's reader, and not PyYAML, takes for another type than text, with their first characters."""
 

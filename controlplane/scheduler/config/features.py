@@ -61,15 +61,9 @@ SWITCHABLE: Final = (
 
 SERVED: Final = (
     "DRADeviceTaintRules",
-    "DRAListTypeAttributes",
-    "DRANodeAllocatableResources",
-    "DRAWorkloadResourceClaims",
-    "GangScheduling",
     "GenericWorkload",
-    "TopologyAwareWorkloadScheduling",
-    "WorkloadAwarePreemption",
 )
-"""Gates of kinds and fields that the API server emulates both ways. The scheduler does as without them."""
+"""Gates of kinds that the API server serves. No other component acts on them."""
 
 ALIASES: Final[Mapping[str, str]] = {
     "SchedulerPreemptionForPodResize": "InPlacePodVerticalScalingSchedulerPreemption",

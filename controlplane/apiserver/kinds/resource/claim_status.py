@@ -51,8 +51,6 @@ MAX_INTERFACE_NAME = 256
 MAX_HARDWARE_ADDRESS = 128
 _DASHED = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _UUID = re.compile(rf"(urn:uuid:)?{_DASHED}|\{{{_DASHED}\}}|[0-9a-f]{{32}}")
-_ZEROS = re.compile(r"(?:(?<=^)|(?<=\.))0+(\d+(?=[./]))")
-"""A decimal part of an IPv4 address with leading zeros, which older parsers of Go accept."""
 _UUID_LENGTHS = (32, 36, 38, 45)
 
 
@@ -171,9 +169,16 @@ def _network(data: Tree, path: str) -> list[FieldError]:
     return errors + same_items(addresses, f"{path}.ips")
 
 
+def _without_zeros(text: str) -> str:
+    """Return a CIDR without the leading zeros of its decimal parts, which older parsers of Go accept."""
+    address, slash, bits = text.partition("/")
+    parts = [(part.lstrip("0") or "0") if part.isdecimal() else part for part in address.split(".")]
+    return ".".join(parts) + slash + bits
+
+
 def _address(text: str, path: str) -> list[FieldError]:
     try:
-        known = str(ipaddress.ip_interface(_ZEROS.sub(r"\1", text))) if "/" in text else ""
+        known = str(ipaddress.ip_interface(_without_zeros(text))) if "/" in text else ""
     except ValueError:
         known = ""
     if not known:
