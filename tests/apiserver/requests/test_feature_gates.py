@@ -12,6 +12,7 @@ from controlplane.apiserver.requests.authorization.policy import default_roles
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema.feature_gates import GATES as GATES_OF_SERVER
 from controlplane.apiserver.schema.feature_gates import switched_on
+from controlplane.errors import UsageError
 from controlplane.scheduler.config.features import SERVED, parse
 from tests.apiserver.world import World
 
@@ -115,9 +116,14 @@ def test_kubectl_prints_the_columns_of_groups() -> None:
     assert table["rows"][0]["cells"][:4] == ["g", "Gang", "<none>", "Pending"]
 
 
-def test_the_scheduler_and_the_server_know_the_same_gates_of_kinds() -> None:
-    assert tuple(GATES_OF_SERVER) == SERVED
+def test_gates_that_serve_kinds_are_accepted_and_those_that_nothing_acts_on_are_not() -> None:
+    assert SERVED == ("DRADeviceTaintRules", "GenericWorkload")
     assert parse(["GenericWorkload=true"]) == {"GenericWorkload": True}
+    others = [name for name in GATES_OF_SERVER if name not in SERVED]
+    assert set(SERVED) | set(others) == set(GATES_OF_SERVER)
+    for name in others:
+        with pytest.raises(UsageError, match=f"feature gate .*{name}"):
+            parse([f"{name}=true"])
 
 
 def test_default_roles_grant_what_a_gate_serves() -> None:
