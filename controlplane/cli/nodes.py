@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,26 +10,19 @@ import click
 
 from controlplane.cli import output
 from controlplane.cli.names import Group
+from controlplane.cli.served import in_served_cluster
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:
     from controlplane.apiserver.http.kubeconfig import Address
 
 PATH = "/api/v1/nodes"
-DEFAULT = "controlplane.kubeconfig"
 
 
 @click.group("nodes", cls=Group, short_help="Add nodes to a served cluster.")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help=f"The file that serve wrote [default: $KUBECONFIG, else {DEFAULT}].",
-)
-@click.option("--name", default="", help="Which of its clusters [default: the current context].")
-@click.pass_context
-def command(ctx: click.Context, kubeconfig: Path | None, name: str) -> None:
+@in_served_cluster
+def command() -> None:
     """Nodes of a cluster that `controlplane serve` is serving. kubectl deletes them."""
-    ctx.obj = kubeconfig or Path(os.environ.get("KUBECONFIG") or DEFAULT), name
 
 
 @command.command("add")

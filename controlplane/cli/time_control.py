@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,23 +9,15 @@ import click
 from controlplane.cli import output
 from controlplane.cli.names import Group
 from controlplane.cli.options import Finite
+from controlplane.cli.served import Where, in_served_cluster
 
 PATH = "/controlplane/time"
-DEFAULT = "controlplane.kubeconfig"
-Where = tuple[Path, str]
 
 
 @click.group("time", cls=Group, short_help="Pause, step and resume time in a served cluster.")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help=f"The file that serve wrote [default: $KUBECONFIG, else {DEFAULT}].",
-)
-@click.option("--name", default="", help="Which of its clusters [default: the current context].")
-@click.pass_context
-def command(ctx: click.Context, kubeconfig: Path | None, name: str) -> None:
+@in_served_cluster
+def command() -> None:
     """Control virtual time in a cluster that `controlplane serve` is serving. Clients may look on meanwhile."""
-    ctx.obj = kubeconfig or Path(os.environ.get("KUBECONFIG") or DEFAULT), name
 
 
 @command.command("show")

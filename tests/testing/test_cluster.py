@@ -1,4 +1,4 @@
-"""The pytest fixture `cluster`: a test of somebody's own with a served cluster."""
+"""The pytest fixture `cluster`: a user's test with a served cluster."""
 
 from __future__ import annotations
 

@@ -67,9 +67,6 @@ class _Place:
     mistaken: Callable[[], list[ast.stmt]]
 
 
-Find = "Callable[[list[ast.stmt], int], Iterator[_Place]]"
-
-
 def mutants_of(module: str, source: str) -> list[Mutant]:
     """Return all mutants of a module, in the order of the source within each operator."""
     tree = ast.parse(source)

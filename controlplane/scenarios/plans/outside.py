@@ -438,7 +438,9 @@ class _Stream:
         return out
 
     def _is_frozen(self) -> bool:
-        if self._initial:  # a consistent list as a stream: current, whatever is frozen
+        if (
+            self._initial
+        ):  # a consistent list as a stream is current even while a resource is frozen
             return False
         return self._outside.shown(self._asked.actor, self._asked.resource) is not None
 

@@ -95,7 +95,7 @@ class Candidate:
 
 @define(eq=False)
 class RequestData:
-    """What is known of a request.
+    """A request of a claim, with its class, its number of devices and its choice among alternatives.
 
     Attributes:
         request: the request.
