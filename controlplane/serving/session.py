@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -283,7 +284,7 @@ async def serve_async(
 
         live = Live(run)
         forks = Forks(live)
-        pages.update(ui.pages(live, forks))
+        pages.update(ui.pages(live, forks, _scheduler_configuration(run)))
         assets = ui.assets()
     write = os.write if os.name == "posix" else None  # other systems' sockets are no files
     listener = Listener(
@@ -329,6 +330,16 @@ async def serve_async(
         nursery.cancel_scope.cancel()
     if unready is not None:
         raise unready
+
+
+def _scheduler_configuration(run: Execution) -> str:
+    """The scheduler's configuration as YAML; "" if the scenario builds it in Python."""
+    from controlplane.scheduler.config import user_plugins
+
+    file = run.plan.options["scheduler_config"]
+    if run.cluster.config.scheduler is not None and not file:
+        return ""
+    return user_plugins.with_defaults(Path(file) if file else None)
 
 
 def _given(run: Execution) -> list[Tree]:

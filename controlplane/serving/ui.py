@@ -9,6 +9,7 @@ changes through the API.
     GET  /controlplane/ui/model?since=N  what happened after step N (from the first for -1); with `texts` and
                                          `tasks`, the numbers of those that are known
     POST /controlplane/ui/json           objects of YAML text as JSON: a browser knows no YAML
+    GET  /controlplane/ui/scheduler      the scheduler's configuration as YAML, with all defaults
     GET  /controlplane/ui/recording      run.rec of the session up to now
     GET  /controlplane/ui/forks          forks of this session, and how they went
     POST /controlplane/ui/forks          begin one: step, and if wanted seed, strategy, seconds, add (YAML)
@@ -57,6 +58,7 @@ _TYPES: Final = {
 }
 JSON: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
 INDEX: Final = "index.html"
+YAML: Final = {"Content-Type": "application/yaml", "Cache-Control": "no-store"}
 TEXT_LIMIT: Final = 128 * 1024
 """Bytes of YAML that are read between two steps."""
 
@@ -75,8 +77,11 @@ def assets() -> dict[str, HttpAnswer]:
     return found
 
 
-def pages(live: Live, forks: Forks) -> Mapping[str, Page]:
-    """The page's requests, by path. Raises ApiError 400, 404, 405."""
+def pages(live: Live, forks: Forks, scheduler: str) -> Mapping[str, Page]:
+    """The page's requests, by path. Raises ApiError 400, 404, 405.
+
+    `scheduler` is the scheduler's configuration as YAML, "" where a scenario builds it in Python.
+    """
 
     async def model(http: HttpRequest) -> HttpAnswer:
         _only(http, "GET")
@@ -85,6 +90,14 @@ def pages(live: Live, forks: Forks) -> Mapping[str, Page]:
         if "texts" in http.query and "tasks" in http.query:
             known = max(_number(http, "texts", 0), 0), max(_number(http, "tasks", 0), 0)
         return HttpAnswer(200, dict(JSON), text=(await live.since(since, known)).decode())
+
+    async def configuration(http: HttpRequest) -> HttpAnswer:
+        _only(http, "GET")
+        if not scheduler:
+            raise ApiError(
+                404, "NotFound", "the scenario builds the scheduler's configuration in Python"
+            )
+        return HttpAnswer(200, dict(YAML), text=scheduler)
 
     async def recording(http: HttpRequest) -> HttpAnswer:
         _only(http, "GET")
@@ -113,6 +126,7 @@ def pages(live: Live, forks: Forks) -> Mapping[str, Page]:
     return {
         ROOT + "model": model,
         ROOT + "json": _as_json,
+        ROOT + "scheduler": configuration,
         ROOT + "recording": recording,
         ROOT + "forks": forked,
     }

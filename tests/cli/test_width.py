@@ -54,6 +54,7 @@ def test_run(run):
         ["race", "list", "--wide"],
         ["race", "gates"],
         ["race", "show", "138324"],
+        ["race", "power", "--schedules", "1", "--jobs", "1"],
     ],
     ids=" ".join,
 )

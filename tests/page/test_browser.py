@@ -173,9 +173,9 @@ def test_an_object_is_shown_as_it_was_at_the_step(opened, broken, part) -> None:
         )
         opened.drawn()
         text = "\n".join(line[2:] for line in opened.text(".yaml pre").splitlines())
-        assert yaml.safe_load(text) == json.loads(
-            json.dumps(redacted(objects[f"/registry/pods/{name}"]))
-        )
+        stored = json.loads(json.dumps(redacted(objects[f"/registry/pods/{name}"])))
+        stored["metadata"].pop("managedFields", None)
+        assert yaml.safe_load(text) == stored
 
 
 def test_a_difference_shows_what_a_write_changed(opened, broken) -> None:
@@ -265,6 +265,25 @@ def test_an_attempt_is_shown_with_its_scores(opened, broken) -> None:
     sums = opened.texts(".attempt table.plugins:last-of-type .chosen td.number")
     final = chosen.data["scores"][chosen.data["node"]]
     assert str(sum(final.values())) in sums
+
+
+def test_a_wide_number_of_a_step_and_a_long_name_of_a_plugin_are_shown_whole(
+    opened, broken
+) -> None:
+    opened.click("#tab-results")
+    (chosen, *_) = [line for line in broken.log if line.event == "scheduler.assumed"]
+    opened.slide(chosen.step)
+    cut = (
+        "return [...document.querySelectorAll('.plugins thead th')]"
+        ".filter((each) => each.scrollWidth > each.clientWidth + 1).length"
+    )
+    assert opened.run(cut) == 0
+    lines = (
+        "const place = document.querySelector('.attempt-row .entry-step');"
+        " place.textContent = '1234567';"
+        " return place.getClientRects().length + place.scrollWidth - place.clientWidth"
+    )
+    assert opened.run(lines) == 1
 
 
 def test_charts_say_their_values_at_the_step(opened, broken) -> None:

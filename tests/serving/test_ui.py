@@ -17,6 +17,7 @@ from controlplane.controllers.common.selection import STANDARD
 from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search import loading, replaying
+from controlplane.scheduler.config.load import load
 from controlplane.serving import scenario, ui
 from controlplane.serving.session import Rim, serve_async
 from tests.apiserver.http.session import CONFIGMAPS, Session, config
@@ -198,6 +199,15 @@ async def test_objects_of_yaml_come_back_as_json():
         told = (await session.ask("POST", ui.ROOT + "json", text, **TOKEN)).tree
         assert [each["kind"] for each in told] == ["Pod", "Node"]
         assert (await session.ask("POST", ui.ROOT + "json", b"#" * 200_000, **TOKEN)).code == 413
+
+
+async def test_the_scheduler_s_configuration_can_be_loaded_again():
+    async with looked_at() as session:
+        text = (await session.ask("GET", ui.ROOT + "scheduler", **TOKEN)).body.decode()
+        assert load(text) == load(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        )
+        assert (await session.ask("POST", ui.ROOT + "scheduler", b"", **TOKEN)).code == 405
 
 
 @pytest.mark.parametrize(

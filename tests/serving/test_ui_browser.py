@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.page.chromium import Browser, missing
 
@@ -54,15 +55,27 @@ class Cluster:
         assert found is not None
         self.page, self.root, self.token = found.groups()
 
-    def ask(self, path: str) -> tuple[int, dict]:
-        headers = {"Authorization": f"Bearer {self.token}"}
+    def ask(self, path: str, tree: dict | None = None) -> tuple[int, dict]:
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        data = None if tree is None else json.dumps(tree).encode()
         try:
             with urllib.request.urlopen(
-                urllib.request.Request(self.root + path, headers=headers)
+                urllib.request.Request(self.root + path, headers=headers, data=data)
             ) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
+
+    def create(self, tree: dict) -> tuple[int, dict]:
+        """The answer to a dry run of a creation."""
+        version = tree["apiVersion"]
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        of = {
+            each["kind"]: each for each in self.ask(root)[1]["resources"] if "/" not in each["name"]
+        }
+        found = of[tree["kind"]]
+        place = "/namespaces/default" if found["namespaced"] else ""
+        return self.ask(f"{root}{place}/{found['name']}?dryRun=All", tree)
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +197,10 @@ def test_objects_are_created_edited_and_deleted_through_the_api(opened, cluster)
     look_at(opened, "web")
     press(opened, "YAML")
     assert HOSTILE.split('"')[0] in opened.text(".yaml")
+    assert "managedFields" not in opened.text(".yaml")
+    press(opened, "managedFields")
+    assert "managedFields" in opened.text(".yaml")
+    press(opened, "managedFields")
     assert opened.run("return document.querySelectorAll('img').length") == 0
     assert "taken" not in opened.run("return document.title")
 
@@ -202,6 +219,47 @@ def test_objects_are_created_edited_and_deleted_through_the_api(opened, cluster)
     )
     pod = cluster.ask(f"{PODS}/web")[1]
     assert pod.get("code") == 404 or pod["metadata"]["deletionTimestamp"]
+
+
+def test_every_template_is_taken_by_the_server(opened, cluster):
+    press(opened, "New", ".live")
+    opened.until("return document.querySelectorAll('.sheet select option').length > 50")
+    kinds = opened.run(
+        "return [...document.querySelectorAll('.sheet select option')].map((each) => each.value)"
+    )
+    own = [each for each in kinds if "/" not in each]
+    assert len(own) > 15
+    for kind in own:
+        choose = (
+            "const kinds = document.querySelector('.sheet select'); kinds.value = arguments[0];"
+            " kinds.dispatchEvent(new Event('change'));"
+            " return document.querySelector('.sheet textarea').value"
+        )
+        tree = yaml.safe_load(opened.run(choose, kind))
+        assert tree["kind"] == kind
+        code, told = cluster.create(tree)
+        assert code == 201, (kind, told)
+    press(opened, "Cancel", ".sheet")
+
+
+def test_a_notice_covers_no_view(opened):
+    opened.click("#tab-cluster")
+    press(opened, "Edit", ".live")
+    opened.until("return document.querySelector('.live-status').textContent.includes('choose')")
+    boxes = opened.run(
+        "return ['.live-status', '.view', '.side'].map((each) => {"
+        " const box = document.querySelector(each).getBoundingClientRect();"
+        " return [box.top, box.bottom] })"
+    )
+    (_, end), *views = boxes
+    assert all(top >= end for top, _ in views), boxes
+
+
+def test_the_scheduler_s_configuration_is_shown(opened):
+    press(opened, "Scheduler", ".live")
+    text = opened.until("return document.querySelector('.sheet pre')?.textContent")
+    assert yaml.safe_load(text)["profiles"][0]["schedulerName"] == "default-scheduler"
+    press(opened, "Close", ".sheet")
 
 
 def test_what_the_server_refuses_is_said_and_nothing_is_closed(browser, cluster):
@@ -230,6 +288,9 @@ def test_a_fork_is_shown_beside_the_session_which_goes_on(opened, cluster):
     press(opened, "Fork", ".sheet")
     opened.until("return document.querySelectorAll('.diagram').length === 2")
     assert opened.run("return Number(document.querySelector('.slider').value)") >= step
+    names = opened.texts(".half-name")
+    assert names[0] == "A: the session"
+    assert names[1].startswith("B: fork 1, from step ")
     assert "Where the two runs part" in opened.text("#side-story-body")
     opened.run("document.querySelectorAll('.head .switch button')[1].click()")
     opened.press("\ue010")  # end
@@ -274,7 +335,7 @@ def test_controls_fit_the_window(browser, cluster, width):
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="no axe-core: dev.py check fetches it by npm")
-@pytest.mark.parametrize("sheet", ["", "New", "Fork"])
+@pytest.mark.parametrize("sheet", ["", "New", "Fork", "Scheduler"])
 def test_the_checker_of_accessibility_finds_nothing_serious(opened, sheet):
     opened.run(AXE.read_text(encoding="utf-8"))
     if sheet:

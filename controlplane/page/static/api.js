@@ -121,9 +121,12 @@ export class Server {
 
   // All objects as YAML.
   async exported() {
-    const answer = await fetch(`${this.root}objects`, { headers: this.headers });
-    if (!answer.ok) throw new Refusal(answer.status, said(await answer.text()));
-    return answer.blob();
+    return (await this.read("objects")).blob();
+  }
+
+  // The scheduler's configuration as YAML, with all defaults.
+  async schedulerConfiguration() {
+    return (await this.read("ui/scheduler")).text();
   }
 
   // Create or replace the objects of YAML text; how many, and what was refused.
@@ -138,9 +141,14 @@ export class Server {
 
   // run.rec of the session up to now.
   async recording() {
-    const answer = await fetch(`${this.root}ui/recording`, { headers: this.headers });
+    return (await this.read("ui/recording")).blob();
+  }
+
+  // The answer of a path below the root, whatever it holds. Throws a Refusal.
+  async read(path) {
+    const answer = await fetch(`${this.root}${path}`, { headers: this.headers });
     if (!answer.ok) throw new Refusal(answer.status, said(await answer.text()));
-    return answer.blob();
+    return answer;
   }
 }
 

@@ -23,6 +23,7 @@ export class ClusterView {
     this.text = h("div", { class: "yaml", tabindex: "0", role: "region", "aria-label": "The object" });
     this.head = h("div", { class: "object-head" });
     this.mode = "diff";
+    this.managed = false; // whether managedFields are shown
     this.chosen = "";
     this.picked = false; // until a kind is picked: the first one, or pods once there are any
     this.kind.addEventListener("change", () => {
@@ -75,7 +76,7 @@ export class ClusterView {
     const { model } = this.app;
     this.lacking.hidden = model.things.size > 0;
     this.lacking.textContent = model.lacks.join(" ") || "Nothing is stored.";
-    const name = `${step} ${model.revision} ${model.run.name} ${this.chosen} ${this.mode}`;
+    const name = `${step} ${model.revision} ${model.run.name} ${this.chosen} ${this.mode} ${this.managed}`;
     if (name === this.seen) return;
     this.seen = name;
     this.fillKinds();
@@ -245,18 +246,31 @@ export class ClusterView {
       });
       return made;
     });
+    const managers = h("button", { type: "button", class: "quiet", "aria-pressed": String(this.managed), text: "managedFields", title: "Show or leave out metadata.managedFields",
+      hidden: !tree?.metadata?.managedFields && !before?.metadata?.managedFields });
+    managers.addEventListener("click", () => {
+      this.managed = !this.managed;
+      this.redraw();
+    });
     this.head.replaceChildren(
       h("div", { class: "object-title" }, h("b", { text: thing.obj }), this.chosen ? null : h("span", { class: "dim", text: ", written last" }), h("span", { class: "dim", text: index < 0 ? ", not there yet" : `, version ${thing.rvs[index]} (${index + 1} of ${thing.steps.length}), written at step ${thing.steps[index]}` })),
-      h("div", { class: "object-tools" }, h("div", { class: "switch", role: "group", "aria-label": "How to show it" }, modes), goTo("‹ older", index - 1), goTo("newer ›", index + 1), this.inDiagram(thing)));
+      h("div", { class: "object-tools" }, h("div", { class: "switch", role: "group", "aria-label": "How to show it" }, modes), managers, goTo("‹ older", index - 1), goTo("newer ›", index + 1), this.inDiagram(thing)));
     if (index < 0) {
       this.text.replaceChildren(h("p", { class: "note", text: `It is written first at step ${thing.steps[0]}.` }));
       return;
     }
-    const lines = tree === null ? [] : yamlLines(tree);
-    const old = before === null ? [] : yamlLines(before);
+    const lines = tree === null ? [] : yamlLines(this.managed ? tree : withoutManagers(tree));
+    const old = before === null ? [] : yamlLines(this.managed ? before : withoutManagers(before));
     const rows = this.mode === "yaml" ? (tree === null ? [["-", "deleted"]] : lines.map((line) => [" ", line])) : folded(lineDiff(old, lines));
     this.text.replaceChildren(h("pre", {}, rows.map(([mark, line]) => h("span", { class: mark === "+" ? "added" : mark === "-" ? "removed" : mark === "…" ? "skipped" : "", text: `${mark} ${line}\n` }))));
   }
+}
+
+// An object without its managedFields, as kubectl shows it.
+function withoutManagers(tree) {
+  if (!tree.metadata?.managedFields) return tree;
+  const { managedFields, ...metadata } = tree.metadata;
+  return { ...tree, metadata };
 }
 
 // What did not change is left out, but for a few lines around what did.

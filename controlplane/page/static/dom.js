@@ -55,6 +55,11 @@ export function fitted(canvas, width, height) {
   return pen;
 }
 
+// A name in camel case that may be broken before each word, so that narrow columns show it whole.
+export function breakable(name) {
+  return name.split(/(?<=[a-z])(?=[A-Z])/).flatMap((word, at) => (at ? [h("wbr"), word] : [word]));
+}
+
 // Something that may be wider than its place, a table say: it scrolls by keys too, and has a name.
 export function wide(name, child) {
   return h("div", { class: "wide", role: "region", tabindex: "0", "aria-label": name }, child);

@@ -5,6 +5,7 @@
 import { h } from "./dom.js";
 import { Server, tokenOf } from "./api.js";
 import { HttpSource } from "./source.js";
+import { FIRST, kindsOf, template } from "./templates.js";
 import { yamlLines } from "./yaml.js";
 
 const EVERY_MS = 500;
@@ -14,18 +15,6 @@ const SPEEDS = ["0.1", "1", "10", "60", "600", "max"];
 const STEPS = [["1 s", 1], ["10 s", 10], ["1 min", 60], ["5 min", 300]];
 const STRATEGIES = ["random-walk", "fifo", "pct", "pos", "portfolio"];
 const LIVE_KEYS = [["p", "pause, resume the cluster"], ["c", "create objects"], ["e", "edit the object"], ["b", "branch off: fork"]];
-const EXAMPLE = `apiVersion: v1
-kind: Pod
-metadata:
-  name: web
-spec:
-  containers:
-  - name: main
-    image: web
-    resources:
-      requests: {cpu: 100m, memory: 64Mi}
-`;
-
 function labelled(text, control) {
   return h("label", { class: "field" }, h("span", { text }), control);
 }
@@ -56,13 +45,15 @@ export class Live {
       button("Edit", () => this.edit(), { title: "Edit the object that is looked at (e)" }),
       button("Delete", () => this.remove(), { title: "Delete the object that is looked at" }),
       button("All", () => this.all(), { title: "Export, restore or reset all objects" }),
+      button("Scheduler", () => this.scheduler(), { title: "Show the scheduler's configuration" }),
       button("Fork", () => this.fork(), { title: "Go on otherwise from the step that is looked at (b)" }),
       button("Recording", () => this.download(), { title: "Download run.rec of the session up to now" })];
     const room = app.live;
     room.setAttribute("role", "toolbar");
     room.setAttribute("aria-label", "Live cluster");
     room.hidden = false;
-    room.replaceChildren(...this.session, this.back, this.status);
+    room.replaceChildren(...this.session, this.back);
+    app.root.append(this.status);
     document.addEventListener("keydown", (event) => this.key(event));
     app.help.querySelector(".keys").append(
       ...LIVE_KEYS.flatMap(([key, what]) => [h("dt", { text: key }), h("dd", { text: what })]));
@@ -80,7 +71,7 @@ export class Live {
     act.call(this);
   }
 
-  // A word at the edge, for a while; what went wrong stays until something else is said.
+  // A notice above the views for a while; an error stays until the next notice.
   say(text, bad = false) {
     this.status.textContent = text;
     this.status.classList.toggle("bad", bad);
@@ -165,12 +156,13 @@ export class Live {
   // ---- objects
 
   show(title, ...parts) {
-    this.dialog.replaceChildren(h("form", { method: "dialog" }, h("h2", { text: title }), ...parts));
+    this.dialog.replaceChildren(h("form", { method: "dialog" }, h("h2", { text: title }), ...parts.filter(Boolean)));
     if (!this.dialog.open) this.dialog.showModal();
   }
 
   // A text of objects, to be sent; what was refused is said below it, and nothing is closed.
-  text(title, text, act) {
+  // `above` makes the controls above the text, given the area.
+  text(title, text, act, above = () => null) {
     const area = h("textarea", { rows: 22, spellcheck: "false", "aria-label": "YAML or JSON" });
     area.value = text;
     const told = h("output", { class: "refusal", role: "alert" });
@@ -188,12 +180,30 @@ export class Live {
       }
       send.disabled = false;
     }, { class: "main" });
-    this.show(title, area, told, h("div", { class: "buttons" }, button("Cancel", () => this.dialog.close()), send));
+    this.show(title, above(area), area, told, h("div", { class: "buttons" }, button("Cancel", () => this.dialog.close()), send));
     area.focus();
   }
 
-  create() {
-    this.text("Create or change objects", EXAMPLE, "Apply");
+  // New objects, from a template for each kind that the cluster serves.
+  async create() {
+    const served = await this.doing(() => this.server.discovered());
+    if (!served) return;
+    const kinds = h("select", {}, kindsOf(served).map((each) => option(each)));
+    this.text("Create or change objects", template(FIRST, served), "Apply", (area) => {
+      kinds.addEventListener("change", () => { area.value = template(kinds.value, served); });
+      return labelled("template", kinds);
+    });
+  }
+
+  // The scheduler's configuration, with all defaults.
+  async scheduler() {
+    const text = await this.doing(() => this.server.schedulerConfiguration());
+    if (text === undefined) return;
+    this.show("Scheduler's configuration",
+      h("p", { text: "It is fixed for a session: begin another with controlplane serve --scheduler-config FILE to change it." }),
+      h("pre", { text, tabindex: "0", "aria-label": "KubeSchedulerConfiguration" }),
+      h("div", { class: "buttons" }, button("Download", () => leave(new Blob([text]), "scheduler-config.yaml")),
+        button("Close", () => this.dialog.close(), { class: "main" })));
   }
 
   selected() {
@@ -285,7 +295,7 @@ export class Live {
       const fork = (await this.server.forks()).find((each) => each.id === id);
       if (!fork) return;
       if (fork.state === "done") {
-        await this.beside(await this.server.forked(id), `fork ${id}: ${fork.message}`);
+        await this.beside(await this.server.forked(id), fork);
         return;
       }
       if (fork.state === "failed") {
@@ -298,12 +308,14 @@ export class Live {
   }
 
   // Show two recorded runs, the session's and the fork's; the session goes on unseen.
-  async beside({ runs, difference }, said) {
+  async beside({ runs, difference }, fork) {
+    const names = ["the session", `fork ${fork.id}, from step ${fork.step}, ${fork.strategy}, seed ${fork.seed}`];
+    runs.forEach((each, at) => { each.run.name = names[at]; }); // in place of files that only the server has
     this.comparing = true;
     for (const each of this.session) each.hidden = true;
     this.back.hidden = false;
     await this.app.open({ live: false, load: async () => runs, difference: async () => difference });
-    this.say(said);
+    this.say(`fork ${fork.id}: ${fork.message}`);
   }
 
   async resume() {

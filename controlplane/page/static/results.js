@@ -1,6 +1,6 @@
 // Attempts to schedule pods: what every plugin said of every node, and how the pod went through the queue.
 
-import { counted, h, seconds, wide } from "./dom.js";
+import { breakable, counted, h, seconds, wide } from "./dom.js";
 import { lastNotAbove } from "./model.js";
 
 const ATTEMPTS = 160;
@@ -124,7 +124,7 @@ export class Results {
       return h("td", { class: said === "passed" ? "passed" : said ? "refused" : "dim", text: said === "passed" ? "✓" : said || "-", title: said === "passed" ? "passed" : said || "not asked, the node was out already" });
     };
     return wide({ filter: "Filter", score: "Score", final: "Final score" }[name], h("table", { class: "grid plugins" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col", text: "Node" }), sums ? h("th", { scope: "col", text: "Sum" }) : null, plugins.map((plugin) => h("th", { scope: "col", text: model.text(plugin) })))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col", text: "Node" }), sums ? h("th", { scope: "col", text: "Sum" }) : null, plugins.map((plugin) => h("th", { scope: "col" }, breakable(model.text(plugin)))))),
       h("tbody", {}, rows.map((row) => h("tr", { class: row.node === selected ? "chosen" : "" }, h("th", { scope: "row", text: row.node }), sums ? h("td", { class: "number", text: String(row.sum) }) : null, row.values.map(cell))))));
   }
 
@@ -138,7 +138,7 @@ export class Results {
     if (each.data.scores) {
       const nodes = Object.keys(each.data.scores);
       const plugins = [...new Set(nodes.flatMap((node) => Object.keys(each.data.scores[node])))];
-      parts.push(h("h3", { text: "Final score" }), wide("Final score", h("table", { class: "grid plugins" }, h("thead", {}, h("tr", {}, ["Node", ...plugins].map((text) => h("th", { scope: "col", text })))),
+      parts.push(h("h3", { text: "Final score" }), wide("Final score", h("table", { class: "grid plugins" }, h("thead", {}, h("tr", {}, ["Node", ...plugins].map((text) => h("th", { scope: "col" }, breakable(text))))),
         h("tbody", {}, nodes.map((node) => h("tr", { class: node === each.data.node ? "chosen" : "" }, h("th", { scope: "row", text: node }), plugins.map((plugin) => h("td", { class: "number", text: String(each.data.scores[node][plugin] ?? "") }))))))));
     }
     if (!parts.length) parts.push(h("p", { class: "note", text: "The log has no more of this attempt." }));

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from controlplane.errors import UsageError
+from controlplane.scheduler.config.expand import PluginSetConfig
 from controlplane.scheduler.framework.interface import Plugin
 from controlplane.scheduler.plugins.registry import Entry, Registry, in_tree_registry
 
@@ -74,15 +76,49 @@ def load_config(path: Path, registry: Registry) -> SchedulerConfig:
     """Read a KubeSchedulerConfiguration (v1). Raises UsageError with upstream's words, in one line."""
     from controlplane.scheduler.config import load as config_load
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(f"{path}: cannot be read: {reason}") from error
+    text = _read(path)
     try:
         return config_load.load(text, registry)
     except ValueError as error:
         raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def with_defaults(path: Path | None) -> str:
+    """Return a KubeSchedulerConfiguration as YAML with all defaults, of a valid file or of no file.
+
+    Raises UsageError.
+    """
+    import yaml
+
+    from controlplane.api.yaml_text import dumper
+    from controlplane.scheduler.config import load as config_load
+    from controlplane.scheduler.config.schema import API_VERSION, KIND
+
+    text = _read(path) if path else f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
+    tree = _without_empty(config_load.defaulted(text))
+    return str(yaml.dump(tree, Dumper=dumper(), sort_keys=True))
+
+
+def _without_empty(value: Any) -> Any:
+    """Return a defaulted document as plain trees, without what is empty."""
+    if isinstance(value, PluginSetConfig):
+        enabled = [{"name": name, "weight": weight} for name, weight in value.enabled]
+        disabled = [{"name": name} for name in value.disabled]
+        value = {"enabled": enabled, "disabled": disabled}
+    if isinstance(value, Mapping):
+        kept = {key: _without_empty(each) for key, each in value.items()}
+        return {key: each for key, each in kept.items() if each not in (None, "", {}, [])}
+    if isinstance(value, (list, tuple)):
+        return [_without_empty(each) for each in value]
+    return value
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"{path}: cannot be read: {reason}") from error
 
 
 def _add(registry: dict[str, Entry], cls: type[Plugin], place: str) -> None:
