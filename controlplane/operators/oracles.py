@@ -84,7 +84,8 @@ def _of_itself(record: Record, calm: Sequence[Record]) -> Iterator[Alarm]:
         if match:
             yield Alarm(PANIC, "", f"{pod}: {match[0].strip()[:200]}")
     for pod, code in record.exits:
-        yield Alarm(EXIT, str(code), f"{pod}: the process ended by itself, exit code {code}")
+        text = f"{pod}: the process ended by itself, exit code {code}{_last_words(record, pod)}"
+        yield Alarm(EXIT, str(code), text)
     if not record.settled:
         yield Alarm(RESTLESS, "", "the run did not come to rest")
     for text in record.violations:
@@ -92,6 +93,15 @@ def _of_itself(record: Record, calm: Sequence[Record]) -> Iterator[Alarm]:
     yield from _hot_loops(record, calm)
     yield from _older_uids(record)
     yield from _orphans(record)
+
+
+def _last_words(record: Record, pod: str) -> str:
+    """Return the last line that a pod's process printed, as the end of a sentence."""
+    printed = [
+        line.strip() for of, text in record.outputs if of == pod for line in text.splitlines()
+    ]
+    last = next((line for line in reversed(printed) if line), "")
+    return f", after it printed: {last[:200]}" if last else ", without output"
 
 
 def _divergence(calm: Sequence[Record]) -> Iterator[Alarm]:

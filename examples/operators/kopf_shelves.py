@@ -13,13 +13,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 from shelves import Api, Retry
 
 CERTS = Path("/certs")
+WEBHOOK = (CERTS / "tls.crt").is_file()  # the secret is optional
 
 
 @kopf.on.startup()
 def configure(settings: kopf.OperatorSettings, **_: object) -> None:
     settings.posting.enabled = False
     settings.batching.worker_limit = 4
-    if CERTS.is_dir():
+    if WEBHOOK:
         settings.admission.server = kopf.WebhookServer(
             addr="127.0.0.1",
             host="127.0.0.1",
@@ -31,7 +32,7 @@ def configure(settings: kopf.OperatorSettings, **_: object) -> None:
         settings.admission.managed = "shelves.example.com"
 
 
-if CERTS.is_dir():
+if WEBHOOK:
 
     @kopf.on.validate("shelves.example.com", operation="CREATE")
     def few_boards(spec, **_: object) -> None:

@@ -23,6 +23,9 @@ from controlplane.operators.oracles import alarms_of, calm_alarms
 from tests.operators.test_session import EXAMPLES
 
 pytest.importorskip("kopf")
+pytest.importorskip(
+    "kubernetes"
+)  # without it, kopf asks for the name kubernetes.default.svc, which nothing resolves
 pytestmark = pytest.mark.slow
 WINDOWS = {"settle_s": 1.0, "quiet_s": 0.2}
 
@@ -87,6 +90,14 @@ def test_it_survives_a_crash_after_a_write_and_answers_for_its_webhook(described
     found = performed(described, Conditions(plan, **WINDOWS))
     assert found.started == 2
     assert alarms_of(found, reference_of([calm, calm]), [calm]) == []
+
+
+def test_it_works_without_its_certificates(described):
+    bare = evolve(described, manifests=described.manifests[:-1])
+    calm = performed(bare, Conditions(**WINDOWS))
+    if calm.notes:
+        pytest.skip(calm.notes[0])
+    assert calm_alarms([calm]) == []
 
 
 def test_its_webhook_refuses(described):
