@@ -209,7 +209,11 @@ def plan_text(plan: Plan, own: str = "") -> str:
     options = plan.scenario.options
     parts = [
         gates_text(plan, own),
-        *(f"{option.name}: {_shown(plan[option.key])}" for option in options),
+        *(
+            f"{option.name}: {_shown(value)}"
+            for option in options
+            if (value := plan[option.key]) not in (None, (), "")
+        ),
     ]
     told = "; ".join(part for part in parts if part)
     return f"{plan.scenario.name} ({told})" if told else plan.scenario.name
@@ -218,6 +222,8 @@ def plan_text(plan: Plan, own: str = "") -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
     return str(value)
 
 
