@@ -23,3 +23,35 @@ class Interceptor(Protocol):
         self, request: Request, value: object, error: BaseException | None, cause: int
     ) -> bool:
         """Return whether an answer stays with the interceptor; `Transport.carry_answer` sends it on later."""
+
+
+class Listener(Protocol):
+    """Hears of each message and answer of a run as it is sent, and decides nothing."""
+
+    def hears(self, message: Message, target: Mailbox) -> None:
+        """Note a message."""
+
+    def hears_answer(self, request: Request, value: object, error: BaseException | None) -> None:
+        """Note an answer."""
+
+
+class Overheard:
+    """An interceptor that tells a listener first, and leaves all decisions to another interceptor, if there is one."""
+
+    __slots__ = ("listener", "then")
+
+    def __init__(self, listener: Listener, then: Interceptor | None) -> None:
+        self.listener = listener
+        self.then = then
+
+    def takes(self, message: Message, target: Mailbox, key: object) -> bool:
+        """Tell the listener (`Interceptor`)."""
+        self.listener.hears(message, target)
+        return self.then is not None and self.then.takes(message, target, key)
+
+    def takes_answer(
+        self, request: Request, value: object, error: BaseException | None, cause: int
+    ) -> bool:
+        """Tell the listener (`Interceptor`)."""
+        self.listener.hears_answer(request, value, error)
+        return self.then is not None and self.then.takes_answer(request, value, error, cause)

@@ -15,6 +15,7 @@ from actors.drivers import bare
 from actors.errors import UsageError
 from actors.guard import Guard
 from actors.inlet import STOP, Inlet, Input
+from actors.interception import Overheard
 from actors.kernel import NEVER, NEXT_TIMER, Kernel
 from actors.link import Link
 from actors.log import EventLog
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from actors.disk import Disk
     from actors.faults import Faults
     from actors.footprint import Footprint
-    from actors.interception import Interceptor
+    from actors.interception import Interceptor, Listener
     from actors.log import Marks
     from actors.pace import Pacer
     from actors.strategies.base import Strategy
@@ -280,10 +281,24 @@ class World:
     def intercept(self, interceptor: Interceptor) -> Transport:
         """Let an interceptor decide about each message; it passes messages on through the transport returned."""
         transport = self._kernel.transport
-        if transport.interceptor is not None:
+        first = transport.interceptor
+        if first is None:
+            transport.interceptor = interceptor
+        elif isinstance(first, Overheard) and first.then is None:
+            first.then = interceptor
+        else:
             raise UsageError("the world has an interceptor already")
-        transport.interceptor = interceptor
         return transport
+
+    def overhear(self, listener: Listener) -> None:
+        """Let a listener hear of each message and answer as it is sent, before an interceptor takes it.
+
+        It belongs to the observers outside of the run: it must not touch the world. There is one at most.
+        """
+        transport = self._kernel.transport
+        if isinstance(transport.interceptor, Overheard):
+            raise UsageError("the world has a listener already")
+        transport.interceptor = Overheard(listener, transport.interceptor)
 
     def as_time_passes(self, look: Callable[[int], None]) -> None:
         """Call `look` whenever virtual time is about to move on, with when to (ns); `now` is the earlier time still.

@@ -294,7 +294,7 @@ def run(
 @click.option("--jobs", type=click.IntRange(1), help="Processes. [default: as many as cores]")
 @click.option(
     "--component",
-    type=Choice(["scheduler", "kubelet"]),
+    type=Choice(["scheduler", "kubelet", "controllers", "storage", "apiserver", "client"]),
     default="scheduler",
     show_default=True,
     help="Whose gates, under the default churn of which.",

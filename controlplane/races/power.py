@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, field, frozen
 
 from controlplane.gates import CATALOGUE, by_number
-from controlplane.scenarios.churns import kubelet_churn
+from controlplane.scenarios.churns import controller_churn, kubelet_churn, storage_churn
 from controlplane.scenarios.churns import scheduler_churn as churn
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search import parallel
@@ -29,8 +29,15 @@ if TYPE_CHECKING:
 
 COMPONENT = "scheduler"
 """The component whose gates are tested by default."""
-CHURNS = {"scheduler": churn, "kubelet": kubelet_churn}
-"""The default churn of each component."""
+CHURNS = {
+    "scheduler": churn,
+    "kubelet": kubelet_churn,
+    "controllers": controller_churn,
+    "storage": storage_churn,
+    "apiserver": controller_churn,
+    "client": controller_churn,
+}
+"""The default churn of each component; API server and client library are under that of the controllers."""
 
 
 @frozen

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from actors import Context, Message, World
+import pytest
+
+from actors import Context, Message, UsageError, World
 
 
 def test_a_census_is_told_of_what_waits_arrives_and_is_taken() -> None:
@@ -50,3 +52,61 @@ def test_a_census_is_told_of_what_waits_arrives_and_is_taken() -> None:
     assert world.run("bare").verdict == "quiescent"
     assert [len(waits) for waits, _ in seen] == [4, 3, 5, 4, 0]
     assert all(counted == listed for counted, listed in seen)
+
+
+def test_a_listener_hears_what_an_interceptor_takes() -> None:
+    """Both are asked for each message and answer, the listener first; a second listener is refused."""
+    heard: list[str] = []
+
+    class Listener:
+        def hears(self, message: Message, target: object) -> None:
+            heard.append(f"message {message.payload}")
+
+        def hears_answer(self, request: object, value: object, error: object) -> None:
+            heard.append(f"answer {value}")
+
+    class Interceptor:
+        def takes(self, message: Message, target: object, key: object) -> bool:
+            heard.append(f"decides {message.payload}")
+            return message.payload == "lost"
+
+        def takes_answer(self, request: object, value: object, error: object, cause: int) -> bool:
+            return False
+
+    got: list[str] = []
+
+    async def server(ctx: Context) -> None:
+        while True:
+            message = await ctx.recv()
+            got.append(message.payload)
+            if message.request is not None:
+                message.reply("yes")
+
+    async def client(ctx: Context) -> None:
+        ctx.send("server", "lost")
+        await ctx.ask("server", "asked")
+
+    for order in ("listener first", "interceptor first"):
+        heard.clear()
+        got.clear()
+        world = World()
+        world.actor("server", server)
+        world.actor("client", client)
+        for each in order.split()[0], "":
+            if each == "listener" or (not each and order.startswith("interceptor")):
+                world.overhear(Listener())
+            else:
+                world.intercept(Interceptor())
+        world.run("bare")
+        assert got == ["asked"]
+        assert heard == [
+            "message lost",
+            "decides lost",
+            "message asked",
+            "decides asked",
+            "answer yes",
+        ]
+        with pytest.raises(UsageError):
+            world.overhear(Listener())
+        with pytest.raises(UsageError):
+            world.intercept(Interceptor())

@@ -24,6 +24,7 @@ from controlplane.scenarios.churns.controller_workloads import PARTS
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Fault, Invariant, Scenario
 from controlplane.scenarios.invariants.convergence import converges
+from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
 from controlplane.scenarios.invariants.workloads import (
     no_orphans,
     one_active_pod_an_index,
@@ -104,6 +105,7 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
     """The invariants. CronJobs name their runs after the time, so their final state depends on the timing."""
     nodes = [each["metadata"]["name"] for each in setting.nodes()]
     found = (
+        writes_keep_to_their_object("etcd"),
         no_orphans(),
         one_active_pod_an_index("etcd"),
         one_daemon_a_node("etcd"),

@@ -19,6 +19,7 @@ from controlplane.scenarios.authoring.workloads import own_cpus, pod
 from controlplane.scenarios.authoring.worlds import nodes_with_managers
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario
+from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
 from controlplane.scenarios.invariants.nodes import (
     checkpoints_agree,
     conditions_name_their_resize,
@@ -191,6 +192,7 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         nothing_starts_with_more_than_promised(NODE),
         conditions_name_their_resize(NODE),
         NO_PROMISE_IS_OVERLOOKED,
+        writes_keep_to_their_object(),
     )
     if setting[FAULTS.key]:
         return found

@@ -24,6 +24,7 @@ from controlplane.scenarios.authoring.worlds import scheduler_alone, with_plugin
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario, Sometimes
 from controlplane.scenarios.invariants.contexts import EVERY_CONTEXT_ENDS
+from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
 from controlplane.scenarios.invariants.scheduling import (
     BOUND_PODS_ARE_SAID_TO_BE_SCHEDULED,
     CHOSEN_BY_USERS,
@@ -437,6 +438,7 @@ def invariants(without: tuple[str, ...] = ()) -> tuple[Invariant, ...]:
         Invariant(NOMINATIONS_NAME_NODES.name, _nominations_name_nodes),
         NOTHING_IS_PROMISED_TWICE,
         EVERY_CONTEXT_ENDS,
+        writes_keep_to_their_object(),
     )
     return tuple(each for each in found if each.name not in without)
 

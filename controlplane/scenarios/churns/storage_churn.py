@@ -15,6 +15,7 @@ from controlplane.scenarios.churns import storage_world as storage
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario
 from controlplane.scenarios.invariants.attachment import ATTACHED
+from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
 from controlplane.scenarios.invariants.storage import (
     ALWAYS,
     CONTROLLER,
@@ -223,7 +224,8 @@ def build(setting: Setting) -> ClusterConfig:
 
 def invariants(setting: Setting) -> tuple[Invariant, ...]:
     """The invariants."""
-    return (*ALWAYS, *(ATTACHED if setting[PART.key] in NODES else ()))
+    attached = ATTACHED if setting[PART.key] in NODES else ()
+    return (*ALWAYS, *attached, writes_keep_to_their_object())
 
 
 SCENARIO = Scenario(
