@@ -44,6 +44,7 @@ ADMIN = User("admin", "admin-uid", ("system:masters", "system:authenticated"))
 _UID = re.compile(r"aaaaaaaa-0000-4000-8000-\d{12}")
 _TIME = re.compile(r"202[67]-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _RV = re.compile(r"(?<![\d.:-])1\d{5}(?![\d.])")
+_OLDEST = re.compile(r"(too old resource version: \S+ )\(\d+\)")  # "<anyrv>" in recordings
 _SERVER_TIME = re.compile(r"<time(\+\d+s)?>")
 _DIGEST = re.compile(r'"[0-9A-F]{128}"')
 _PLACEHOLDER = re.compile(r"<(?:uid|rv|listrv|rand|ip|port|continue):\d+>")
@@ -354,6 +355,7 @@ class Replay:
             if suffix in text:
                 text = text.replace(suffix, self.names.of("rand", suffix))
         if key in ("resourceVersion", "message", "") or "ersion" in key:
+            text = _OLDEST.sub(r"\1(0)", text)
             text = _RV.sub(self._version, text)
         return text
 

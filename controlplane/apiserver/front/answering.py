@@ -223,8 +223,6 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
             return HttpAnswer(405, {"Content-Type": "application/json"}, None, "")
         request = to_request(server.table, http, target)
         chosen = negotiation.negotiate(request, protobuf=_protobuf(server, target))
-        if request.verb in ("list", "watch"):
-            parse_int64(request.query.get("timeoutSeconds", ""))
         if request.verb == "watch":
             return _watch(server, request, chosen)
         response = yield from server.allowed_steps(request, now)
@@ -292,6 +290,7 @@ def _watch(
     opened = server.allowed_watch(request)
     if isinstance(opened, Response):
         return failed(opened, request.accept)
+    negotiation.check_stream(chosen)
     if chosen.kind == "PartialObjectMetadataList":  # no event is one: the first ends the stream
         opened.capacity = 0
         if opened.drain():

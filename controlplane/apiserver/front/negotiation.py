@@ -14,6 +14,7 @@ __all__ = ["Format", "PLAIN", "PROTOBUF", "error_media", "negotiate", "parse_acc
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _SUPPORTED = ("application/json", "application/yaml", PROTOBUF)
+_STREAMS = tuple(f"{media};stream=watch" for media in ("application/json", PROTOBUF))
 _KINDS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -96,12 +97,16 @@ def _check_media(request: Request, header: str) -> None:
             return
     listed = ", ".join(_SUPPORTED)
     if request.verb in ("list", "watch", "deletecollection"):
-        listed += (
-            ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-        )
+        listed = ", ".join((listed, *_STREAMS))
     raise status.ApiError(
         406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {listed}", {}
     )
+
+
+def check_stream(chosen: Format) -> None:
+    """Refuse a watch in a format without framing. ApiError 406. Upstream: NegotiateOutputMediaTypeStream."""
+    if f"{chosen.media_type};stream=watch" not in _STREAMS:
+        raise status.not_acceptable(_STREAMS)
 
 
 def error_media(header: str) -> str:

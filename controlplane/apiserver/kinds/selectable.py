@@ -168,10 +168,24 @@ def matcher(
     return _Matcher(selector, rest, value)
 
 
+def _exact_name(selector: fields.FieldSelector) -> str | None:
+    """Return the name that a field selector demands, None if it demands no single one."""
+    return next(
+        (
+            each.value
+            for each in selector
+            if each.field == "metadata.name" and each.operator in ("=", "==")
+        ),
+        None,
+    )
+
+
 def interest_of(info: ResourceInfo, namespace: str, name: str, query: dict[str, str]) -> Interest:
     """Return the selection of a list or watch with these parameters. ApiError 400."""
     selector = label_selector(query.get("labelSelector", ""))
     chosen = field_selector(info, query.get("fieldSelector", ""))
+    if name and chosen is not None and _exact_name(chosen) != name:
+        raise status.bad_request("fieldSelector metadata.name doesn't match requested name")
     rest: list[fields.FieldRequirement] = []
     node = ""
     for term in chosen or ():

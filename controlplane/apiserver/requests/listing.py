@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from attrs import define
@@ -25,7 +25,15 @@ from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Items, Range, Steps, TooNew, TooOld
 from controlplane.apiserver.storage.watch_cache import Interest, WatchCache
 
-__all__ = ["Page", "check_list_options", "list_objects", "parse_version", "validate_list_options"]
+__all__ = [
+    "Page",
+    "check_list_options",
+    "is_cached",
+    "list_objects",
+    "parse_version",
+    "retry_seconds",
+    "validate_list_options",
+]
 
 UINT64_DIGITS = 20
 _EXPIRED = (
@@ -65,71 +73,56 @@ def parse_version(text: str) -> int:
     return int(significant)
 
 
+_MATCH = "resourceVersionMatch"
+_NOT_OLDER = "NotOlderThan"
+_NOT_WITH_CONTINUE = "resourceVersionMatch is forbidden when continue is provided"
+
+
 def validate_list_options(query: dict[str, str], *, watch: bool) -> list[FieldError]:
-    """Forbidden combinations of resourceVersion, resourceVersionMatch and sendInitialEvents."""
-    errors: list[FieldError] = []
-    match = query.get("resourceVersionMatch", "")
-    version = query.get("resourceVersion", "")
-    initial = query.get("sendInitialEvents")
+    """Forbidden combinations of resourceVersion, resourceVersionMatch, continue and sendInitialEvents.
+
+    `watch`: the query asks for a watch. Paths with /watch/ are validated as lists.
+    Upstream: apimachinery pkg/apis/meta/internalversion/{defaults,validation/validation}.go.
+    """
+    match = query.get(_MATCH, "")
+    initial = "sendInitialEvents" in query
     if watch:
-        if query.get("continue") and initial is None and version in ("", "0"):
-            text = "resourceVersionMatch is forbidden when continue is provided"
-            return [forbidden("resourceVersionMatch", text)]
-        return _validate_watch(match, initial)
-    if initial is not None:
+        if not match and not initial and query.get("resourceVersion", "") in ("", "0"):
+            match, initial = _NOT_OLDER, True  # the defaults of a watch
+        return list(_watch_errors(match, initial=initial, goes_on=bool(query.get("continue"))))
+    errors = list(_match_errors(match, query)) if match else []
+    if initial:
         errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    if not match:
-        return errors
+    return errors
+
+
+def _match_errors(match: str, query: dict[str, str]) -> Iterator[FieldError]:
+    version = query.get("resourceVersion", "")
     if not version:
-        errors.append(
-            forbidden(
-                "resourceVersionMatch",
-                ("resourceVersionMatch is forbidden unless resourceVersion is provided"),
-            )
-        )
+        text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        yield forbidden(_MATCH, text)
     if query.get("continue"):
-        errors.append(
-            forbidden(
-                "resourceVersionMatch",
-                ("resourceVersionMatch is forbidden when continue is provided"),
-            )
-        )
-    if match not in ("Exact", "NotOlderThan"):
-        errors.append(
-            not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", ""), sort=False)
-        )
+        yield forbidden(_MATCH, _NOT_WITH_CONTINUE)
+    if match not in ("Exact", _NOT_OLDER):
+        yield not_supported(_MATCH, match, ("Exact", _NOT_OLDER, ""), sort=False)
     if match == "Exact" and version == "0":
-        errors.append(
-            forbidden(
-                "resourceVersionMatch",
-                ('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
-            )
-        )
-    return errors
+        text = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        yield forbidden(_MATCH, text)
 
 
-def _validate_watch(match: str, initial: str | None) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if match and initial is None:
-        errors.append(
-            forbidden(
-                "resourceVersionMatch",
-                (
-                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-                ),
-            )
-        )
-    if initial is not None:
-        if match != "NotOlderThan":
-            errors.append(
-                forbidden(
-                    "resourceVersionMatch",
-                    ("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
-                )
-            )
-    if match and match != "NotOlderThan":
-        errors.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
-    return errors
+def _watch_errors(match: str, *, initial: bool, goes_on: bool) -> Iterator[FieldError]:
+    if initial and match != _NOT_OLDER:
+        text = f"sendInitialEvents requires setting resourceVersionMatch to {_NOT_OLDER}"
+        yield forbidden(_MATCH, text)
+    if not match:
+        return
+    if not initial:
+        text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        yield forbidden(_MATCH, text)
+    if match != _NOT_OLDER:
+        yield not_supported(_MATCH, match, (_NOT_OLDER,))
+    if goes_on:
+        yield forbidden(_MATCH, _NOT_WITH_CONTINUE)
 
 
 def encode_token(revision: int, start: str) -> str:
@@ -199,11 +192,15 @@ def _token_problem(token: str) -> str:
     return f"continue key is not valid: {problem}" if problem else "continue key is not valid"
 
 
-def check_list_options(query: dict[str, str]) -> None:
-    """Refuse options that cannot be, before anything else is looked at. ApiError 400, 422."""
-    check_selectors(query)
+def check_list_options(query: dict[str, str], *, watch: bool = False) -> None:
+    """Refuse options that cannot be, before anything else is looked at. ApiError 400, 422.
+
+    Numbers are decoded first, then selectors, as upstream converts the query.
+    """
+    parse_int64(query.get("timeoutSeconds", ""))
     parse_int64(query.get("limit", ""))
-    errors = validate_list_options(query, watch=False)
+    check_selectors(query)
+    errors = validate_list_options(query, watch=watch)
     if errors:
         raise status.invalid_kind("meta.k8s.io", "ListOptions", "", errors)
 
@@ -223,25 +220,23 @@ def list_objects(ctx: Context, caches: Caches, interest: Interest) -> Steps[Page
         raise status.bad_request(
             f'invalid resource version: resourceVersion: Invalid value: "{version}": {error}'
         ) from None
-    prefix = ""
-    if interest.namespace and interest.name:
-        prefix = f"{interest.namespace}/{interest.name}"
-    elif interest.namespace:
-        prefix = f"{interest.namespace}/"
-    elif interest.name and not info.namespaced:
-        prefix = interest.name
+    prefix = _prefix(interest.namespace, interest.name, namespaced=info.namespaced)
+    base = _prefix(ctx.request.namespace, "", namespaced=info.namespaced)
+    cached = is_cached(info)
     start = ""
     if token:
         if version and version != "0":
             raise status.bad_request(
                 "specifying resource version is not allowed when using continue"
             )
-        revision, start = decode_token(token)
-        start = prefix + start if not interest.name else start
-        items, current = yield from _continued(info, revision, prefix, start)
+        revision, relative = decode_token(token)
+        start = base + relative
+        if version and cached:
+            limit = 0
+        items, current = yield from _continued(info, revision, prefix, relative)
     elif (match == "Exact" and wanted) or (wanted and limit and not match):
         items, current = yield from _exact(info, wanted, prefix)
-    elif version == "0":
+    elif version == "0" and cached:
         cache = caches.of(info)
         items, current, limit = cache.items(prefix), cache.revision, 0
     elif wanted:
@@ -253,16 +248,38 @@ def list_objects(ctx: Context, caches: Caches, interest: Interest) -> Steps[Page
         items = [item for item in items if item[0].rpartition("/")[2] == wanted_name]
     if start:
         items = [item for item in items if item[0] >= start]
-    return _page(items, current, limit, interest, prefix)
+    page = _page(items, current, limit, interest, base)
+    if query.get("labelSelector") or query.get("fieldSelector"):
+        page.remaining = None
+    return page
+
+
+def _prefix(namespace: str, name: str, *, namespaced: bool) -> str:
+    """The beginning of the keys of a namespace, of one object, or of all objects."""
+    if namespace:
+        return f"{namespace}/{name}"
+    return "" if namespaced else name
+
+
+def is_cached(info: ResourceInfo) -> bool:
+    """Return whether reads may be served from a watch cache: those of Events go to the store.
+
+    Upstream: pkg/kubeapiserver/options, DefaultWatchCacheSizes.
+    """
+    return info.resource != "events" or info.custom is not None
+
+
+def retry_seconds(info: ResourceInfo) -> int:
+    """Seconds after which a client may ask again for a version that is not there yet; the store tells none."""
+    return int(is_cached(info))
 
 
 _Listed = tuple[Sequence[tuple[str, Object]], int]
 
 
-def _continued(info: ResourceInfo, revision: int, prefix: str, start: str) -> Steps[_Listed]:
+def _continued(info: ResourceInfo, revision: int, prefix: str, relative: str) -> Steps[_Listed]:
     found = yield Range(info.storage_prefix, prefix, max(revision, 0))
     if isinstance(found, TooOld):
-        relative = start[len(prefix) :] if prefix.endswith("/") else start
         raise status.expired(_EXPIRED, {"continue": encode_token(-1, relative)})
     if isinstance(found, TooNew):
         raise status.too_large_resource_version(revision, found.current, 0)
@@ -275,7 +292,7 @@ def _exact(info: ResourceInfo, wanted: int, prefix: str) -> Steps[_Listed]:
     if isinstance(found, TooOld):
         raise status.expired(_EXPIRED_LIST)
     if isinstance(found, TooNew):
-        raise status.too_large_resource_version(wanted, found.current, 1)
+        raise status.too_large_resource_version(wanted, found.current, retry_seconds(info))
     listed: _Listed = found
     return listed
 
@@ -286,11 +303,11 @@ def _not_older(info: ResourceInfo, cache: WatchCache, wanted: int, prefix: str) 
     found: Items = yield Range(info.storage_prefix, prefix)
     if found.revision >= wanted:
         return found
-    raise status.too_large_resource_version(wanted, cache.revision, 1)
+    raise status.too_large_resource_version(wanted, cache.revision, retry_seconds(info))
 
 
 def _page(
-    items: Sequence[tuple[str, Object]], revision: int, limit: int, interest: Interest, prefix: str
+    items: Sequence[tuple[str, Object]], revision: int, limit: int, interest: Interest, base: str
 ) -> Page:
     selected = interest.matches is not None or bool(interest.node)
     if not limit:
@@ -309,8 +326,7 @@ def _page(
             found.append(obj)
     if taken == len(items):
         return Page(found, revision)
-    relative = last[len(prefix) :] if prefix.endswith("/") else last
-    token = encode_token(revision, relative + "\0")
+    token = encode_token(revision, last[len(base) :] + "\0")
     remaining = None if selected else len(items) - taken
     return Page(found, revision, token, remaining)
 

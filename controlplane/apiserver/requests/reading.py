@@ -18,8 +18,10 @@ from controlplane.apiserver.requests.conversions import Conversions
 from controlplane.apiserver.requests.listing import (
     Page,
     check_list_options,
+    is_cached,
     list_objects,
     parse_version,
+    retry_seconds,
 )
 from controlplane.apiserver.requests.options import delete_options
 from controlplane.apiserver.requests.registries import Registries
@@ -71,13 +73,14 @@ class Reader:
         try:
             wanted = parse_version(version)
         except ValueError as error:
-            raise status.plain_error(
-                f'resourceVersion: Invalid value: "{version}": {error}'
-            ) from None
+            text = f'resourceVersion: Invalid value: "{version}": {error}'
+            if is_cached(info):
+                raise status.plain_error(text) from None
+            raise status.bad_request(f"invalid resource version: {text}") from None
         cache = self._caches.of(info)
-        if wanted > cache.revision:
+        if wanted > cache.revision or not is_cached(info):
             if wanted > self._store.revision:
-                raise status.too_large_resource_version(wanted, cache.revision, 1)
+                raise status.too_large_resource_version(wanted, cache.revision, retry_seconds(info))
             found = yield from registry.find(request.namespace, request.name)
         else:
             found = cache.get(registry.key(request.namespace, request.name))

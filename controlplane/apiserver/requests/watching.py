@@ -9,10 +9,10 @@ from controlplane.api.flags import flag
 from controlplane.api.object import Object
 from controlplane.api.request import Request
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.selectable import check_selectors, interest_of
+from controlplane.apiserver.kinds.selectable import interest_of
 from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.caches import Caches
-from controlplane.apiserver.requests.listing import parse_version, validate_list_options
+from controlplane.apiserver.requests.listing import check_list_options, parse_version
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import decode
@@ -52,10 +52,8 @@ class Watching:
         if "watch" not in info.verbs:
             raise status.method_not_supported(info, "watch")
         query = request.query
-        check_selectors(query)
-        errors = validate_list_options(query, watch=True)
-        if errors:
-            raise status.invalid_kind("meta.k8s.io", "ListOptions", "", errors)
+        check_list_options(query, watch=_asks_for_watch(request))
+        interest = interest_of(info, request.namespace, request.name, query)
         version = query.get("resourceVersion", "")
         try:
             wanted = parse_version(version)
@@ -63,7 +61,6 @@ class Watching:
             raise status.plain_error(
                 f'resourceVersion: Invalid value: "{version}": {error}'
             ) from None
-        interest = interest_of(info, request.namespace, request.name, query)
         watcher = self._opened(info, request, version, wanted, interest)
         watcher.info = info
         return watcher
@@ -75,6 +72,9 @@ class Watching:
         cache = self._caches.of(info)
         initial_flag = query.get("sendInitialEvents")
         initial = not wanted if initial_flag is None else flag(initial_flag)
+        asks = _asks_for_watch(
+            request
+        )  # the defaults of a watch end initial events with a bookmark
         convert = None
         holds = info.custom is not None and info.custom.webhook is not None
         if not holds and (info.custom is not None or (info.group, info.version) != info.hub):
@@ -86,7 +86,7 @@ class Watching:
                 failed = status.too_large_resource_version(wanted, cache.revision, 1)
                 return _failed_watch(cache, interest, failed)
             watcher = cache.watch(interest, initial=True, convert=convert, holds=holds)
-            if flag(query.get("allowWatchBookmarks")):
+            if asks and flag(query.get("allowWatchBookmarks")):
                 mark = self._bookmark(info, cache.revision, {_INITIAL_END: "true"})
                 cache.bookmark(watcher, mark)
             return watcher
@@ -130,6 +130,11 @@ class Watching:
         """Queue a plain bookmark at the cache's revision for a watch that asked for bookmarks."""
         info: ResourceInfo = watcher.info
         watcher.bookmark(lambda revision: self._bookmark(info, revision, {}))
+
+
+def _asks_for_watch(request: Request) -> bool:
+    """Return whether the query asks for a watch, as components do; not if only a path with /watch/ does."""
+    return not request.path or flag(request.query.get("watch"))
 
 
 @cache
