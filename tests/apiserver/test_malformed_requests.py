@@ -163,12 +163,14 @@ def test_a_scale_as_a_table_has_columns_of_its_own():
     assert table["rows"][0]["cells"][:3] == ["d", 1, 0]
 
 
-def test_a_review_as_a_table_has_a_row_without_a_name():
+def test_a_review_is_no_table():
     accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     spec = {"resourceAttributes": {"verb": "get", "resource": "pods"}}
-    code, _, table = send(World(), "POST", path, {"spec": spec}, accept=accept)
-    assert code == 201 and table["rows"][0]["cells"][0] == ""
+    code, _, told = send(World(), "POST", path, {"spec": spec}, accept=accept)
+    assert (code, told["reason"]) == (406, "NotAcceptable")
+    code, _, told = send(World(), "POST", path, {"spec": spec}, accept=f"{accept},application/json")
+    assert (code, told["kind"]) == (201, "SelfSubjectAccessReview")
 
 
 def test_applied_configurations_name_version_and_kind_as_texts():

@@ -20,6 +20,7 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.front import discovery as nonresource
 from controlplane.apiserver.front import negotiation, rendering
 from controlplane.apiserver.front.served import Served
+from controlplane.apiserver.requests import subresources
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.options import parse_int64
 from controlplane.apiserver.requests.pod_logs import shown
@@ -222,7 +223,8 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
         if http.method == "HEAD":
             return HttpAnswer(405, {"Content-Type": "application/json"}, None, "")
         request = to_request(server.table, http, target)
-        chosen = negotiation.negotiate(request, protobuf=_protobuf(server, target))
+        tables = info is None or not subresources.only_answers(info, target.subresource)
+        chosen = negotiation.negotiate(request, protobuf=_protobuf(server, target), tables=tables)
         if request.verb == "watch":
             return _watch(server, request, chosen)
         response = yield from server.allowed_steps(request, now)
@@ -367,6 +369,8 @@ def _rendered(
 ) -> HttpAnswer:
     if response.entered is not None:
         return HttpAnswer(101, {}, entered=response.entered)
+    if response.code == 301:
+        return HttpAnswer(301, dict(response.headers), None, "")
     if response.content is not None:
         headers = _headers(response, response.content_type)
         if response.followed is not None:

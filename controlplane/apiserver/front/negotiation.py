@@ -71,8 +71,8 @@ def _accepts(clause: Clause, media: str) -> bool:
     return sub == "*" and media.startswith(main + "/")
 
 
-def negotiate(request: Request, *, protobuf: bool = False) -> Format:
-    """The format of the answer; `protobuf`: the kind can be written so. ApiError 406 when nothing fits."""
+def negotiate(request: Request, *, protobuf: bool = False, tables: bool = True) -> Format:
+    """The format of the answer; `protobuf`, `tables`: the kind can be written so. ApiError 406 when nothing fits."""
     header = request.accept
     if not header or header == "application/json":
         return PLAIN
@@ -82,7 +82,7 @@ def negotiate(request: Request, *, protobuf: bool = False) -> Format:
             if not _accepts(clause, media):
                 continue
             chosen = _with_kind(clause, media, request)
-            if chosen is None:
+            if chosen is None or (chosen.kind == "Table" and not tables):
                 continue
             if media == PROTOBUF and (chosen.kind == "Table" or not (protobuf or chosen.kind)):
                 continue

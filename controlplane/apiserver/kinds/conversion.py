@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from attrs import frozen
+
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.autoscaling.versions import to_v1, to_v2
@@ -19,7 +21,7 @@ from controlplane.apiserver.schema.resources import ResourceInfo
 if TYPE_CHECKING:
     from controlplane.apiserver.schema.resources import ResourceTable
 
-__all__ = ["check_foreign_kind", "from_hub", "read_typed", "to_hub", "unreadable_kind"]
+__all__ = ["KindName", "check_foreign_kind", "from_hub", "read_typed", "to_hub", "unreadable_kind"]
 
 # Versions that are still known though no longer served.
 LEGACY = (
@@ -44,7 +46,21 @@ _SCHEMES = {"apiregistration.k8s.io": "k8s.io/kube-aggregator/pkg/apiserver/sche
 """Groups that a server of their own answers for: where its kinds are registered."""
 
 
-def check_foreign_kind(table: ResourceTable, info: ResourceInfo, body: Tree) -> Tree:
+@frozen
+class KindName:
+    """A kind that no resource stores, as Eviction."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or `version` in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+def check_foreign_kind(table: ResourceTable, info: ResourceInfo | KindName, body: Tree) -> Tree:
     """A body whose apiVersion or kind differs from the resource's: completed, or refused."""
     problem = kind_error(body)
     if problem:

@@ -116,6 +116,31 @@ class Bodies:
             for line in issue.removeprefix("yaml: unmarshal errors:\n").split("\n"):
                 ctx.warn(line.strip())
 
+    def posted(
+        self, ctx: Context, group: str, type_name: str, versions: tuple[str, ...] = ()
+    ) -> Tree:
+        """Return the body of a subresource that is created, as Eviction, checked like that of an object. ApiError 400.
+
+        Args:
+            ctx: of the request.
+            group: of the kind.
+            type_name: ends in version and kind, as `io.k8s.api.core.v1.Binding`.
+            versions: apiVersions that are accepted besides.
+        """
+        version, kind = type_name.split(".")[-2:]
+        body = ctx.request.body
+        named = _last_named(body) if isinstance(body, dict) else body
+        earlier = isinstance(named, dict) and named.get("apiVersion") in versions
+        if isinstance(named, dict) and not (earlier and named.get("kind", kind) == kind):
+            known = conversion.KindName(group, version, kind)
+            conversion.check_foreign_kind(self._registries.table, known, named)
+        tree = conversion.read_typed(type_name, body)
+        self.field_validation(ctx, type_name, version, body)
+        namespace = (tree.get("metadata") or {}).get("namespace", "")
+        if namespace and namespace != ctx.request.namespace:
+            raise _namespace_mismatch()
+        return tree
+
     def missing(self, ctx: Context) -> Wanted | None:
         """Return the object to fetch before `new_object` may be called."""
         return self._admission.missing(ctx)

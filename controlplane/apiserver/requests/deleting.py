@@ -9,8 +9,10 @@ from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.strategy import Context, Strategy
+from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.resources import ResourceInfo
 
-__all__ = ["finalizers_for", "without_grace", "shortened"]
+__all__ = ["check_meant", "finalizers_for", "without_grace", "shortened"]
 
 _ORPHAN = "orphan"
 _FOREGROUND = "foregroundDeletion"
@@ -85,3 +87,25 @@ def finalizers_for(strategy: Strategy, meta: Tree, options: DeleteOptions) -> li
     if foreground:
         kept.append(_FOREGROUND)
     return had if kept == had else kept
+
+
+def check_meant(info: ResourceInfo, meta: Tree, options: DeleteOptions) -> None:
+    """Refuse to delete an object that is not the one the preconditions name. ApiError 409.
+
+    Upstream: apiserver pkg/registry/rest/delete.go, BeforeDelete; eviction.go says the same.
+    """
+    for wanted, current, text, change in (
+        (options.uid, meta["uid"], "UID", "deleted and then recreated"),
+        (options.version, meta["resourceVersion"], "ResourceVersion", "modified"),
+    ):
+        if wanted is not None and wanted != current:
+            raise status.conflict(
+                info,
+                meta["name"],
+                (
+                    f"the {text} in the precondition ({wanted}) does not match the {text} in record"
+                    f" ({current}). The object might have been {change}"
+                ),
+                shown=info.qualified_kind,
+                kind=info.kind,
+            )

@@ -14,10 +14,12 @@ from controlplane.api.object import Object
 from controlplane.api.request import FollowedLog, Request, Response
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.conversion import read_typed
+from controlplane.api.validation import aggregate
 from controlplane.apiserver.kinds.core.pods.kind import bound
+from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.selectors import selector_of
 from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.requests.deleting import check_meant
 from controlplane.apiserver.requests.options import (
     check_write_options,
     delete_options,
@@ -27,7 +29,13 @@ from controlplane.apiserver.requests.parts import Parts, seen_as
 from controlplane.apiserver.requests.pod_logs import check_has_log, first_shown, shown
 from controlplane.apiserver.requests.registry import Registry
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid
+from controlplane.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from controlplane.apiserver.storage.transactions import Steps
 
 __all__ = ["binding", "connect", "ephemeral_containers", "eviction", "log", "resize"]
@@ -53,23 +61,21 @@ def binding(parts: Parts, ctx: Context) -> Steps[Response]:
     request = ctx.request
     if request.body is None:
         raise status.bad_request("no binding in the body")
-    body = read_typed("io.k8s.api.core.v1.Binding", request.body)
     ctx.dry_run = check_write_options(request)
+    body = parts.bodies.posted(ctx, "", "io.k8s.api.core.v1.Binding")
     meta = body.get("metadata") or {}
-    name = request.name or meta.get("name", "")
-    if request.name and meta.get("name", request.name) != request.name:
+    name = meta.get("name", "")
+    if request.name and name != request.name:
         raise status.bad_request("name in URL does not match name in Binding object")
     target = body.get("target") or {}
-    if target.get("kind", "") not in ("", "Node"):
-        raise status.plain_error(
-            f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", '
-            '"<empty>"'
-        )
     node = target.get("name", "")
+    errors = []
+    if target.get("kind", "") not in ("", "Node"):
+        errors.append(not_supported("target.kind", target["kind"], ("Node", "<empty>"), sort=False))
     if not node:
-        raise status.plain_error("target.name: Required value")
-    if not name:
-        raise status.plain_error("resource name may not be empty")
+        errors.append(required("target.name", ""))
+    if errors:
+        raise status.plain_error(aggregate(str(each) for each in errors))
     registry = parts.registries.named("", "pods")
 
     def assigned(tree: Tree) -> Tree:
@@ -111,6 +117,7 @@ def _check_bindable(
 
 # -- eviction ------------------------------------------------------------------------------------
 
+_EVICTION = "io.k8s.api.policy.v1.Eviction"
 _MAX_DISRUPTED = 2000
 _WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
 
@@ -118,34 +125,56 @@ _WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budg
 def eviction(parts: Parts, ctx: Context) -> Steps[Response]:
     """Delete a pod unless a disruption budget forbids it."""
     request = ctx.request
-    body = read_typed("io.k8s.api.policy.v1.Eviction", request.body)
+    ctx.dry_run = check_write_options(request)
+    body = parts.bodies.posted(ctx, "policy", _EVICTION, ("policy/v1beta1",))
     meta = body.get("metadata") or {}
     if meta.get("name", "") != request.name:
         raise status.bad_request("name in URL does not match name in Eviction object")
-    ctx.dry_run = check_write_options(request)
-    options_request = Request("delete", resource="pods", body=body.get("deleteOptions") or {})
-    options = delete_options(options_request)
-    options.dry_run = ctx.dry_run = ctx.dry_run or options.dry_run
+    given = body.get("deleteOptions") or {}
+    _check_dry_runs(request, given.get("dryRun") or [])
     registry = parts.registries.named("", "pods")
     found = yield from registry.get(request.namespace, request.name)
+    options = delete_options(Request("delete", resource="pods", body=given))
+    options.dry_run = ctx.dry_run = ctx.dry_run or options.dry_run
     if _ignores_budgets(found):
-        yield from registry.delete(ctx, request.namespace, request.name, options)
-        return _created(ctx)
-    budget = _budget_of(ctx, found)
-    if budget is not None:
-        if not _ready(found) and _unhealthy_allowed(budget.tree):
-            if options.version is None:
-                options.version = found.metadata["resourceVersion"]
-        else:
-            yield from _decrement(parts, ctx, budget, request.name)
+        if options.version is None and _may_change(found):
+            options.version = found.metadata["resourceVersion"]
+    else:
+        budget = _budget_of(ctx, found)
+        if budget is not None:
+            if not _ready(found) and _unhealthy_allowed(budget.tree):
+                if options.version is None:
+                    options.version = found.metadata["resourceVersion"]
+            else:
+                yield from _decrement(parts, ctx, budget, request.name)
     if not ctx.dry_run:
+        seen = seen_as(ctx, registry)
         marked = yield from registry.change(
-            ctx, request.namespace, request.name, lambda tree: _disrupted(ctx, tree)
+            seen,
+            request.namespace,
+            request.name,
+            lambda tree: _disrupted(seen, tree, options),
+            sub="status",
         )
         if options.version is not None:
             options.version = marked.metadata["resourceVersion"]
     yield from registry.delete(ctx, request.namespace, request.name, options)
     return _created(ctx)
+
+
+def _check_dry_runs(request: Request, given: list[str]) -> None:
+    """Refuse an eviction whose query and body do not agree about a dry run. ApiError 500, as upstream."""
+    asked = request.query["dryRun"].split("\n") if "dryRun" in request.query else []
+    if given and asked and given != asked:
+        raise status.plain_error(
+            f"Non-matching dry-run options in request and content: [{' '.join(asked)}] and [{' '.join(given)}]"
+        )
+
+
+def _may_change(pod: Object) -> bool:
+    """Return whether a pod without budget may come under one: the deletion is then of this version alone."""
+    phase = pod.tree["status"].get("phase")
+    return phase not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod.metadata
 
 
 def _ignores_budgets(pod: Object) -> bool:
@@ -274,7 +303,9 @@ def _why(name: str, state: Tree) -> str:
     )
 
 
-def _disrupted(ctx: Context, tree: Tree) -> Tree:
+def _disrupted(ctx: Context, tree: Tree, options: DeleteOptions) -> Tree:
+    """The pod with the condition of an eviction. ApiError 409 if it is not the one that is meant."""
+    check_meant(ctx.info, tree["metadata"], options)
     state = tree["status"]
     condition: Tree = {
         "type": "DisruptionTarget",
@@ -342,10 +373,10 @@ def _check_log_options(ctx: Context, numbers: dict[str, int]) -> None:
 def log(parts: Parts, ctx: Context) -> Steps[Response]:
     """The log of a container. There is no kubelet to ask here: pods not scheduled have none."""
     request = ctx.request
-    given = request.query  # decoded before the pod is looked for, checked after that
+    given = request.query
     numbers = {key: parse_int64(given[key]) for key in _LOG_NUMBERS if given.get(key)}
-    pod = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
     _check_log_options(ctx, numbers)
+    pod = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
     container = _log_container(pod, request.query.get("container", ""))
     if not pod.tree["spec"].get("nodeName"):
         return Response(200, {}, content=b"", content_type="text/plain")

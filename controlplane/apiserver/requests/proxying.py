@@ -104,7 +104,12 @@ def _pod(parts: Parts, ctx: Context, name: str, port: str) -> Steps[Response]:
 
 
 def _reached(ctx: Context, pod: Tree, port: str) -> Response:
-    """The answer of a pod's HTTP server."""
+    """The answer of a pod's HTTP server; a path without a slash at its end is redirected, so that links work.
+
+    Upstream: apimachinery pkg/util/proxy, UpgradeAwareHandler.
+    """
+    if ctx.request.verb == "get" and ctx.request.path.endswith("/proxy"):
+        return Response(301, {}, headers={"Location": f"{ctx.request.path}/"})
     state = pod.get("status") or {}
     address = f"{state.get('podIP', '')}:{port or 80}"
     inside = front_of(pod)

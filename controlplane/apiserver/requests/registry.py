@@ -27,7 +27,12 @@ from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.admission.quota import charge
 from controlplane.apiserver.requests.authorization import escalation
 from controlplane.apiserver.requests.authorization.access import Access
-from controlplane.apiserver.requests.deleting import finalizers_for, shortened, without_grace
+from controlplane.apiserver.requests.deleting import (
+    check_meant,
+    finalizers_for,
+    shortened,
+    without_grace,
+)
 from controlplane.apiserver.requests.listing import parse_version
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
@@ -110,7 +115,9 @@ class Registry:
         self._access = services.access
 
     def key(self, namespace: str, name: str) -> str:
-        """The key of an object below the prefix."""
+        """The key of an object below the prefix. ApiError 400 without a name."""
+        if not name:
+            raise status.bad_request("Name parameter required.")
         return f"{namespace}/{name}" if self.info.namespaced else name
 
     def reading(self, namespace: str, name: str) -> Get:
@@ -377,9 +384,18 @@ class Registry:
         return (yield from self.create(ctx, tree)), True
 
     def change(
-        self, ctx: Context, namespace: str, name: str, transform: Transform
+        self,
+        ctx: Context,
+        namespace: str,
+        name: str,
+        transform: Transform,
+        *,
+        sub: str | None = None,
     ) -> Steps[Object]:
-        """Replace an object by `transform(current tree)` past strategy and admission. ApiError NotFound."""
+        """Replace an object by `transform(current tree)` past admission, and past the strategy unless `sub` is given.
+
+        ApiError NotFound; Invalid for an update of `sub` that the strategy refuses.
+        """
         key = self.key(namespace, name)
         found: Live | None = yield Get(self.prefix, key)
         obj = None if found is None else found.object
@@ -387,6 +403,8 @@ class Registry:
             new = transform(obj.tree)
             if new == obj.tree:
                 return obj
+            if sub is not None:
+                new = self._before_update(ctx, new, obj.tree, sub)
             done = yield from self.write(ctx, key, new, obj)
             obj = done.objects[0]
             if done.made:
@@ -651,29 +669,7 @@ class Registry:
         tree = found.tree
         meta = tree["metadata"]
         info = self.info
-        if options.uid is not None and options.uid != found.uid:
-            raise status.conflict(
-                info,
-                found.name,
-                (
-                    f"the UID in the precondition ({options.uid}) does not match the UID in record "
-                    f"({found.uid}). The object might have been deleted and then recreated"
-                ),
-                shown=info.qualified_kind,
-                kind=info.kind,
-            )
-        version = meta["resourceVersion"]
-        if options.version is not None and options.version != version:
-            raise status.conflict(
-                info,
-                found.name,
-                (
-                    f"the ResourceVersion in the precondition ({options.version}) does not match the "
-                    f"ResourceVersion in record ({version}). The object might have been modified"
-                ),
-                shown=info.qualified_kind,
-                kind=info.kind,
-            )
+        check_meant(info, meta, options)
         if options.grace is not None and options.grace < 0:
             options.grace = 1
         if not self.strategy.graceful:

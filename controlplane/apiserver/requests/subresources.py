@@ -33,7 +33,7 @@ from controlplane.apiserver.schema.field_errors import go_quote, invalid
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Steps
 
-__all__ = ["handle", "is_virtual"]
+__all__ = ["handle", "is_virtual", "only_answers"]
 
 Handler = Callable[[Parts, Context], Steps[Response]]
 
@@ -51,9 +51,20 @@ _VIRTUAL = frozenset(
 )
 
 
+_ANSWERS = frozenset(("binding", "eviction", "token"))
+"""Subresources whose storage knows no table."""
+
+
 def is_virtual(info: ResourceInfo) -> bool:
     """Return whether a resource only answers and stores nothing."""
     return info.resource in _VIRTUAL or info.group == usage.GROUP
+
+
+def only_answers(info: ResourceInfo, subresource: str) -> bool:
+    """Return whether what is created there is an answer that no table shows, as a review or a token."""
+    if subresource:
+        return subresource in _ANSWERS
+    return info.resource in _VIRTUAL and info.resource != "componentstatuses"
 
 
 def handle(parts: Parts, ctx: Context) -> Steps[Response]:
@@ -242,8 +253,12 @@ def _finalize(parts: Parts, ctx: Context) -> Steps[Response]:
 def _token(parts: Parts, ctx: Context) -> Steps[Response]:
     """A token for a service account: a JSON web token that the server's key signs."""
     request = ctx.request
+    ctx.dry_run = check_write_options(request)
+    body = parts.bodies.posted(
+        ctx, "authentication.k8s.io", "io.k8s.api.authentication.v1.TokenRequest"
+    )
+    _check_named(body.get("metadata") or {}, request.name)
     account = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
-    body = read_typed("io.k8s.api.authentication.v1.TokenRequest", request.body)
     spec = {key: value for key, value in body["spec"].items() if value is not None}
     seconds = spec.get("expirationSeconds", 3600)
     if seconds > 1 << 32:
@@ -311,15 +326,24 @@ def _token(parts: Parts, ctx: Context) -> Steps[Response]:
     return Response(201, tree)
 
 
-_BINDABLE = {("v1", "Pod"): "pods", ("v1", "Secret"): "secrets", ("v1", "Node"): "nodes"}
+def _check_named(meta: Tree, account: str) -> None:
+    """Refuse a request that names another account. ApiError 422."""
+    name = meta.get("name", "")
+    if name and name != account:
+        text = "must match the service account name if specified"
+        errors = [invalid("metadata.name", name, text)]
+        raise status.invalid_kind("authentication.k8s.io", "TokenRequest", account, errors)
+
+
+_BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 def _bound(parts: Parts, ctx: Context, reference: Tree) -> Steps[Tree]:
     """The claims about what a token is bound to, which must be there. ApiError 400, 404, 409."""
     version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
-    resource = _BINDABLE.get((version, kind))
+    group, _, short = version.rpartition("/")
+    resource = None if group else _BINDABLE.get(kind)
     if resource is None:
-        group, _, short = version.rpartition("/")
         raise status.bad_request(
             f"cannot bind token to object of type {group}/{short}, Kind={kind}"
         )
@@ -339,7 +363,8 @@ def _bound(parts: Parts, ctx: Context, reference: Tree) -> Steps[Tree]:
         raise status.conflict(
             registry.info,
             found.name,
-            (
+            shown=kind,
+            text=(
                 f"the UID in the bound object reference ({uid}) does not match the UID in record. "
                 "The object might have been deleted and then recreated"
             ),

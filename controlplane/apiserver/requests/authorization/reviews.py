@@ -127,9 +127,12 @@ def _check(ctx: Context, meta: Tree, spec: Tree) -> None:
         if value and key != "managedFields" and (key != "namespace" or info.resource != _LOCAL)
     }
     path, wish = spec.get("nonResourceAttributes"), spec.get("resourceAttributes")
+    if info.resource == _LOCAL and not namespace:
+        raise status.bad_request(f"namespace is required on this type: {namespace}")
+    if shown:
+        text = "must be empty except for namespace" if info.resource == _LOCAL else "must be empty"
+        errors.append(invalid("metadata", in_order(_META, meta), text))
     if info.resource == _LOCAL:
-        if not namespace:
-            raise status.bad_request(f"namespace is required on this type: {namespace}")
         wanted = (wish or {}).get("namespace", "")
         if wish is not None and wanted != given:
             errors.append(
@@ -140,9 +143,6 @@ def _check(ctx: Context, meta: Tree, spec: Tree) -> None:
         if path is not None:
             text = "disallowed on this kind of request"
             errors.append(invalid("spec.nonResourceAttributes", _internal(path), text))
-    if shown:
-        text = "must be empty except for namespace" if info.resource == _LOCAL else "must be empty"
-        errors.append(invalid("metadata", in_order(_META, meta), text))
     if errors:
         raise status.invalid_kind(_GROUP, "", "", errors)
 

@@ -259,7 +259,7 @@ def _pod_level_requests(spec: Tree) -> Tree:
     """Requests of the pod as a whole follow from its containers, then from its limits."""
     amounts = spec["resources"]
     limits, requests = amounts.get("limits") or {}, amounts.get("requests") or {}
-    if not limits and not requests:
+    if not limits:
         return spec
     totals = pod_requests(spec)
     new = dict(requests)
@@ -269,7 +269,7 @@ def _pod_level_requests(spec: Tree) -> Tree:
         if name in ("cpu", "memory") or (name.startswith("hugepages-") and name not in limits):
             new[name] = total
     for name, amount in limits.items():
-        if name not in new:
+        if name not in new and (name in ("cpu", "memory") or name.startswith("hugepages-")):
             new[name] = amount
     if new == requests:
         return spec

@@ -15,9 +15,9 @@ _COUNTING = ("cpu", "memory")
 
 @by_identity
 def qos_class(spec: Tree) -> str:
-    """Guaranteed, Burstable or BestEffort."""
+    """Guaranteed, Burstable or BestEffort; by the pod's own resources where it has some, even if they are empty."""
     whole = spec.get("resources")
-    if whole and (whole.get("requests") or whole.get("limits")):
+    if whole is not None:
         return quality_of_service([_part(whole)])
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     return quality_of_service(_part(container.get("resources") or {}) for container in containers)

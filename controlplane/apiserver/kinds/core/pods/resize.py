@@ -95,7 +95,12 @@ def validate_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> list
         return [forbidden(_WHOLE, "static pods cannot be resized")]
     if (was.get("os") or {}).get("name") == "windows":
         return [forbidden(_WHOLE, "windows pods cannot be resized")]
-    if not gates.pod_level and (spec.get("resources") or was.get("resources")) is not None:
+    of_pod = any(
+        (each.get("resources") or {}).get(part)
+        for each in (spec, was)
+        for part in ("requests", "limits")
+    )
+    if of_pod and not gates.pod_level:
         errors.append(
             forbidden(
                 _WHOLE,
@@ -112,7 +117,8 @@ def validate_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> list
     errors += when(
         not _supported(state), forbidden, "spec", "Pod running on node without support for resize"
     )
-    errors += _pod_level(spec.get("resources"), was.get("resources"))
+    if of_pod:
+        errors += _pod_level(spec.get("resources"), was.get("resources"))
     if state.get("nodeAllocatableResourceClaimStatuses"):
         detail = "pods with node allocatable resource claims cannot be resized"
         errors.append(forbidden("spec", detail))

@@ -6,10 +6,9 @@ Upstream: ValidatePodUpdate, ValidatePodStatusUpdate in pkg/apis/core/validation
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Hashable
 from typing import Any
 
-from controlplane.api.equality import Seen, by_value, first_by_value
+from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import entries, one_of, present, problems, when
@@ -262,6 +261,9 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
         text = "may not be set on pods that are already bound to a node"
         errors += when(spec.get("nodeName"), forbidden, "status.nominatedNodeName", text)
         errors += problems("status.nominatedNodeName", node, names.dns_subdomain(node))
+    generation = status.get("observedGeneration", 0)
+    text = "must be a non-negative integer"
+    errors += when(generation < 0, invalid, "status.observedGeneration", generation, text)
     errors += when(
         status.get("qosClass") != was.get("qosClass"),
         invalid,
@@ -269,21 +271,14 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
         status.get("qosClass", ""),
         "field is immutable",
     )
-    for key in ("containerStatuses", "initContainerStatuses"):
+    for key, containers in (
+        ("containerStatuses", "containers"),
+        ("initContainerStatuses", "initContainers"),
+        ("ephemeralContainerStatuses", ""),  # of which none restarts
+    ):
         errors += _transitions(
-            status.get(key) or [],
-            was.get(key) or [],
-            spec,
-            f"status.{key}",
-            init=key.startswith("init"),
+            status.get(key) or [], was.get(key) or [], f"status.{key}", spec, containers
         )
-    errors += _transitions(
-        status.get("ephemeralContainerStatuses") or [],
-        was.get("ephemeralContainerStatuses") or [],
-        {"restartPolicy": "Never"},
-        "status.ephemeralContainerStatuses",
-        init=False,
-    )
     errors += _claim_statuses(status.get("resourceClaimStatuses") or [], spec)
     errors += _pod_ips(status.get("podIPs") or [], "status.podIPs")
     errors += _host_ips(status)
@@ -401,33 +396,42 @@ def _allocated(statuses: list[Tree], containers: list[Tree], path: str) -> list[
 
 
 def _transitions(
-    new: list[Tree], old: list[Tree], spec: Tree, path: str, *, init: bool
+    new: list[Tree], old: list[Tree], path: str, spec: Tree, containers: str
 ) -> list[FieldError]:
-    """A terminated container does not run again where nothing restarts it."""
-    policy = spec.get("restartPolicy")
-    if policy == "Always":
-        return []
-    restartable = {
-        c.get("name")
-        for c in spec.get("initContainers") or ()
-        if c.get("restartPolicy") == "Always"
+    """A terminated container does not run again where nothing restarts it; `containers`: their list in the spec.
+
+    Upstream: core validation, ValidateContainerStateTransition with restart rules of containers.
+    """
+    known = {each.get("name"): each for each in spec.get(containers) or ()}
+    going_on = {
+        each.get("name") for each in new if (each.get("state") or {}).get("terminated") is None
     }
-    current = {status.get("name"): status for status in new}
-    places: dict[Hashable, int] = {}
     errors: list[FieldError] = []
-    for before in old:
-        name = before.get("name")
+    for index, before in enumerate(old):
         terminated = (before.get("state") or {}).get("terminated")
-        if terminated is None or (init and name in restartable):
+        if terminated is None or before.get("name") not in going_on:
             continue
-        if policy == "OnFailure" and terminated.get("exitCode", 0) != 0:
-            continue
-        now = current.get(name)
-        if now is not None and (now.get("state") or {}).get("terminated") is None:
-            places = places or first_by_value(new)
+        container = known.get(before.get("name"))
+        if container is None or not _restarts(container, spec, terminated.get("exitCode", 0)):
             text = "may not be transitioned to non-terminated state"
-            errors.append(forbidden(f"{path}[{places[by_value(now)]}].state", text))
+            errors.append(forbidden(f"{path}[{index}].state", text))
     return errors
+
+
+def _restarts(container: Tree, spec: Tree, exit_code: int) -> bool:
+    """Return whether a container restarts: by its rules, its policy, or the pod's. Upstream: ContainerShouldRestart."""
+    own = container.get("restartPolicy")
+    if own and any(_matches(each, exit_code) for each in container.get("restartPolicyRules") or ()):
+        return True
+    policy = own or spec.get("restartPolicy") or "Always"
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
+
+def _matches(rule: Tree, exit_code: int) -> bool:
+    codes = rule.get("exitCodes")
+    if codes is None or rule.get("action") not in ("Restart", "RestartAllContainers"):
+        return False
+    return (exit_code in (codes.get("values") or ())) is (codes.get("operator") == "In")
 
 
 def _pod_ips(ips: list[Tree], path: str) -> list[FieldError]:

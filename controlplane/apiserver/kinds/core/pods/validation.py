@@ -267,7 +267,9 @@ def validate_pod_spec(
         errors += validate_ephemeral_containers(
             spec["ephemeralContainers"], spec, scope, f"{path}.ephemeralContainers"
         )
-    if spec.get("resources"):
+    if spec.get("resources") is not None and (spec.get("os") or {}).get("name") == "windows":
+        errors.append(forbidden(f"{path}.resources", "may not be set for a windows pod"))
+    elif spec.get("resources"):
         errors += validate_requirements(
             spec["resources"], f"{path}.resources", scope.claims, pod_level=True
         )
