@@ -344,7 +344,7 @@ def _construct_map(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
             raise TextError(f"unsupported map key of type: %!s(<nil>), key: {_shown(key_node)}")
         key = str(key)
         if key in out:
-            line = key_node.start_mark.line + 1
+            line = value_node.start_mark.line + 1  # Go's decoder names the value's line
             loader.repeated.append(f'line {line}: key "{key}" already set in map')
         out[key] = loader.construct_object(value_node, deep=True)
     return dict(sorted(out.items()))

@@ -44,23 +44,16 @@ __all__ = ["Apply"]
 _BEFORE = "before-first-apply"
 
 
-def _configuration(ctx: Context) -> Tree:
-    """The applied configuration from the request's body."""
-    request = ctx.request
+def _configuration(ctx: Context) -> tuple[Tree, str]:
+    """The applied configuration from the request's body, and what it says twice."""
+    request, repeated = ctx.request, ""
     if not request.path:
         body = request.body
     else:
         try:
             body = go_json.parse_yaml(request.raw)
         except go_json.YamlDuplicates as error:
-            level = request.query.get("fieldValidation") or "Warn"
-            if level == "Strict":
-                raise status.bad_request(
-                    f"error strict decoding YAML: error converting YAML to JSON: {error}"
-                ) from None
-            if level == "Warn":
-                for line in str(error).split("\n")[1:]:
-                    ctx.warn(line.strip())
+            repeated = str(error)
             body = error.value
         except go_json.TextError as error:
             raise status.bad_request(
@@ -73,7 +66,23 @@ def _configuration(ctx: Context) -> Tree:
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot "
             f"unmarshal {json_type(body)} into Go value of type map[string]interface {{}}"
         )
-    return body
+    return body, repeated
+
+
+def _check_repeated(ctx: Context, repeated: str) -> None:
+    """Warn of repeated keys, or refuse them, once the configuration has been applied. ApiError 400.
+
+    Upstream: apiserver handlers/patch.go, applyPatchToCurrentObject.
+    """
+    level = ctx.request.query.get("fieldValidation") or "Warn"
+    if not repeated or level == "Ignore":
+        return
+    if level == "Strict":
+        raise status.bad_request(
+            f"error strict decoding YAML: error converting YAML to JSON: {repeated}"
+        )
+    for line in repeated.split("\n")[1:]:
+        ctx.warn(line.strip())
 
 
 def _checked(ctx: Context, config: Tree) -> Tree:
@@ -136,13 +145,15 @@ class Apply:
         request, info = ctx.request, ctx.info
         registry = self._registries.of(info)
         found: Live | None = yield registry.reading(request.namespace, request.name)
-        config = _configuration(ctx)
+        config, repeated = _configuration(ctx)
         config = _checked(ctx, config)
         uid = (config.get("metadata") or {}).get("uid", "")
 
         def transform(current: Tree) -> Tree:
             live = compact(info.kind, self._bodies.external(info, Object(current)).tree)
-            return self._admission.mutate(ctx, self._applied(ctx, live, config, sub), current)
+            applied = self._applied(ctx, live, config, sub)
+            _check_repeated(ctx, repeated)
+            return self._admission.mutate(ctx, applied, current)
 
         if found is None:
             if sub:
@@ -157,7 +168,7 @@ class Apply:
                     ),
                 )
             try:
-                return (yield from self._create(ctx, config)), True
+                return (yield from self._create(ctx, config, repeated)), True
             except status.ApiError as error:
                 found = yield registry.reading(request.namespace, request.name)
                 if error.reason != "AlreadyExists" or found is None:
@@ -167,7 +178,7 @@ class Apply:
         )
         return self._bodies.external(info, obj), False
 
-    def _create(self, ctx: Context, config: Tree) -> Steps[Object]:
+    def _create(self, ctx: Context, config: Tree, repeated: str) -> Steps[Object]:
         info = ctx.info
         paths = reset_paths(stripped(paths_of(config, type_of(ctx))), reset(ctx, ""))
         identity = Identity(ctx.request.manager, "Apply", "")
@@ -179,6 +190,7 @@ class Apply:
             yield from self._bodies.fetch(ctx, wanted)
         if info.custom is None:
             body = self._restored(ctx, body, {}, config)
+        _check_repeated(ctx, repeated)
         tree = self._bodies.new_object(ctx, body, tracked=True)
         obj = yield from self._registries.of(info).create(ctx, tree)
         return self._bodies.external(info, obj)
