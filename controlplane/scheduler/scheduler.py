@@ -38,6 +38,7 @@ from controlplane.scheduler.state.listers import Listers
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.effects import Effects
     from controlplane.scheduler.framework.preemption_task import PreemptionTask
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 
@@ -242,7 +243,7 @@ class Scheduler:
         except SnapshotError as failed:
             attempt.failure = Failure(Code.ERROR, SchedulingError(str(failed)))
 
-    def find_node(self, attempt: Attempt) -> Steps[None]:
+    def find_node(self, attempt: Attempt) -> Effects[None]:
         """Choose a node: sets `attempt.result` or `attempt.failure`."""
         if attempt.failure is None:
             yield from schedule(self.search, attempt)

@@ -17,7 +17,13 @@ from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingErr
 from controlplane.scheduler.cycle.scheduling import single_node_failure
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.api_calls import StatusPatchCall
-from controlplane.scheduler.framework.interface import ApiWrite, Code, Status, StatusError
+from controlplane.scheduler.framework.interface import (
+    ApiWrite,
+    CallingPreBindPlugin,
+    Code,
+    Status,
+    StatusError,
+)
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.writes import EventIntent
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
@@ -25,6 +31,7 @@ from controlplane.scheduler.state.cache import Cache, CacheError
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.effects import Effects
 
 _UNNOMINATE: Final = Point("scheduler.cycle.unnominate")
 _PERMIT: Final = Point("scheduler.cycle.permit")
@@ -85,7 +92,7 @@ def park(attempt: Attempt) -> None:
         attempt.failure = single_node_failure(attempt, status)
 
 
-def reserve_and_permit(cache: Cache, attempt: Attempt) -> Steps[None]:
+def reserve_and_permit(cache: Cache, attempt: Attempt) -> Effects[None]:
     """Run Reserve and Permit; a refusal undoes the assumption and sets `failure`."""
     framework, state = attempt.framework, attempt.state
     pod, node = attempt.pod, attempt.node_name
@@ -100,9 +107,9 @@ def reserve_and_permit(cache: Cache, attempt: Attempt) -> Steps[None]:
     attempt.failure = single_node_failure(attempt, status)
 
 
-def release(cache: Cache, attempt: Attempt, *, forgetting: bool = True) -> Steps[bool]:
+def release(cache: Cache, attempt: Attempt, *, forgetting: bool = True) -> Effects[bool]:
     """Unreserve and forget; False when the pod was not forgotten."""
-    attempt.framework.run_unreserve(attempt.state, attempt.pod, attempt.node_name)
+    yield from attempt.framework.run_unreserve(attempt.state, attempt.pod, attempt.node_name)
     if not forgetting:
         return False
     yield _FORGET
@@ -156,6 +163,23 @@ def pre_bind(attempt: Attempt) -> list[tuple[str, ApiWrite]]:
         return []
 
 
+def calls_in_pre_bind(attempt: Attempt) -> bool:
+    """Return whether a PreBind plugin with work for the pod makes requests of its own."""
+    skipped = attempt.state.skip_pre_bind
+    return any(
+        isinstance(plugin, CallingPreBindPlugin) and plugin.name not in skipped
+        for plugin in attempt.framework.plugins.pre_bind
+    )
+
+
+def pre_bind_calls(attempt: Attempt) -> Effects[None]:
+    """The work of those PreBind plugins; on an error sets `failure`."""
+    framework, state = attempt.framework, attempt.state
+    status = yield from framework.run_pre_bind_calls(state, attempt.pod, attempt.node_name)
+    if status is not None:
+        attempt.failure = _plain_failure(status)
+
+
 def bind(attempt: Attempt) -> ApiWrite | None:
     """The write that binds the pod; when no plugin wants to bind it, sets `failure`."""
     write = attempt.framework.run_bind(attempt.state, attempt.pod, attempt.node_name)
@@ -190,7 +214,7 @@ def _plain_failure(status: Status) -> Failure:
     return Failure(status.code, SchedulingError(status.message))
 
 
-def undo(cache: Cache, queue: PriorityQueue, attempt: Attempt, now: int) -> Steps[bool]:
+def undo(cache: Cache, queue: PriorityQueue, attempt: Attempt, now: int) -> Effects[bool]:
     """A binding cycle failed: give everything back.
 
     Answers whether `after_failure` has to follow the failure handler. For an error other pods

@@ -34,6 +34,7 @@ from controlplane.scheduler.state.snapshot import Snapshot
 if TYPE_CHECKING:
     from controlplane.scheduler.columns.columns import Columns
     from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.framework.effects import Effects
     from controlplane.scheduler.framework.runtime import Framework
     from controlplane.scheduler.state.node_info import NodeInfo
 
@@ -102,7 +103,7 @@ def scores_by_node(scores: Sequence[PluginScores], nodes: Rows) -> dict[str, dic
     }
 
 
-def schedule(search: Search, attempt: Attempt, *, keep_totals: bool = False) -> Steps[None]:
+def schedule(search: Search, attempt: Attempt, *, keep_totals: bool = False) -> Effects[None]:
     """Choose a node for the pod: sets `attempt.result`, or `attempt.failure`.
 
     A pod that fits nowhere is offered to the PostFilter plugins (preemption).
@@ -114,17 +115,17 @@ def schedule(search: Search, attempt: Attempt, *, keep_totals: bool = False) -> 
         attempt.failure = Failure(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, none.with_traceback(None))
     except FitError as unfit:
         yield _POST_FILTER
-        attempt.failure = _after_fit_error(attempt, unfit.with_traceback(None))
+        attempt.failure = yield from _after_fit_error(attempt, unfit.with_traceback(None))
     except StatusError as failed:
         attempt.failure = Failure(Code.ERROR, SchedulingError(failed.status.message))
 
 
-def _after_fit_error(attempt: Attempt, unfit: FitError) -> Failure:
+def _after_fit_error(attempt: Attempt, unfit: FitError) -> Effects[Failure]:
     framework = attempt.framework
     if not framework.plugins.post_filter:
         return Failure(Code.UNSCHEDULABLE, unfit, CLEAR_NOMINATION)
     statuses = unfit.diagnosis.node_to_status
-    result, status = framework.run_post_filter(attempt.state, attempt.pod, statuses)
+    result, status = yield from framework.run_post_filter(attempt.state, attempt.pod, statuses)
     unfit.diagnosis.post_filter_msg = "" if status is None else status.message
     return Failure(Code.UNSCHEDULABLE, unfit, nominating_of(result))
 

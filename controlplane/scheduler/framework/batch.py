@@ -45,6 +45,7 @@ class Batch:
         "_last_node",
         "_make_heap",
         "_signature",
+        "attempts",
         "flushes",
         "used",
     )
@@ -58,17 +59,18 @@ class Batch:
         self._last_node = ""
         self.used = 0
         """Pods placed through a hint."""
+        self.attempts: dict[str, int] = {"no_hint": 0, "hint_used": 0, "hint_not_used": 0}
+        """Result -> attempts (batch_attempts_total)."""
         self.flushes: dict[str, int] = {}
         """Reason -> how often the kept result was dropped (batch_cache_flushed_total)."""
 
     def node_hint(self, filters: Filters, attempt: Attempted) -> str:
         """The node to try first, "" without a hint. PreFilter has run."""
-        if self._make_heap is None:
-            return ""
-        reason = self._unusable(filters, attempt)
+        reason = "" if self._make_heap is None else self._unusable(filters, attempt)
         if reason:
-            self.flushes[reason] = self.flushes.get(reason, 0) + 1
-            self._make_heap = self._heap = None
+            self._flushed(reason)  # kept until the next success: the next pod may be counted, too
+        if reason or self._make_heap is None:
+            self.attempts["no_hint"] += 1
             return ""
         if self._heap is None:
             self._heap = self._make_heap()
@@ -81,9 +83,7 @@ class Batch:
         if attempt.cycle != self._last_cycle + 1:
             return "pod_skipped"
         signature = attempt.info.pod_signature
-        if signature is None:
-            return "pod_not_batchable"
-        if signature != self._signature:
+        if signature is None or signature != self._signature:
             return "pod_incompatible"
         if attempt.started - self._created > MAX_AGE:
             return "expired"
@@ -103,7 +103,10 @@ class Batch:
         self._last_node = chosen
         if hint == chosen:
             self.used += 1
+            self.attempts["hint_used"] += 1
             return
+        if hint:
+            self.attempts["hint_not_used"] += 1
         signature = attempt.info.pod_signature
         self._heap = None
         self._make_heap = None
@@ -111,3 +114,8 @@ class Batch:
             self._signature = signature
             self._make_heap = make_heap
             self._created = attempt.started
+        else:
+            self._flushed("empty_list" if make_heap is None else "pod_not_batchable")
+
+    def _flushed(self, reason: str) -> None:
+        self.flushes[reason] = self.flushes.get(reason, 0) + 1

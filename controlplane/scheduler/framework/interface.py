@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.scheduler.columns.rows import Rows
     from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.framework.effects import Effects
     from controlplane.scheduler.framework.handle import Handle
     from controlplane.scheduler.framework.nominating import NominatingInfo
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
@@ -42,6 +43,9 @@ __all__ = [
     "SKIP",
     "ApiWrite",
     "BindPlugin",
+    "CallingPostFilterPlugin",
+    "CallingPreBindPlugin",
+    "CallingReservePlugin",
     "Code",
     "EnqueueExtensions",
     "FilterPlugin",
@@ -209,6 +213,16 @@ class PostFilterPlugin(Plugin):
         raise NotImplementedError
 
 
+class CallingPostFilterPlugin(PostFilterPlugin):
+    """A PostFilter that makes requests to the API server."""
+
+    def post_filter_calls(
+        self, state: CycleState, pod: Pod, statuses: NodeToStatus, filters: Filters
+    ) -> Effects[tuple[PostFilterResult | None, Status | None]]:
+        """As `post_filter`, in steps."""
+        raise NotImplementedError
+
+
 class PreScorePlugin(Plugin):
     """Computes once per cycle what its Score needs."""
 
@@ -251,6 +265,14 @@ class ReservePlugin(Plugin):
         raise NotImplementedError
 
 
+class CallingReservePlugin(ReservePlugin):
+    """A Reserve plugin whose Unreserve makes requests to the API server."""
+
+    def unreserve_calls(self, state: CycleState, pod: Pod, node_name: str) -> Effects[None]:
+        """As `unreserve`, in steps."""
+        raise NotImplementedError
+
+
 class PermitPlugin(Plugin):
     """Can hold a pod back before it is bound."""
 
@@ -281,6 +303,14 @@ class WaitingPreBindPlugin(PreBindPlugin):
 
     def is_bound(self, state: CycleState, pod: Pod, node_name: str) -> bool:
         """Return whether the binding is complete. Raises StatusError when it became impossible."""
+        raise NotImplementedError
+
+
+class CallingPreBindPlugin(PreBindPlugin):
+    """A PreBind that needs the answers of its requests, or waits."""
+
+    def pre_bind_calls(self, state: CycleState, pod: Pod, node_name: str) -> Effects[Status | None]:
+        """All of its work, in steps; `pre_bind` of such a plugin is not asked."""
         raise NotImplementedError
 
 

@@ -29,6 +29,7 @@ from controlplane.scheduler.framework.spec_plan import SpecPlans
 if TYPE_CHECKING:
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.effects import Effects
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.pod_info import PodInfo
 
@@ -323,13 +324,16 @@ class Framework:
 
     def run_post_filter(
         self, state: CycleState, pod: Pod, statuses: fwk.NodeToStatus
-    ) -> tuple[fwk.PostFilterResult | None, Status | None]:
+    ) -> Effects[tuple[fwk.PostFilterResult | None, Status | None]]:
         """Let plugins help an unschedulable pod; the first that did something ends it."""
         last: fwk.PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""
         for plugin in self.plugins.post_filter:
-            result, status = plugin.post_filter(state, pod, statuses, self)
+            if isinstance(plugin, fwk.CallingPostFilterPlugin):
+                result, status = yield from plugin.post_filter_calls(state, pod, statuses, self)
+            else:
+                result, status = plugin.post_filter(state, pod, statuses, self)
             if status is None:
                 return result, None
             if status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
@@ -374,10 +378,13 @@ class Framework:
                 return fwk.error(message).by(plugin.name)
         return None
 
-    def run_unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
+    def run_unreserve(self, state: CycleState, pod: Pod, node: str) -> Effects[None]:
         """Unreserve with every plugin, in reverse order."""
         for plugin in reversed(self.plugins.reserve):
-            plugin.unreserve(state, pod, node)
+            if isinstance(plugin, fwk.CallingReservePlugin):
+                yield from plugin.unreserve_calls(state, pod, node)
+            else:
+                plugin.unreserve(state, pod, node)
 
     def run_permit(
         self, state: CycleState, pod: Pod, node: str
@@ -424,7 +431,7 @@ class Framework:
         """Writes to make before binding, with the plugin that wants them. Raises StatusError."""
         writes: list[tuple[str, fwk.ApiWrite]] = []
         for plugin in self.plugins.pre_bind:
-            if plugin.name in state.skip_pre_bind:
+            if plugin.name in state.skip_pre_bind or isinstance(plugin, fwk.CallingPreBindPlugin):
                 continue
             try:
                 writes.extend((plugin.name, w) for w in plugin.pre_bind(state, pod, node))
@@ -435,6 +442,22 @@ class Framework:
                 message = f'running PreBind plugin "{plugin.name}": {status.message}'
                 raise StatusError(fwk.error(message).by(plugin.name)) from failed
         return writes
+
+    def run_pre_bind_calls(self, state: CycleState, pod: Pod, node: str) -> Effects[Status | None]:
+        """Let those PreBind plugins work that make requests of their own; the first failure."""
+        for plugin in self.plugins.pre_bind:
+            if plugin.name in state.skip_pre_bind or not isinstance(
+                plugin, fwk.CallingPreBindPlugin
+            ):
+                continue
+            status = yield from plugin.pre_bind_calls(state, pod, node)
+            if status is None:
+                continue
+            if status.is_rejected:
+                return status.by(plugin.name)
+            message = f'running PreBind plugin "{plugin.name}": {status.message}'
+            return fwk.error(message).by(plugin.name)
+        return None
 
     def run_bind(self, state: CycleState, pod: Pod, node: str) -> fwk.ApiWrite | None:
         """The write of the first plugin that binds the pod; None when none does."""

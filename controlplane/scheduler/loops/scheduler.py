@@ -328,8 +328,8 @@ class _Running:
             await shared.run(ctx, steps, "scheduler.cycle.assume")
             if attempt.failure is None:
                 await ctx.region("scheduler.cycle.reserve")
-                steps = binding.reserve_and_permit(core.cache, attempt)
-                await shared.run(ctx, steps, "scheduler.cycle.reserve")
+                reserving = binding.reserve_and_permit(core.cache, attempt)
+                await shared.run(ctx, reserving, "scheduler.cycle.reserve")
             if attempt.explanation is not None:
                 explain.reserved(attempt.explanation, attempt)
         elif core.handle.preemptions:

@@ -8,10 +8,11 @@ from actors import LinkBroken
 from actors.inlet import Outlet
 from actors.log import WARNING
 from controlplane.api.times import SECOND
-from controlplane.client.errors import ApiError, is_conflict
+from controlplane.client.calls import Call
+from controlplane.client.errors import ApiError, ConnectionLost, is_conflict
 from controlplane.client.loops.clientset import PODS, Client, Resource
 from controlplane.client.loops.event_recorder import EventRecorder
-from controlplane.decisions import Locked
+from controlplane.decisions import Locked, Sleep
 from controlplane.scheduler.cycle import explain
 from controlplane.scheduler.loops.api_dispatcher import ApiDispatcher
 from controlplane.scheduler.loops.points import TOUCHES
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
+    from controlplane.api.request import Response
+    from controlplane.api.view import View
+    from controlplane.client.calls import ObjectList
     from controlplane.client.loops.connection import RestConfig
-    from controlplane.decisions import Steps
     from controlplane.gates import FixGates
     from controlplane.scheduler.cycle.attempt import Attempt
     from controlplane.scheduler.framework.api_calls import StatusPatchCall
+    from controlplane.scheduler.framework.effects import Effects
     from controlplane.scheduler.framework.interface import ApiWrite
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
     from controlplane.scheduler.framework.writes import EventIntent, StatusPatch
@@ -115,17 +119,19 @@ class Shared:
         """Nanoseconds since the epoch."""
         return self.epoch + self.ctx.now
 
-    async def run(self, ctx: Context, steps: Steps[R], point: str) -> R:
+    async def run(self, ctx: Context, steps: Effects[R], point: str) -> R:
         """Make a decision in its steps: at each point others may go first. The first step is `point`'s.
 
-        Raises what the decision raises.
+        Its requests are sent, and it is told of their failures. Raises what the decision raises.
         """
         queue = self.core.queue
+        answer: Object[View] | ObjectList[View] | Response | None = None
+        failure: ApiError | ConnectionLost | None = None
         while True:
             if ctx.is_noted:
                 declare(ctx, point)
             try:
-                following = next(steps)
+                following = steps.send(answer) if failure is None else steps.throw(failure)
             except StopIteration as end:
                 self._moved(point)
                 result: R = end.value
@@ -133,10 +139,22 @@ class Shared:
             except Exception:
                 self._moved(point)
                 raise
+            answer = failure = None
             if isinstance(following, Locked):
                 await self.unlocked.wait(point=following.point)
                 continue
             self._moved(point)
+            if isinstance(following, Call):
+                try:
+                    answer = await Client(ctx, self.server).send(following)
+                except ApiError as error:
+                    failure = error
+                except LinkBroken as error:
+                    failure = ConnectionLost(str(error))
+                continue
+            if isinstance(following, Sleep):
+                await ctx.sleep(following.duration_ns, point=following.point)
+                continue
             point = following.name
             if not ctx.passes(point):
                 await ctx.region(point)

@@ -127,12 +127,15 @@ def test_post_filters_stop_at_the_first_that_helped():
             return fwk.PostFilterResult(None), self.status
 
     refuse = [Post("A", fwk.unschedulable("a")), Post("B", fwk.unschedulable("b"))]
-    _, status = framework(post_filter=refuse).run_post_filter(CycleState(), pod("p"), None)
+    _, status = at_once(framework(post_filter=refuse).run_post_filter(CycleState(), pod("p"), None))
     assert (status.plugin, status.message) == ("A", "a, b")
     helped = [*refuse, Post("C", None)]
-    assert framework(post_filter=helped).run_post_filter(CycleState(), pod("p"), None)[1] is None
+    assert (
+        at_once(framework(post_filter=helped).run_post_filter(CycleState(), pod("p"), None))[1]
+        is None
+    )
     ended = [Post("A", fwk.unresolvable("x")), Post("B", None)]
-    _, status = framework(post_filter=ended).run_post_filter(CycleState(), pod("p"), None)
+    _, status = at_once(framework(post_filter=ended).run_post_filter(CycleState(), pod("p"), None))
     assert status.message == "x"
 
 

@@ -1,0 +1,7 @@
+"""The whole scheduler with scores of devices."""
+
+from __future__ import annotations
+
+from tests.golden.conversation import answer
+
+__all__ = ["answer"]
