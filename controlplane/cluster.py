@@ -18,6 +18,7 @@ from controlplane.api.request import Request
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.api.view import View
+from controlplane.apiserver.kinds.resource.selecting import select_device
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.loops import server as apiserver
 from controlplane.apiserver.loops import supervisor as supervisor_actor
@@ -105,6 +106,8 @@ class ClusterConfig:
     connected: the API server of a process by the process's name; otherwise the server is a choice.
     client: the client library of all processes; by default that of `release`.
     schedulers, controller_managers: of several one leads, elected over a Lease.
+    devices: the scheduler watches claims, slices and classes of devices from the start; otherwise it begins with
+        the first pod that names a claim.
     service_accounts: pods run as service accounts, which the enabled controllers create.
     token_key: signs service-account tokens, in place of the key of all emulated clusters.
     apiserver_memory: the memory that running requests of an API server may hold.
@@ -135,6 +138,7 @@ class ClusterConfig:
     scheduler_plugins: Registry | None = None
     scheduler_watches: Sequence[str] | None = None
     explain_scheduling: bool = False
+    devices: bool = False
     disabled_admission: Sequence[str] = ()
     apiservers: int = 1
     replica: ReplicaOptions | None = None
@@ -322,6 +326,8 @@ class Cluster:
                 config.scheduler_watches,
                 config.joined_informers,
                 config.explain_scheduling,
+                config.devices,
+                select_device,
             ),
         )
         bare = config.nodes or ()
@@ -334,7 +340,8 @@ class Cluster:
             from controlplane.kubelet.loops import joining
 
             given = frozenset(self.machines)
-            machines = _Machines(self)
+            number = len(config.nodes or ())
+            machines = joining.Machines(self.start_kubelet, self.end_kubelet, number)
             self.world.experimenter(PROVIDER, joining.run, machines, given, self.address(PROVIDER))
 
     def _probe(self) -> scheduler.Probe:
@@ -655,31 +662,6 @@ def _bootstrap_uid(first: int = 0) -> Callable[[], str]:
         return identity.uid(serial)
 
     return next_uid
-
-
-class _Machines:
-    """The machines of Nodes that clients made: they outlive the actor that starts them."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._serving: dict[str, str] = {}
-        self._number = len(cluster.config.nodes or ())
-
-    def serving(self) -> dict[str, str]:
-        """By name, the uids of the Nodes that a machine was started for."""
-        return self._serving
-
-    def start(self, tree: Tree) -> None:
-        """Start a machine, and the kubelet on it, for a Node."""
-        name = tree["metadata"]["name"]
-        self._number += 1
-        self._serving[name] = tree["metadata"]["uid"]
-        self._cluster.start_kubelet(tree, self._number)
-
-    def end(self, name: str) -> None:
-        """Switch off the machine of a Node."""
-        del self._serving[name]
-        self._cluster.end_kubelet(name)
 
 
 async def _register(ctx: Context, nodes: Iterable[Tree], server: RestConfig) -> None:

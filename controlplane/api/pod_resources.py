@@ -47,6 +47,8 @@ class Options:
     non_missing: Resources | None = None
     allocated: bool = True
     """True if allocated resources count with `use_status` (not before #129532)."""
+    node_allocatable: bool = False
+    """True if resources count that the pod's devices stand for (feature DRANodeAllocatableResources)."""
 
 
 DEFAULT: Final = Options()
@@ -89,6 +91,12 @@ def pod_requests(pod: Pod, options: Options = DEFAULT) -> dict[str, Quantity]:
     return total
 
 
+def _by_devices(pod: Pod, total: dict[str, Quantity]) -> None:
+    for status in pod.status.node_allocatable_resource_claim_statuses:
+        resources = status.get("resources") or {}
+        _add(total, {name: parse(str(amount)) for name, amount in resources.items()})
+
+
 def pod_limits(pod: Pod, options: Options = DEFAULT) -> dict[str, Quantity]:
     """Limits of the whole pod; overhead counts only where there is a limit above zero.
 
@@ -106,7 +114,10 @@ def pod_limits(pod: Pod, options: Options = DEFAULT) -> dict[str, Quantity]:
 
 def aggregate_requests(pod: Pod, options: Options = DEFAULT) -> dict[str, Quantity]:
     """Requests of all containers: the running ones together, or the largest step of the start."""
-    return _aggregate(pod, options, "requests")
+    total = _aggregate(pod, options, "requests")
+    if options.node_allocatable:
+        _by_devices(pod, total)
+    return total
 
 
 def aggregate_limits(pod: Pod, options: Options = DEFAULT) -> dict[str, Quantity]:

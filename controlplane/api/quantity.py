@@ -253,6 +253,11 @@ class Quantity:
         fits = MIN_INT64 <= product <= MAX_INT64
         return Quantity(product, self._scale, self.format, wide=True), fits
 
+    def times(self, other: Quantity) -> Quantity:
+        """The exact product, in the notation of this quantity and in upstream's decimal form."""
+        unscaled = self._unscaled * other._unscaled
+        return Quantity(unscaled, self._scale + other._scale, self.format, wide=True)
+
     def neg(self) -> Quantity:
         """The negative amount in the same notation."""
         value = -self._unscaled if self._wide else _wrap(-self._unscaled)

@@ -294,6 +294,35 @@ def other_deleted(scheduler: Scheduler, resource: str, obj: View, now: int) -> S
     return _other(scheduler, ev.event_of(resource, ev.DELETE), obj, None, now)
 
 
+def follow_claims(scheduler: Scheduler) -> None:
+    """Let the queue hear of claims from the assume cache: also of those that the scheduler has just written."""
+
+    def moved(old: View | None, new: View | None) -> Steps[None]:
+        action = ev.ADD if old is None else ev.DELETE if new is None else ev.UPDATE
+        event = ev.event_of(ev.RESOURCE_CLAIM, action)
+        return _other(scheduler, event, old, new, scheduler.handle.clock())
+
+    scheduler.handle.dra.tracker.cache.handlers.append(moved)
+
+
+def claim_changed(scheduler: Scheduler, old: View | None, new: View | None) -> Steps[None]:
+    """The informer saw a claim appear, change or go: the assume cache hears of it first."""
+    cache = scheduler.handle.dra.tracker.cache
+    if new is not None:
+        return cache.put(new)
+    assert old is not None
+    return cache.remove(old)
+
+
+def class_changed(
+    scheduler: Scheduler, old: View | None, new: View | None, now: int
+) -> Steps[None]:
+    """The informer saw a device class appear, change or go: its extended resources come first."""
+    scheduler.handle.dra.class_changed(old, new)
+    action = ev.ADD if old is None else ev.DELETE if new is None else ev.UPDATE
+    return _other(scheduler, ev.event_of(ev.DEVICE_CLASS, action), old, new, now)
+
+
 def _other(
     scheduler: Scheduler, event: ev.ClusterEvent, old: View | None, new: View | None, now: int
 ) -> Steps[None]:

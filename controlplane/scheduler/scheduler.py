@@ -37,6 +37,7 @@ from controlplane.scheduler.state.cache import Cache, SnapshotError
 from controlplane.scheduler.state.listers import Listers
 
 if TYPE_CHECKING:
+    from controlplane.api.device_selection import SelectDevice
     from controlplane.api.pod import Pod
     from controlplane.scheduler.framework.effects import Effects
     from controlplane.scheduler.framework.preemption_task import PreemptionTask
@@ -74,11 +75,14 @@ class Scheduler:
         choose_offset: Callable[[str, int], int] | None = None,
         log: Callable[[str], None] | None = None,
         fixes: FixGates | None = None,
+        select: SelectDevice | None = None,
+        clock: Callable[[], int] = lambda: 0,
     ) -> None:
         """Raises ValueError when a profile cannot be built.
 
         `choose_order` and `choose_offset` answer what upstream leaves to map order or chance;
-        `log` receives lines that upstream logs as errors.
+        `log` receives lines that upstream logs as errors; `select` answers selectors of devices;
+        `clock` returns the time.
         """
         self.config = config or SchedulerConfig()
         self.listers = listers
@@ -105,6 +109,9 @@ class Scheduler:
         )
         if choose_offset is not None:
             handle.choose_offset = choose_offset
+        handle.log, handle.clock = self.log, clock
+        if select is not None:
+            handle.dra.select = select
         handle.deferred = next(
             (
                 args_of(each.args[DEFERRED_POD_SCHEDULING])

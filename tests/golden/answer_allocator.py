@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from controlplane.api.device_selection import DeviceSelectorError, Selection
 from controlplane.api.quantity import parse
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.custom.cel import CelError
 from controlplane.apiserver.kinds.resource.device_expressions import CompileError, device_selector
-from controlplane.scheduler.dra.allocator import AllocationError, Allocator, SelectorError
+from controlplane.scheduler.dra.allocator import AllocationError, Allocator
 from controlplane.scheduler.dra.capacity import Allocating
 from controlplane.scheduler.dra.devices import AllocatedState, DeviceID
 from controlplane.scheduler.dra.features import EXPERIMENTAL, INCUBATING, Features
@@ -42,13 +43,13 @@ def answer(case: Any) -> Any:
 
 
 def _select_with(lists: bool) -> Any:
-    def select(expression: str, driver: str, device: Tree) -> bool:
+    def select(expression: str, driver: str, device: Tree) -> Selection:
         try:
-            return device_selector(expression, lists).matches(driver, device)
+            return Selection(device_selector(expression, lists).matches(driver, device))
         except CompileError as error:
-            raise SelectorError(str(error), compiling=True) from None
+            raise DeviceSelectorError(str(error), compiling=True) from None
         except CelError as error:
-            raise SelectorError(str(error), compiling=False) from None
+            raise DeviceSelectorError(str(error), compiling=False) from None
 
     return select
 

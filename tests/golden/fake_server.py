@@ -162,7 +162,8 @@ class FakeServer:
         write = self._noted(call, name)
         try:
             self._injected(call, resource, name)
-            return self._carried_out(call, resource, (call.namespace, name))
+            found = self._carried_out(call, resource, (call.namespace, name))
+            return Object(found.tree)  # decoded apart from what informers hear
         except ApiError as error:
             write["error"] = str(error)
             raise

@@ -56,7 +56,7 @@ def test_the_message_counts_reasons_and_says_what_preemption_found():
     failure = world.attempt().failure
     assert failure.message == (
         "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. "
-        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+        "no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
     )
     plugins = list(failure.fit_error.diagnosis.unschedulable_plugins)
     assert plugins == ["NodeResourcesFit", "NodeUnschedulable"]

@@ -13,7 +13,7 @@ from controlplane.client.loops.informer import Informer, handler
 from controlplane.kubelet.node.node_status import has_kubelet
 
 if TYPE_CHECKING:
-    from typing import Protocol
+    from collections.abc import Callable
 
     from actors import Context
     from controlplane.api.node import Node
@@ -21,20 +21,36 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.client.loops.connection import RestConfig
 
-    class Machines(Protocol):
-        """The machines of a world."""
-
-        def serving(self) -> dict[str, str]:
-            """By name, the uids of the Nodes that a machine was started for."""
-
-        def start(self, tree: Tree) -> None:
-            """Start a machine, and the kubelet on it, for a Node."""
-
-        def end(self, name: str) -> None:
-            """Switch off the machine of a Node."""
+__all__ = ["Machines", "run"]
 
 
-__all__ = ["run"]
+class Machines:
+    """The machines of Nodes that clients made: they outlive the actor that starts them."""
+
+    def __init__(
+        self, begin: Callable[[Tree, int], object], end: Callable[[str], object], number: int
+    ) -> None:
+        """`begin` and `end` start and end the kubelet of a Node; `number` machines are there already."""
+        self._begin = begin
+        self._end = end
+        self._serving: dict[str, str] = {}
+        self._number = number
+
+    def serving(self) -> dict[str, str]:
+        """By name, the uids of the Nodes that a machine was started for."""
+        return self._serving
+
+    def start(self, tree: Tree) -> None:
+        """Start a machine, and the kubelet on it, for a Node."""
+        name = tree["metadata"]["name"]
+        self._number += 1
+        self._serving[name] = tree["metadata"]["uid"]
+        self._begin(tree, self._number)
+
+    def end(self, name: str) -> None:
+        """Switch off the machine of a Node."""
+        del self._serving[name]
+        self._end(name)
 
 
 async def run(ctx: Context, machines: Machines, given: frozenset[str], server: RestConfig) -> None:

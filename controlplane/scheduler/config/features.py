@@ -14,10 +14,17 @@ from controlplane.errors import UsageError, shown, unknown_name
 from controlplane.gates import LATEST, minor_of
 
 _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
+    "DRAAdminAccess": (("1.32", False), ("1.34", True)),
+    "DRAConsumableCapacity": (("1.34", False), ("1.36", True)),
     "DRADeviceBindingConditions": (("1.34", False), ("1.36", True)),
+    "DRADeviceTaints": (("1.33", False), ("1.36", True)),
     "DRAExtendedResource": (("1.34", False), ("1.36", True)),
     "DRANodeAllocatableResources": (("1.36", False),),
+    "DRAPartitionableDevices": (("1.33", False), ("1.36", True)),
+    "DRAPrioritizedList": (("1.33", False), ("1.34", True)),
+    "DRAResourceClaimDeviceStatus": (("1.32", False), ("1.33", True)),
     "DRASchedulerFilterTimeout": (("1.34", True),),
+    "DRAWorkloadResourceClaims": (("1.36", False),),
     "DynamicResourceAllocation": (("1.26", False), ("1.34", True)),
     "GangScheduling": (("1.35", False),),
     "GenericWorkload": (("1.35", False),),

@@ -26,6 +26,8 @@ from controlplane.scheduler.framework.interface import (
 )
 from controlplane.scheduler.framework.nominating import NominatingInfo
 from controlplane.scheduler.framework.writes import EventIntent
+from controlplane.scheduler.plugins.claim_cycle import resources_of_devices
+from controlplane.scheduler.plugins.node_allocatable import with_statuses
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
 from controlplane.scheduler.state.cache import Cache, CacheError
 
@@ -67,6 +69,8 @@ def assume(cache: Cache, queue: PriorityQueue, attempt: Attempt) -> Steps[None]:
     """Count the pod on its node before the API server knows; on an error sets `failure`."""
     assert attempt.result is not None
     pod = with_node_name(attempt.pod, attempt.result.node_name)
+    if attempt.framework.handle.feature("DRANodeAllocatableResources"):
+        pod = with_statuses(pod, resources_of_devices(attempt.state, attempt.node_name))
     attempt.info = attempt.info.for_assume(pod)
     try:
         cache.assume_pod(attempt.info.pod_info)

@@ -185,8 +185,14 @@ class _FilterPlan:
 
     __slots__ = ("cluster", "kept", "local", "others", "position")
 
-    def __init__(self, framework: Framework, skipped: Collection[str]) -> None:
-        running = [form for form in framework.filter_forms if form.plugin.name not in skipped]
+    def __init__(
+        self, framework: Framework, skipped: Collection[str], anew: Collection[str]
+    ) -> None:
+        running = [
+            attrs.evolve(form, local=None) if form.plugin.name in anew else form
+            for form in framework.filter_forms
+            if form.plugin.name not in skipped
+        ]
         self.local = [form.local for form in running if form.local is not None]
         self.cluster = [form.cluster for form in running if form.cluster is not None]
         self.others = [form.plugin for form in running if _answers_by_node(form)]
@@ -204,8 +210,14 @@ class _ScorePlan:
 
     __slots__ = ("kept", "local", "running")
 
-    def __init__(self, framework: Framework, skipped: Collection[str]) -> None:
-        self.running = [form for form in framework.score_forms if form.plugin.name not in skipped]
+    def __init__(
+        self, framework: Framework, skipped: Collection[str], anew: Collection[str]
+    ) -> None:
+        self.running = [
+            attrs.evolve(form, local=None) if form.plugin.name in anew else form
+            for form in framework.score_forms
+            if form.plugin.name not in skipped
+        ]
         self.local = [(form, form.local) for form in self.running if form.local is not None]
         self.kept: _ScoreClass | None = None
 
@@ -326,9 +338,10 @@ class Evaluation:
 
     def _filter_plan(self, attempt: Attempt) -> _FilterPlan:
         framework, spec, skipped = attempt.framework, attempt.pod.spec, attempt.state.skip_filter
-        key = (framework.profile, frozenset(skipped))
+        anew = attempt.state.anew
+        key = (framework.profile, frozenset(skipped), anew)
         plan = self._filter_plans.get(spec, key)
-        return plan or self._filter_plans.put(spec, _FilterPlan(framework, skipped), key)
+        return plan or self._filter_plans.put(spec, _FilterPlan(framework, skipped, anew), key)
 
     def _filter_class(self, attempt: Attempt, plan: _FilterPlan) -> _FilterClass:
         state, pod, columns = attempt.state, attempt.pod, self.columns
@@ -519,9 +532,10 @@ class Evaluation:
 
     def _score_plan(self, attempt: Attempt) -> _ScorePlan:
         framework, spec, skipped = attempt.framework, attempt.pod.spec, attempt.state.skip_score
-        key = (framework.profile, frozenset(skipped))
+        anew = attempt.state.anew
+        key = (framework.profile, frozenset(skipped), anew)
         plan = self._score_plans.get(spec, key)
-        return plan or self._score_plans.put(spec, _ScorePlan(framework, skipped), key)
+        return plan or self._score_plans.put(spec, _ScorePlan(framework, skipped, anew), key)
 
     def _score_class(self, attempt: Attempt, plan: _ScorePlan) -> _ScoreClass:
         state, pod, columns = attempt.state, attempt.pod, self.columns

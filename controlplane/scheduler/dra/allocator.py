@@ -10,8 +10,9 @@ Upstream: structured/internal/{stable,incubating,experimental}/allocator_*.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
+from controlplane.api.device_selection import DeviceSelectorError, SelectDevice
 from controlplane.api.tree import Tree
 from controlplane.scheduler.dra.capacity import Allocating, consumed_by, fits
 from controlplane.scheduler.dra.constraints import Constraint, DistinctAttribute, MatchAttribute
@@ -40,7 +41,7 @@ from controlplane.scheduler.dra.requests import (
 )
 from controlplane.scheduler.dra.results import Chosen, ResultError, allocation
 
-__all__ = ["MAX_RESULTS", "AllocationError", "Allocator", "SelectDevice", "SelectorError"]
+__all__ = ["MAX_RESULTS", "AllocationError", "Allocator"]
 
 MAX_RESULTS: Final = 32
 """Devices of a claim."""
@@ -58,21 +59,6 @@ class AllocationError(Exception):
         super().__init__(text)
         self.node_only = node_only
         self.aborted = aborted
-
-
-class SelectorError(Exception):
-    """An expression that does not compile (`compiling`), or fails for a device."""
-
-    def __init__(self, text: str, *, compiling: bool) -> None:
-        super().__init__(text)
-        self.compiling = compiling
-
-
-class SelectDevice(Protocol):
-    """Selectors of devices, which the API server's expression language answers."""
-
-    def __call__(self, expression: str, driver: str, device: Tree) -> bool:
-        """Return whether an expression selects a device of a driver. SelectorError."""
 
 
 class _MaxSizeError(Exception):
@@ -96,6 +82,7 @@ class Allocator:
         select: SelectDevice,
         new_share: Callable[[], str],
         most_steps: int | None = None,
+        most_cost: int | None = None,
     ) -> None:
         """Prepare the allocation of claims.
 
@@ -107,6 +94,7 @@ class Allocator:
             select: answers selectors.
             new_share: returns the unique name of a new share of a device.
             most_steps: steps of the search for one node, None for no limit.
+            most_cost: cost units of the selectors that are evaluated for one node, None for no limit.
         """
         self.features = features
         self.channel = channel(features)
@@ -116,6 +104,7 @@ class Allocator:
         self.select = select
         self.new_share = new_share
         self.most_steps = most_steps
+        self.most_cost = most_cost
         self.available: dict[str, Available] = {}
         self.steps = 0
 
@@ -192,6 +181,7 @@ class _Search:
         self.allocating: dict[DeviceID, set[int]] = {}
         self.capacity = Allocating()
         self.steps = 0
+        self.cost = 0
 
     # -- preparation -----------------------------------------------------------------------------
 
@@ -311,6 +301,12 @@ class _Search:
         self.owner.steps += 1
         if self.owner.most_steps is not None and self.steps > self.owner.most_steps:
             raise AllocationError("filter operation aborted: too many steps", aborted=True)
+
+    def spend(self, cost: int) -> None:
+        """Count the cost of a selector. AllocationError after more than is allowed."""
+        self.cost += cost
+        if self.owner.most_cost is not None and self.cost > self.owner.most_cost:
+            raise AllocationError("filter operation aborted: selectors cost too much", aborted=True)
 
     def next_claim(self, number: int) -> bool:
         """Return whether this claim and those after it can be allocated."""
@@ -454,9 +450,11 @@ class _Search:
         for place, selector in enumerate(selectors):
             expression = (selector.get("cel") or {}).get("expression", "")
             try:
-                if not self.owner.select(expression, piece.driver, device):
+                selection = self.owner.select(expression, piece.driver, device)
+                self.spend(selection.cost)
+                if not selection.selected:
                     return False
-            except SelectorError as error:
+            except DeviceSelectorError as error:
                 phase = "compile" if error.compiling else "runtime"
                 text = f"{shown}: selector #{place}: CEL {phase} error: {error}"
                 raise AllocationError(text) from None

@@ -15,13 +15,16 @@ from controlplane.scheduler.dra.claims import ClaimError, FindClaim, claims_of
 __all__ = ["queue_after_claim", "queue_after_pod"]
 
 
-def queue_after_claim(pod: Tree, old: Tree | None, new: Tree, find: FindClaim) -> bool:
+def queue_after_claim(
+    pod: Tree, old: Tree | None, new: Tree, find: FindClaim, *, groups: bool = False
+) -> bool:
     """Return whether a pod goes to the queue after a claim was added (`old` is None) or changed."""
     uid = (new.get("metadata") or {}).get("uid", "")
     try:
-        found = [(claim.get("metadata") or {}).get("uid", "") for _, claim in claims_of(pod, find)]
+        claims = [claim for _, claim in claims_of(pod, find, groups=groups)]
     except ClaimError:
         return False
+    found = [(claim.get("metadata") or {}).get("uid", "") for claim in claims]
     before, after = _status(old or {}), _status(new)
     if before.get("allocation") is not None and after.get("allocation") is None:
         return True  # devices are free again, whichever claim had them
@@ -30,12 +33,12 @@ def queue_after_claim(pod: Tree, old: Tree | None, new: Tree, find: FindClaim) -
     return old is None or _comparable(before) != _comparable(after)
 
 
-def queue_after_pod(pod: Tree, new: Tree, find: FindClaim) -> bool:
+def queue_after_pod(pod: Tree, new: Tree, find: FindClaim, *, groups: bool = False) -> bool:
     """Return whether a pod goes to the queue after the names of a pod's claims were written into its status."""
     if (pod.get("metadata") or {}).get("uid", "") != (new.get("metadata") or {}).get("uid", ""):
         return False
     try:
-        list(claims_of(new, find))
+        list(claims_of(new, find, groups=groups))
     except ClaimError:
         return False
     return True

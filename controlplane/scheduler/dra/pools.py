@@ -13,12 +13,21 @@ from attrs import field, frozen
 
 from controlplane.api.constraints import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from controlplane.api.labels import SelectorError
-from controlplane.api.node_selector import node_selector
+from controlplane.api.node_selector import LazyNodeSelector, node_selector
 from controlplane.api.tree import Tree
 from controlplane.scheduler.dra.devices import DeviceID
 from controlplane.scheduler.dra.features import STABLE, Features, channel
 
-__all__ = ["NodeView", "Pool", "PoolError", "Slice", "Slices", "gather_pools", "node_matches"]
+__all__ = [
+    "NodeView",
+    "Pool",
+    "PoolError",
+    "Slice",
+    "Slices",
+    "gather_pools",
+    "node_matches",
+    "selector_of",
+]
 
 
 class PoolError(Exception):
@@ -175,6 +184,11 @@ def node_matches(node: NodeView, owner: Tree) -> bool:
     except SelectorError as error:
         raise PoolError(f"failed to parse node selector {_shown(selector)}: {error}") from None
     return compiled.matches(node.name, node.labels)
+
+
+def selector_of(tree: Tree) -> LazyNodeSelector:
+    """Return the node selector of an allocation. SelectorError for one that is wrong."""
+    return node_selector(_selector(tree))
 
 
 # -- pools ---------------------------------------------------------------------------------------

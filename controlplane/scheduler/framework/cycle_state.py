@@ -6,7 +6,9 @@ Upstream: `pkg/scheduler/framework/cycle_state.go`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, Final, Self
+
+_NONE: Final[frozenset[str]] = frozenset()
 
 
 class Clonable(ABC):
@@ -22,7 +24,16 @@ class Clonable(ABC):
 class CycleState:
     """Plugin data of one scheduling attempt, and which plugins sit it out."""
 
-    __slots__ = ("data", "now", "skip_filter", "skip_pre_bind", "skip_score")
+    __slots__ = (
+        "anew",
+        "data",
+        "group",
+        "now",
+        "pre_filter_end",
+        "skip_filter",
+        "skip_pre_bind",
+        "skip_score",
+    )
 
     def __init__(self, now: int = 0) -> None:
         self.now = now
@@ -31,6 +42,12 @@ class CycleState:
         self.skip_filter: set[str] = set()
         self.skip_score: set[str] = set()
         self.skip_pre_bind: set[str] = set()
+        self.anew: frozenset[str] = _NONE
+        """Plugins that are asked node by node in this cycle: their answers depend on more than spec and node."""
+        self.pre_filter_end = ""
+        """The plugin whose PreFilter refused the pod, so that no further one was asked."""
+        self.group: CycleState | None = None
+        """The state of the pod group's cycle, if this cycle is part of one."""
 
     def read(self, key: str) -> Any:
         """Data under `key`, None when there is none."""
@@ -48,4 +65,7 @@ class CycleState:
         copy.skip_filter = self.skip_filter
         copy.skip_score = self.skip_score
         copy.skip_pre_bind = self.skip_pre_bind
+        copy.anew = self.anew
+        copy.pre_filter_end = self.pre_filter_end
+        copy.group = self.group
         return copy

@@ -6,13 +6,16 @@ Upstream: `Handle` of kube-scheduler `framework/interface.go`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from controlplane.api.identity import uid
 from controlplane.gates import FixGates
 from controlplane.scheduler.columns.columns import Columns
 from controlplane.scheduler.config.features import defaults
+from controlplane.scheduler.dra.manager import DRAManager
 from controlplane.scheduler.framework.cancellation import CancelContext
 from controlplane.scheduler.framework.deferred_resize import GATE, DeferredPodSchedulingArgs
 from controlplane.scheduler.state.listers import Listers
@@ -21,11 +24,17 @@ from controlplane.scheduler.state.snapshot import Snapshot
 if TYPE_CHECKING:
     from controlplane.scheduler.framework.preemption_task import PreemptionTask
     from controlplane.scheduler.framework.waiting import WaitingPod
+    from controlplane.scheduler.framework.writes import EventIntent
     from controlplane.scheduler.state.pod_info import PodInfo
 
 
 def _no_nominated_pods(_node: str) -> Sequence[PodInfo]:
     return ()
+
+
+def _numbered() -> Callable[[], str]:
+    numbers = count(1)
+    return lambda: uid(next(numbers))
 
 
 def keep_order(_kind: str, options: list[Any]) -> list[Any]:
@@ -57,6 +66,21 @@ class Handle:
     """The scheduler's own context, from which operations derive theirs."""
     preemptions: list[PreemptionTask] = attrs.Factory(list)
     """Evictions that a PostFilter decided on; the scheduling loop carries them out."""
+
+    dra: DRAManager = attrs.Factory(
+        lambda handle: DRAManager(handle.listers, handle.feature), takes_self=True
+    )
+    """Claims, slices and classes of devices."""
+    clock: Callable[[], int] = lambda: 0
+    """Return the time, nanoseconds since the epoch."""
+    new_uid: Callable[[], str] = attrs.Factory(_numbered)
+    """Return a new unique id."""
+    record: Callable[[EventIntent], None] = lambda _event: None
+    """Record an event."""
+    log: Callable[[str], None] = lambda _line: None
+    """Log what upstream logs as an error."""
+    scheduled_in_group: Callable[[str, str], int] = lambda _namespace, _name: 0
+    """Return the number of pods of a PodGroup that have a node."""
 
     deferred: DeferredPodSchedulingArgs = attrs.Factory(DeferredPodSchedulingArgs)
     """The form of preemption for resizes, where that is on."""

@@ -27,6 +27,7 @@ from controlplane.scheduler.framework.writes import ApiWrite
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.decisions import Steps
     from controlplane.scheduler.columns.rows import Rows
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.effects import Effects
@@ -69,6 +70,7 @@ __all__ = [
     "ScorePlugin",
     "Status",
     "StatusError",
+    "SteppedPreFilterPlugin",
     "WaitingPreBindPlugin",
     "error",
     "unresolvable",
@@ -149,6 +151,16 @@ class PreFilterPlugin(Plugin):
         return False
 
 
+class SteppedPreFilterPlugin(PreFilterPlugin):
+    """A PreFilter during which others may change what it reads."""
+
+    def pre_filter_steps(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> Steps[tuple[PreFilterResult | None, Status | None]]:
+        """As `pre_filter`, in steps."""
+        raise NotImplementedError
+
+
 class PreFilterExtensions(Plugin):
     """Keeps a PreFilter's state right while pods are added to or removed from a node."""
 
@@ -183,6 +195,9 @@ class Filters(Protocol):
 
     def follow_spec(self, state: CycleState) -> bool:
         """Return whether the answers of the filters of this cycle follow from the pod's spec and the node alone."""
+
+    def ended_before(self, state: CycleState, name: str) -> bool:
+        """Return whether a PreFilter refused the pod before the one of this name was asked."""
 
     def run_add_pod(
         self, state: CycleState, pod: Pod, added: PodInfo, node: NodeInfo

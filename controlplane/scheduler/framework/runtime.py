@@ -104,6 +104,7 @@ class Framework:
         self.weights = dict(weights or {})
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.batch = Batch()
+        self._classes_seen = 0
         self._queueing_hints: HintsOfEvents | None = None
         points: tuple[Sequence[fwk.Plugin], ...] = (
             plugins.pre_filter,
@@ -139,6 +140,12 @@ class Framework:
         )
         self._signers = list(signers.values())
         self._signs_no_pod = any(plugin.signs_no_pod for plugin in self._signers)
+
+    def _forget_plans(self) -> None:
+        """Which plugins follow the spec alone depends on the resources that device classes give."""
+        self._classes_seen = self.handle.dra.extended.revision
+        self._pre_filter_plans.forget()
+        self._pre_score_plans.forget()
 
     # -- queue ---------------------------------------------------------------------------------
 
@@ -201,6 +208,8 @@ class Framework:
             return (
                 yield from self._ask_pre_filters(state, pod, asked, skipped, merged, restricting)
             )
+        if self._classes_seen != self.handle.dra.extended.revision:
+            self._forget_plans()
         plan = self._pre_filter_plans.of(pod)
         state.data.update(plan.data)
         skipped = set(plan.skipped)
@@ -210,6 +219,7 @@ class Framework:
                 merged = _intersection(merged, known.node_names)
                 restricting[name] = None
                 if not merged:
+                    state.pre_filter_end = name
                     return PreFilterOutcome(merged, _empty_intersection(restricting), restricting)
         return (
             yield from self._ask_pre_filters(state, pod, plan.asked, skipped, merged, restricting)
@@ -232,13 +242,17 @@ class Framework:
                 if read:
                     yield _PRE_FILTER
                 read = True
-            result, status = plugin.pre_filter(state, pod, nodes)
+            if isinstance(plugin, fwk.SteppedPreFilterPlugin):
+                result, status = yield from plugin.pre_filter_steps(state, pod, nodes)
+            else:
+                result, status = plugin.pre_filter(state, pod, nodes)
             if status is not None:
                 if status.code == Code.SKIP:
                     skipped.add(plugin.name)
                     continue
                 status = status.by(plugin.name)
                 if status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    state.pre_filter_end = plugin.name
                     return PreFilterOutcome(None, status, {})
                 if status.code == Code.UNSCHEDULABLE:
                     rejected = status
@@ -250,8 +264,17 @@ class Framework:
             restricting[plugin.name] = None
             merged = _intersection(merged, result.node_names)
             if not merged:
+                state.pre_filter_end = plugin.name
                 return PreFilterOutcome(merged, _empty_intersection(restricting), restricting)
         return PreFilterOutcome(merged, rejected, restricting)
+
+    def ended_before(self, state: CycleState, name: str) -> bool:
+        """Return whether a PreFilter refused the pod before the one of this name was asked."""
+        end = state.pre_filter_end
+        if not end or end == name:
+            return False
+        order = [plugin.name for plugin in self.plugins.pre_filter]
+        return name not in order or order.index(end) < order.index(name)
 
     def keeps_track(self, state: CycleState) -> bool:
         """Return whether a PreFilter of this cycle follows pods that are added to or removed from nodes."""

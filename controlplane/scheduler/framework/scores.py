@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from controlplane.scheduler.framework.args import ShapePoint
 from controlplane.scheduler.framework.interface import MAX_NODE_SCORE
 
@@ -22,6 +25,12 @@ def default_normalize(scores: list[int], *, reverse: bool) -> None:
         scores[:] = [MAX_NODE_SCORE - divide(MAX_NODE_SCORE * score, largest) for score in scores]
     else:
         scores[:] = [divide(MAX_NODE_SCORE * score, largest) for score in scores]
+
+
+def normalized(scores: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return scores of at least 0, scaled so that the largest becomes 100; all 0 remain so."""
+    largest = int(scores.max()) if len(scores) else 0
+    return scores if largest <= 0 else MAX_NODE_SCORE * scores // largest
 
 
 def divide(a: int, b: int) -> int:

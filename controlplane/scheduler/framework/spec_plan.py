@@ -53,6 +53,10 @@ class SpecPlans(Generic[P]):
         self._ask = ask
         self._known: IdentityCache[SpecPlan[P]] = IdentityCache()
 
+    def forget(self) -> None:
+        """Drop all plans: what they were made from has changed."""
+        self._known = IdentityCache()
+
     def of(self, pod: Pod) -> SpecPlan[P]:
         """The plan for pods with this pod's spec."""
         spec = pod.spec

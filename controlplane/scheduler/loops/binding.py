@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000_000
 START = "scheduler.bind.start"
-PRE_BIND = "scheduler.prebind.claims"
+CLAIMS = "scheduler.prebind.claims"
 
 
 class _Slot:
@@ -187,7 +187,7 @@ class Binder:
             if attempt.failure is None:
                 await self._volumes_bound(ctx, attempt, running, stopped)
             if attempt.failure is None and binding.calls_in_pre_bind(attempt):
-                await shared.run(ctx, binding.pre_bind_calls(attempt), PRE_BIND)
+                await shared.run(ctx, binding.pre_bind_calls(attempt), CLAIMS)
                 ctx.writes("bindings")
             if attempt.failure is None and not running.mark_prebound():
                 attempt.failure = Failure(Code.ERROR, SchedulingError(running.cause))

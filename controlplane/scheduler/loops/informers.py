@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from controlplane.scheduler.loops.shared import Shared
     from controlplane.scheduler.scheduler import Scheduler
 
+CLAIMS = "scheduler.claims.event"
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 STORAGE = "storage.k8s.io"
 
@@ -61,6 +62,11 @@ RESOURCES: Mapping[str, Resource[Any]] = {
     "pod_disruption_budgets": Resource("policy", "v1", "poddisruptionbudgets"),
 }
 """By the name of their lister, in the order in which they are listed at the start."""
+
+DEVICES = "resource.k8s.io"
+RESOURCE_CLAIMS: Resource[View] = Resource(DEVICES, "v1", "resourceclaims")
+DEVICE_CLASSES: Resource[View] = Resource(DEVICES, "v1", "deviceclasses")
+RESOURCE_SLICES: Resource[View] = Resource(DEVICES, "v1", "resourceslices")
 
 EVENTS: Mapping[str, str] = {
     "persistent_volume_claims": ev.PERSISTENT_VOLUME_CLAIM,
@@ -125,6 +131,9 @@ class Informers:
         self._ctx = ctx
         self._server = server
         self._stores: dict[str, Indexer[Any]] = {name: Indexer() for name in RESOURCES}
+        self._classes: Indexer[View] = Indexer()
+        self._slices: Indexer[View] = Indexer()
+        self._devices_begun = False
         self.pods = Informer(ctx, PODS, server=server, immediate=joined, fieldSelector=NOT_FINISHED)
         self.nodes = Informer(ctx, NODES, server=server, immediate=joined)
         self.failed_pods = self.pods
@@ -140,6 +149,8 @@ class Informers:
         self.listers = Listers(
             pods=StoreLister(ctx, self.pods.store_part, self.pods.store),
             nodes=StoreLister(ctx, self.nodes.store_part, self.nodes.store),
+            device_classes=StoreLister(ctx, "deviceclasses store", self._classes),
+            resource_slices=StoreLister(ctx, "resourceslices store", self._slices),
             **{
                 name: StoreLister(ctx, f"{RESOURCES[name].name} store", store)
                 for name, store in self._stores.items()
@@ -151,10 +162,16 @@ class Informers:
         self._ctx.looks_at(self.failed_pods.store_part)
         return self.failed_pods.store.get(key)
 
-    async def start(self, shared: Shared, allowed: Collection[str] | None) -> None:
-        """Start what the plugins need (of that, only what is `allowed`) and wait until all know the cluster."""
-        handlers = _Handlers(shared)
-        others: list[Informer[Any]] = []
+    async def start(
+        self, shared: Shared, allowed: Collection[str] | None, *, devices: bool = False
+    ) -> None:
+        """Start what the plugins need (of that, only what is `allowed`) and wait until all know the cluster.
+
+        With `devices` that includes claims, slices and classes of devices; otherwise those are watched from
+        the first pod on that names a claim. Upstream watches them always.
+        """
+        handlers = _Handlers(shared, self)
+        others: list[Informer[Any]] = self.of_devices(handlers) if devices else []
         for name in needed(shared.core.frameworks.values()):
             if allowed is not None and name not in allowed:
                 continue
@@ -179,12 +196,30 @@ class Informers:
             if not informer.has_synced:
                 await informer.wait_synced()
 
+    def of_devices(self, handlers: _Handlers) -> list[Informer[Any]]:
+        """Return the informers of claims, slices and classes, to be started; none the second time."""
+        if self._devices_begun or not handlers.knows_devices:
+            return []
+        self._devices_begun = True
+        ctx, server = self._ctx, self._server
+        eventhandlers.follow_claims(handlers.core)
+        claims: Informer[View] = Informer(ctx, RESOURCE_CLAIMS, server=server, immediate=True)
+        slices = Informer(ctx, RESOURCE_SLICES, self._slices, server=server, immediate=True)
+        classes = Informer(ctx, DEVICE_CLASSES, self._classes, server=server, immediate=True)
+        claims.add_task_handler(handlers.claims(), "scheduler")
+        slices.add_task_handler(handlers.other(ev.RESOURCE_SLICE), "scheduler")
+        classes.add_task_handler(handlers.classes(), "scheduler")
+        return [claims, slices, classes]
+
 
 class _Handlers:
     """Handlers of changes: each notification in the steps in which upstream's handler takes its locks."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, informers: Informers) -> None:
         self._shared = shared
+        self._informers = informers
+        self.core = shared.core
+        self.knows_devices = shared.core.handle.feature("DynamicResourceAllocation")
 
     async def _run(self, ctx: Context, steps: Steps[None], point: str) -> None:
         """Make a handler's calls; the first is on what is behind `point`."""
@@ -204,6 +239,9 @@ class _Handlers:
         async def handle(ctx: Context, told: Notification[Pod]) -> None:
             if shared.dispatcher is not None:
                 ctx.writes("calls")
+            if told.new is not None and told.new.view.spec.resource_claims:
+                for informer in self._informers.of_devices(self):
+                    informer.start()
             if told.new is None:
                 assert told.old is not None
                 unknown = told.final_state_unknown
@@ -237,6 +275,29 @@ class _Handlers:
 
         return handle
 
+    def claims(self) -> TaskHandler[View]:
+        """Return the handler of changes of claims: the assume cache comes first."""
+        core = self._shared.core
+
+        async def handle(ctx: Context, told: Notification[View]) -> None:
+            ctx.writes("plugins")
+            old, new = _views(told)
+            await self._run(ctx, eventhandlers.claim_changed(core, old, new), CLAIMS)
+
+        return handle
+
+    def classes(self) -> TaskHandler[View]:
+        """Return the handler of changes of device classes: what they offer comes first."""
+        core, now = self._shared.core, self._shared.now
+
+        async def handle(ctx: Context, told: Notification[View]) -> None:
+            ctx.writes("plugins")
+            old, new = _views(told)
+            steps = eventhandlers.class_changed(core, old, new, now())
+            await self._run(ctx, steps, eventhandlers.QUEUE.name)
+
+        return handle
+
     def other(self, resource: str) -> TaskHandler[View]:
         """Return the handler of changes of any other resource: only the queue is notified."""
         core, now = self._shared.core, self._shared.now
@@ -253,6 +314,11 @@ class _Handlers:
             await self._run(ctx, steps, eventhandlers.QUEUE.name)
 
         return handle
+
+
+def _views(told: Notification[View]) -> tuple[View | None, View | None]:
+    old = None if told.old is None else told.old.view
+    return old, None if told.new is None else told.new.view
 
 
 def _first_call(core: Scheduler, told: Notification[Pod]) -> str:

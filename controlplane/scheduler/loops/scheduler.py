@@ -13,6 +13,7 @@ from attrs import frozen
 
 from actors.inlet import Outlet
 from actors.log import DEBUG, INFO, WARNING
+from controlplane.api.identity import uid
 from controlplane.api.resize_policy import resize_waits
 from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.connection import IN_CLUSTER
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from actors import Condition, Context
+    from controlplane.api.device_selection import SelectDevice
     from controlplane.client.loops.connection import RestConfig
     from controlplane.gates import FixGates
     from controlplane.scheduler.config.model import SchedulerConfig
@@ -89,6 +91,8 @@ class SchedulerOptions:
             that the plugins need.
         joined_informers: makes the informers of pods and nodes one task each.
         explaining: lets every attempt leave the answers of the plugins in the log and on the pod.
+        devices: claims, slices and classes of devices are watched from the start, not only once a pod names a claim.
+        select: answers the selectors of devices; None where there is no expression language.
     """
 
     features: Mapping[str, bool] | None = None
@@ -96,6 +100,8 @@ class SchedulerOptions:
     watched: Collection[str] | None = None
     joined_informers: bool = False
     explaining: bool = False
+    devices: bool = False
+    select: SelectDevice | None = None
 
 
 DEFAULT_OPTIONS = SchedulerOptions()
@@ -140,7 +146,10 @@ async def run(
         choose_offset=lambda kind, n: ctx.choose(kind, n, kind),
         log=lambda line: ctx.log("scheduler.error", level=WARNING, data={"message": line}),
         fixes=gates,
+        select=options.select,
+        clock=lambda: epoch_ns + ctx.now,
     )
+    core.handle.new_uid = lambda: uid(ctx.serial())
     probe.core = core
     probe.started = ctx.step
     shared = Shared(
@@ -154,6 +163,7 @@ async def run(
         probe.searched,
         explaining=options.explaining,
     )
+    core.handle.record = shared.record
     probe.poppable = shared.poppable
     probe.metrics = shared.metrics
     if shared.dispatcher is not None:
@@ -165,8 +175,10 @@ async def run(
     ctx.part("cycle", handle.snapshot, handle.columns, core.search)
     for framework in core.frameworks.values():
         ctx.part("plugins", *framework.all_plugins)
+    dra = handle.dra
+    ctx.part("plugins", dra, dra.extended, dra.tracker, dra.tracker.cache, dra.tracker.devices)
     running = _Running(shared)
-    await informers.start(shared, options.watched)
+    await informers.start(shared, options.watched, devices=options.devices)
     ctx.spawn(running.flush_backoff, name="backoff")
     ctx.spawn(running.flush_unschedulable, name="unschedulable")
     if core.cache.expires:

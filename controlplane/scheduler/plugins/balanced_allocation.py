@@ -18,6 +18,7 @@ from controlplane.scheduler.framework.interface import (
 )
 from controlplane.scheduler.framework.scores import divide
 from controlplane.scheduler.plugins.allocation_columns import balance_scores
+from controlplane.scheduler.plugins.device_totals import DeviceTotals, scores_devices
 from controlplane.scheduler.plugins.resource_allocation import (
     balance,
     node_vectors,
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
     from controlplane.scheduler.columns.rows import Rows
     from controlplane.scheduler.framework.column_forms import Scores
     from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.framework.handle import Handle
     from controlplane.scheduler.state.node_info import NodeInfo
 
 _KEY = "PreScoreNodeResourcesBalancedAllocation"
+_DEVICES_KEY = "PreScoreNodeResourcesBalancedAllocation.devices"
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
@@ -42,8 +45,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
     name = names.NODE_RESOURCES_BALANCED_ALLOCATION
     keyed_by_spec = True
 
-    def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         self.args = args
+        self._dra = handle.dra
 
     def score_requests(self, pod: Pod) -> list[int]:
         """Plain requests of the scored resources, without defaults."""
@@ -55,20 +59,30 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
         if not any(amounts):
             return SKIP
         state.write(_KEY, amounts)
+        if scores_devices(self._dra, self.args.resources, amounts):
+            state.anew = state.anew | {self.name}
+            state.write(_DEVICES_KEY, DeviceTotals(self._dra))
         return None
 
     def pre_score_by_spec(self, pod: Pod) -> bool:
-        """Requests are in the spec, unless containers have a status already."""
-        return containers_tell_requests(pod)
+        """Requests are in the spec, unless containers have a status already, or devices meet them."""
+        if not containers_tell_requests(pod):
+            return False
+        if not self._dra.extended:
+            return True
+        return not scores_devices(self._dra, self.args.resources, self.score_requests(pod))
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Points by the change of balance."""
-        return self.score_amounts(state.data[_KEY], node)
+        devices: DeviceTotals | None = state.read(_DEVICES_KEY)
+        return self.score_amounts(state.data[_KEY], node, devices)
 
-    def score_amounts(self, amounts: Sequence[int], node: NodeInfo) -> int:
+    def score_amounts(
+        self, amounts: Sequence[int], node: NodeInfo, devices: DeviceTotals | None = None
+    ) -> int:
         """Points of a node for a pod that requests `amounts`."""
         requested, before, allocatable = node_vectors(
-            node, self.args.resources, amounts, plain=True
+            node, self.args.resources, amounts, plain=True, devices=devices
         )
         gain = balance(requested, allocatable) - balance(before, allocatable)
         return 50 + divide(50 + gain, 2)
@@ -86,7 +100,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
                 return scores
         return super().score_all(state, pod, columns)
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
-        """Requests of the pod."""
+    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:
+        """Requests of the pod; a pod with requests that devices meet cannot share results."""
         requests = pod_requests(pod)
+        if self._dra.extended and any(
+            not amount.is_zero() and self._dra.delegates(name) for name, amount in requests.items()
+        ):
+            return None
         return (("Requests", tuple(sorted((name, str(q)) for name, q in requests.items()))),)

@@ -239,9 +239,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     # -- eviction ------------------------------------------------------------------------------
 
     def _prepare(self, best: Candidate, preemptor: Pod) -> None:
-        victims = best.victims
+        # What terminates already needs no further request.
+        victims = [pod for pod in best.victims if pod.metadata.deletion_timestamp is None]
         if self._async:
-            victims = [pod for pod in victims if pod.metadata.deletion_timestamp is None]
             if not victims:
                 return
             self.preempting[preemptor.uid] = None

@@ -5,7 +5,7 @@ Upstream: `pkg/scheduler/framework/plugins/noderesources/fit.go`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from controlplane.scheduler.framework.interface import (
 )
 from controlplane.scheduler.plugins.allocation_columns import fit_scores
 from controlplane.scheduler.plugins.deferred_pod_scheduling import FITS
+from controlplane.scheduler.plugins.device_totals import DeviceTotals, scores_devices
 from controlplane.scheduler.plugins.resource_allocation import (
     make_scorer,
     node_vectors,
@@ -64,6 +65,7 @@ FILTER_KEY = "PreFilterNodeResourcesFit"
 _FEW_REASONS = 12
 """Up to this number of bits, combinations are counted in an array instead of sorted."""
 _SCORE_KEY = "PreScoreNodeResourcesFit"
+_DEVICES_KEY = "PreScoreNodeResourcesFit.devices"
 IMPLICIT_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
@@ -85,6 +87,7 @@ class NodeResourcesFit(
         self._resizes = handle.preempts_for_resizes
         self._form = handle.deferred
         self._extended_by_dra = handle.feature("DRAExtendedResource")
+        self._dra = handle.dra
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._scorer = make_scorer(args)
@@ -93,12 +96,21 @@ class NodeResourcesFit(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[PreFilterResult | None, Status | None]:
         """Add up what the pod requests."""
-        state.write(FILTER_KEY, requested_by(pod))
+        request = requested_by(pod)
+        state.write(FILTER_KEY, request)
+        if self._wants_devices(request.scalars):
+            state.anew = state.anew | {self.name}
         return None, None
 
     def pre_filter_by_spec(self, pod: Pod) -> bool:
-        """Requests are in the spec."""
-        return True
+        """Requests are in the spec, but which of them devices meet is not."""
+        return not self._wants_devices(requested_by(pod).scalars)
+
+    def _wants_devices(self, scalars: Mapping[str, int]) -> bool:
+        """Return whether a device class gives some of these resources."""
+        if not self._dra.extended:
+            return False
+        return any(amount and self._dra.delegates(name) for name, amount in scalars.items())
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Refuse a node that lacks anything, and say everything it lacks."""
@@ -162,6 +174,8 @@ class NodeResourcesFit(
             if amount == 0 or (ignore and not self.counts(name)):
                 continue
             capacity = allocatable.scalars.get(name, 0)
+            if self._dra.delegates(name, capacity):
+                continue
             more = max(0, amount - counted.scalars.get(name, 0))
             if more > capacity - used.scalars.get(name, 0):
                 out.append((f"Insufficient {name}", amount > capacity))
@@ -232,20 +246,31 @@ class NodeResourcesFit(
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Rows) -> Status | None:
         """Add up what the pod counts for."""
-        state.write(_SCORE_KEY, self.score_requests(pod))
+        amounts = self.score_requests(pod)
+        state.write(_SCORE_KEY, amounts)
+        if scores_devices(self._dra, self.args.resources, amounts):
+            state.anew = state.anew | {self.name}
+            state.write(_DEVICES_KEY, DeviceTotals(self._dra))
         return None
 
     def pre_score_by_spec(self, pod: Pod) -> bool:
-        """Requests are in the spec."""
-        return True
+        """Requests are in the spec, but which of them devices meet is not."""
+        if not self._dra.extended:
+            return True
+        return not scores_devices(self._dra, self.args.resources, self.score_requests(pod))
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Points by the scoring strategy."""
-        return self.score_amounts(state.data[_SCORE_KEY], node)
+        devices: DeviceTotals | None = state.read(_DEVICES_KEY)
+        return self.score_amounts(state.data[_SCORE_KEY], node, devices)
 
-    def score_amounts(self, amounts: Sequence[int], node: NodeInfo) -> int:
+    def score_amounts(
+        self, amounts: Sequence[int], node: NodeInfo, devices: DeviceTotals | None = None
+    ) -> int:
         """Points of a node for a pod that counts for `amounts`."""
-        requested, _, allocatable = node_vectors(node, self.args.resources, amounts, plain=False)
+        requested, _, allocatable = node_vectors(
+            node, self.args.resources, amounts, plain=False, devices=devices
+        )
         return self._scorer(requested, allocatable)
 
     def score_key(self, state: CycleState, pod: Pod) -> Hashable:
@@ -294,11 +319,18 @@ class NodeResourcesFit(
             return ev.Hint.SKIP
         if old is None or _grew(request, Resource.from_requests(old.status.allocatable), empty):
             return ev.Hint.QUEUE
-        return ev.Hint.SKIP
+        own = empty.allocatable.scalars
+        by_devices = any(
+            amount and self._dra.delegates(name, own.get(name, 0))
+            for name, amount in request.scalars.items()
+        )
+        return ev.Hint.QUEUE if by_devices else ev.Hint.SKIP
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
-        """Requests of the pod."""
+    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:
+        """Requests of the pod; a pod with requests that devices meet cannot share results."""
         requests = pod_requests(pod)
+        if self._wants_devices(Resource.from_requests(requests).scalars):
+            return None
         return (("Requests", tuple(sorted((name, str(q)) for name, q in requests.items()))),)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from controlplane.api.pod_resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from controlplane.scheduler.framework import args as a
@@ -37,7 +37,16 @@ def request_amounts(requests: Requests, resources: Sequence[a.ResourceSpec]) -> 
     return out
 
 
-def node_amounts(node: NodeInfo, name: str, pod_request: int, plain: bool) -> tuple[int, int]:
+class Devices(Protocol):
+    """Devices of nodes as resources."""
+
+    def of(self, node: NodeInfo, resource: str) -> tuple[int, int]:
+        """(devices, those in use) that a class gives on a node; (0, 0) for none."""
+
+
+def node_amounts(
+    node: NodeInfo, name: str, pod_request: int, plain: bool, devices: Devices | None = None
+) -> tuple[int, int]:
     """(allocatable, requested without the pod) of a resource; (0, 0) leaves it out of the score.
 
     `plain` uses the requested sums as they are instead of those with defaults filled in.
@@ -52,13 +61,21 @@ def node_amounts(node: NodeInfo, name: str, pod_request: int, plain: bool) -> tu
         return allocatable.ephemeral_storage, node.requested.ephemeral_storage
     if pod_request == 0 and is_scalar_resource(name):
         return 0, 0
+    if devices is not None and not allocatable.scalars.get(name, 0):
+        found = devices.of(node, name)
+        if found[0] > 0:
+            return found
     if name in allocatable.scalars:
         return allocatable.scalars[name], node.requested.scalars.get(name, 0)
     return 0, 0
 
 
 def node_vectors(
-    node: NodeInfo, resources: Sequence[a.ResourceSpec], pod: Sequence[int], plain: bool
+    node: NodeInfo,
+    resources: Sequence[a.ResourceSpec],
+    pod: Sequence[int],
+    plain: bool,
+    devices: Devices | None = None,
 ) -> tuple[list[int], list[int], list[int]]:
     """Per resource: requested with the pod, requested without it, allocatable."""
     requested: list[int] = []
@@ -73,7 +90,7 @@ def node_vectors(
             capacity = node.allocatable.memory
             used = node.requested.memory if plain else node.non_zero_memory
         else:
-            capacity, used = node_amounts(node, name, amount, plain)
+            capacity, used = node_amounts(node, name, amount, plain, devices)
         if capacity == 0:
             used = amount = 0
         requested.append(used + amount)

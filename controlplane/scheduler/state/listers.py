@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         StorageClass,
         VolumeAttachment,
     )
+    from controlplane.api.view import View
 
 
 class Named(Protocol):
@@ -101,3 +102,6 @@ class Listers:
     replica_sets: Lister[ReplicaSet] = attrs.Factory(MemoryLister)
     stateful_sets: Lister[StatefulSet] = attrs.Factory(MemoryLister)
     pod_disruption_budgets: Lister[PodDisruptionBudget] = attrs.Factory(MemoryLister)
+    device_classes: Lister[View] = attrs.Factory(MemoryLister)
+    resource_slices: Lister[View] = attrs.Factory(MemoryLister)
+    pod_groups: Lister[View] = attrs.Factory(MemoryLister)

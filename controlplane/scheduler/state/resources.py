@@ -204,11 +204,13 @@ def pod_requests(
     non_missing: Requests | None = None,
     pod_level_status: bool | None = None,
     allocated: bool = True,
+    by_devices: bool = False,
 ) -> dict[str, Quantity]:
     """Effective requests of the whole pod.
 
     `use_status` takes into account what the kubelet allocated and actuated (in-place resize);
-    `non_missing` are substituted in containers that lack a request for the name.
+    `non_missing` are substituted in containers that lack a request for the name; `by_devices` adds
+    what the pod's devices stand for, as its status says.
     """
     options = Options(
         use_status=use_status,
@@ -216,6 +218,7 @@ def pod_requests(
         skip_pod_level=not pod_level,
         non_missing=non_missing,
         allocated=allocated,
+        node_allocatable=by_devices,
     )
     return effective_requests(pod, options)
 
@@ -227,6 +230,8 @@ def containers_tell_requests(pod: Pod) -> bool:
     """
     spec, status = pod.spec, pod.status
     if spec.init_containers or spec.overhead or pod_level_requests_set(pod):
+        return False
+    if status.node_allocatable_resource_claim_statuses:
         return False
     return not status.container_statuses or _repeated(spec.containers, status.container_statuses)
 
@@ -256,12 +261,16 @@ def _plain_resource(containers: tuple[Container, ...]) -> PodResource:
 
 
 def _pod_resource(pod: Pod, *, use_status: bool = True, allocated: bool = True) -> PodResource:
-    requests = pod_requests(pod, use_status=use_status, allocated=allocated)
+    requests = pod_requests(pod, use_status=use_status, allocated=allocated, by_devices=True)
     non_missing = missing_defaults(requests, pod_level_requests_set(pod))
     non_zero = requests
     if non_missing and _any_container_lacks(pod, non_missing):
         non_zero = pod_requests(
-            pod, use_status=use_status, non_missing=non_missing, allocated=allocated
+            pod,
+            use_status=use_status,
+            non_missing=non_missing,
+            allocated=allocated,
+            by_devices=True,
         )
     cpu, memory = non_zero.get(CPU), non_zero.get(MEMORY)
     return PodResource(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from controlplane.api.device_selection import Selection
 from controlplane.api.tree import Tree
 from controlplane.scheduler.dra.allocator import Allocator
 from controlplane.scheduler.dra.devices import AllocatedState
@@ -54,9 +55,9 @@ def claim(*requests: Tree, name: str = "c", **fields: Any) -> Tree:
     return {"metadata": {"namespace": "default", "name": name}, "spec": spec}
 
 
-def select(expression: str, _driver: str, found: Tree) -> bool:
+def select(expression: str, _driver: str, found: Tree) -> Selection:
     """Selectors of tests: the start of a device's name."""
-    return bool(found["name"].startswith(expression))
+    return Selection(found["name"].startswith(expression))
 
 
 def allocator(

@@ -189,10 +189,11 @@ def test_amounts_beyond_64_bit_arithmetic_are_left_to_exact_integers():
     assert world.scheduler.handle.columns.exact is False
 
 
-def test_a_pod_with_resource_claims_is_refused_clearly():
+def test_a_pod_whose_claim_is_not_there_is_held_back():
     world = World()
     at_once(handlers.add_node(world.scheduler, node("n"), world.now))
     each = pod("p", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}])
     world.pods.put(each)
     at_once(handlers.add_pod(world.scheduler, each, world.now))
-    assert "dynamic resource allocation is not emulated" in world.attempt().failure.message
+    (held,) = world.queue.unschedulable
+    assert held.gating_plugin == "DynamicResources"

@@ -1,0 +1,172 @@
+"""Data of one scheduling cycle about the claims of its pod.
+
+Upstream: plugins/dynamicresources/{claims,dynamicresources}.go (claimStore, stateData).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from attrs import define, field, frozen
+
+from controlplane.api.node_selector import LazyNodeSelector
+from controlplane.api.tree import Tree
+from controlplane.scheduler.dra.allocator import Allocator
+from controlplane.scheduler.dra.claims import pod_reference
+from controlplane.scheduler.dra.tracker import allocation_of
+
+if TYPE_CHECKING:
+    from controlplane.scheduler.framework.cycle_state import CycleState
+
+__all__ = ["KEY", "Claims", "CycleData", "GroupData", "NodeAllocation", "resources_of_devices"]
+
+KEY: Final = "DynamicResources"
+"""Of the data in the state of a cycle."""
+
+MAX_ALTERNATIVES = 8
+"""Alternatives of a request (FirstAvailableDeviceRequestMaxSize)."""
+
+
+class Claims:
+    """The claims of a pod, and after them the one for its extended resources, if it has one."""
+
+    def __init__(
+        self,
+        users: Sequence[Tree] = (),
+        extended: Tree | None = None,
+        bindings: Sequence[Tree] = (),
+    ) -> None:
+        self._claims = [*users, *(() if extended is None else (extended,))]
+        self._users = len(users)
+        self._bindings = bindings
+        self.extended_uid = "" if extended is None else extended["metadata"].get("uid", "")
+        """The uid of the last one as PreFilter saw it: that of the object that PreBind creates differs."""
+
+    def __bool__(self) -> bool:
+        return bool(self._claims)
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    def __getitem__(self, index: int) -> Tree:
+        claim: Tree = self._claims[index]
+        return claim
+
+    def __setitem__(self, index: int, claim: Tree) -> None:
+        self._claims[index] = claim
+
+    def __iter__(self) -> Iterator[Tree]:
+        return iter(self._claims)
+
+    @property
+    def users(self) -> Sequence[Tree]:
+        """Claims that the pod names."""
+        return self._claims[: self._users]
+
+    @property
+    def extended(self) -> Tree | None:
+        """The claim for extended resources."""
+        return self._claims[self._users] if self._users < len(self._claims) else None
+
+    @extended.setter
+    def extended(self, claim: Tree) -> None:
+        self._claims[self._users] = claim
+
+    def is_extended(self, index: int) -> bool:
+        """Return whether the claim of this index is the one for extended resources."""
+        return index >= self._users
+
+    def to_allocate(self) -> list[tuple[int, Tree]]:
+        """Return the claims without an allocation, with their indexes."""
+        return [(i, each) for i, each in enumerate(self._claims) if allocation_of(each) is None]
+
+    def binding(self, index: int, pod: Tree) -> Tree:
+        """Return the entry of reservedFor for a claim."""
+        return self._bindings[index] if index < len(self._bindings) else pod_reference(pod)
+
+
+@frozen(eq=False)
+class NodeAllocation:
+    """What Filter found for a node.
+
+    Attributes:
+        results: allocations of the claims that have none, in their order.
+        extended: the claim for extended resources with the requests for this node.
+        mappings: what stands for which extended resource of a container.
+        node_resources: entries of the pod's nodeAllocatableResourceClaimStatuses.
+    """
+
+    results: Sequence[Tree]
+    extended: Tree | None = None
+    mappings: Sequence[Tree] = ()
+    node_resources: Sequence[Tree] = ()
+
+
+@define(eq=False)
+class GroupData:
+    """Data of a pod group's cycle: the uids of claims that its pods have pending allocations of."""
+
+    pending: dict[str, None] = field(factory=dict)
+
+
+@define(eq=False)
+class CycleData:
+    """What PreFilter found, and what Filter and Reserve add.
+
+    Attributes:
+        claims: the claims of the pod.
+        selectors: by index of an allocated claim, the nodes where it can be used.
+        allocations: by index, the allocation that Reserve took, or an earlier pod of the group.
+        allocator: None if nothing has to be allocated.
+        unavailable: indexes of allocated claims that some node could not use.
+        nodes: what Filter found, by node.
+        scalars: the pod's requests of extended resources.
+    """
+
+    claims: Claims = field(factory=Claims)
+    selectors: dict[int, LazyNodeSelector] = field(factory=dict)
+    allocations: dict[int, Tree] = field(factory=dict)
+    allocator: Allocator | None = None
+    unavailable: dict[int, None] = field(factory=dict)
+    nodes: dict[str, NodeAllocation] = field(factory=dict)
+    scalars: Mapping[str, int] = field(factory=dict)
+
+    def score(self, node: str) -> int:
+        """Return the points of a node: the earlier an alternative stands, the more it counts. ValueError."""
+        found = self.nodes.get(node)
+        if found is None:
+            return 0
+        points, taken = 0, 0
+        for claim in self.claims:
+            allocation = allocation_of(claim)
+            if allocation is None:
+                if taken >= len(found.results):
+                    raise ValueError(
+                        f"number of allocations {len(found.results)} is smaller than number of claims"
+                        " needing allocation"
+                    )
+                allocation = found.results[taken]
+                taken += 1
+            points += _points(claim, allocation)
+        return points
+
+
+def resources_of_devices(state: CycleState, node: str) -> Sequence[Tree]:
+    """Return the entries for a pod's status about resources that its devices stand for on a node."""
+    data: CycleData | None = state.read(KEY)
+    found = None if data is None else data.nodes.get(node)
+    return () if found is None else found.node_resources
+
+
+def _points(claim: Tree, allocation: Tree) -> int:
+    results = (allocation.get("devices") or {}).get("results") or ()
+    chosen = {each.get("request", "") for each in results}
+    points = 0
+    for request in ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ():
+        if request.get("exactly") is not None:
+            continue
+        for place, sub in enumerate(request.get("firstAvailable") or ()):
+            if f"{request.get('name', '')}/{sub.get('name', '')}" in chosen:
+                points += MAX_ALTERNATIVES - place
+    return points
