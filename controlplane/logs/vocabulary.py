@@ -261,6 +261,7 @@ EVENTS: Final[dict[str, Kind]] = {
             "attempt": COUNT,
             "nodes?": COUNT,
             "refused?": REFUSALS,
+            "claims?": {"type": "array", "items": {"type": "object"}},
             "note?": TEXT,
         },
     ),

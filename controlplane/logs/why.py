@@ -201,6 +201,7 @@ def _failed(line: Line) -> Entry:
             listed += f" and {rest:,} more"
         where = f": {listed}" if listed else ""
         more.append(f"{each['plugin']} refused {nodes(each['count'])} ({each['message']}){where}")
+    more += map(_claim, data.get("claims") or ())
     message = str(data.get("message", ""))
     preemption = message.find("preemption: ")
     if not refused:
@@ -209,6 +210,28 @@ def _failed(line: Line) -> Entry:
         more.append(message[preemption:])
     what = f"{attempt} failed ({data.get('reason', '')}), {data.get('outcome', '')}"
     return _entry(line, what, more)
+
+
+def _claim(unmet: dict[str, Any]) -> str:
+    """Return what a claim asks for that was not allocated, or has where the pod cannot go."""
+    if "allocated" in unmet:
+        return (
+            f"claim {unmet['claim']} cannot be used there: it has {', '.join(unmet['allocated'])}"
+        )
+    selectors = "".join(f", selector {each}" for each in unmet.get("selectors") or ())
+    what = (
+        f"claim {unmet['claim']}, request {unmet['request']}: {unmet['wanted']} of class"
+        f" {unmet['class']}{selectors}"
+    )
+    if "problem" in unmet:
+        return f"{what}: {unmet['problem']}"
+    found = unmet.get("devices")
+    if found is None:
+        return f"{what}: there is no such class"
+    return (
+        f"{what}: of all nodes' devices {found['class']} are of the class, {found['selected']} are"
+        f" selected, {found['free']} of these are free"
+    )
 
 
 def _assumed(line: Line) -> Entry:

@@ -183,6 +183,14 @@ def build(setting: Setting) -> ClusterConfig:
         kubelet_events=given.kubelet_events,
         epoch_ns=setting.options.get("epoch") or EPOCH_NS,
         storage=storage_of(given.submissions),
+        devices=_has_devices(given.submissions),
+    )
+
+
+def _has_devices(submissions: Sequence[reading.Submission]) -> bool:
+    """Return whether there are objects of dynamic resource allocation, which the scheduler then watches."""
+    return any(
+        each.tree.get("apiVersion", "").startswith("resource.k8s.io/") for each in submissions
     )
 
 

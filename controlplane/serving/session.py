@@ -87,6 +87,7 @@ class ServedCluster(Cluster):
         self._attention = [Attention.of(config)]
         self.webhooks_outside = Outlet()
         self._containers = Containers(self)
+        config = evolve(config, devices=True)  # clients may bring classes of devices at any time
         self._enabled: list[str] = []
         self._plugins: dict[str, list[str]] = {}
         """By kubelet, the drivers that it finds at its next start."""

@@ -19,7 +19,6 @@ _NOBODYS: Final = frozenset(
     (
         "apiservices.apiregistration.k8s.io",
         "certificatesigningrequests.certificates.k8s.io",
-        "deviceclasses.resource.k8s.io",
         "flowschemas.flowcontrol.apiserver.k8s.io",
         "ingressclasses.networking.k8s.io",
         "ingresses.networking.k8s.io",
@@ -28,9 +27,7 @@ _NOBODYS: Final = frozenset(
         "networkpolicies.networking.k8s.io",
         "podtemplates",
         "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-        "resourceclaims.resource.k8s.io",
         "resourceclaimtemplates.resource.k8s.io",
-        "resourceslices.resource.k8s.io",
         "servicecidrs.networking.k8s.io",
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
         "volumeattributesclasses.storage.k8s.io",

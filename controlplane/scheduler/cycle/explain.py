@@ -24,6 +24,7 @@ from controlplane.scheduler.cycle.explanation import (
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.interface import Code, StatusError
 from controlplane.scheduler.framework.waiting import format_duration
+from controlplane.scheduler.plugins.unmet_claims import unmet_claims
 
 if TYPE_CHECKING:
     from controlplane.scheduler.cycle.attempt import Attempt
@@ -59,6 +60,13 @@ def refusals(unfit: FitError) -> list[dict[str, Any]]:
         said = {"plugin": plugins, "message": diagnosis.pre_filter_msg}
         return [{**said, "count": unfit.num_all_nodes, "nodes": []}]
     return found
+
+
+def claims(attempt: Attempt) -> list[dict[str, Any]]:
+    """For the log: what the pod's claims ask for that were not allocated; nothing for pods without claims."""
+    if not attempt.pod.spec.resource_claims:
+        return []
+    return unmet_claims(attempt.state, attempt.framework.handle.dra)
 
 
 def explain(search: Search, attempt: Attempt, start: int) -> Explanation:

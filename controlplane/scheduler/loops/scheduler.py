@@ -410,6 +410,9 @@ class _Running:
         if failed.fit_error is not None:
             data["nodes"] = failed.fit_error.num_all_nodes
             data["refused"] = explain.refusals(failed.fit_error)
+            claims = explain.claims(attempt)
+            if claims:
+                data["claims"] = claims
         if problem or verdict.log:
             data["note"] = problem or verdict.log
         ctx.log("scheduler.failed", level=INFO, obj=obj_of(info), uid=pod.uid, data=data)
