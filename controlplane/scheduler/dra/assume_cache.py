@@ -124,12 +124,9 @@ class AssumeCache:
             yield _EMIT
         self._emitting = True
         try:
-            first = True
             while self._waiting:
-                if not first:
-                    yield _EVENT
-                first = False
                 handler, old, new = self._waiting.popleft()
                 yield from handler(old, new)
+                yield _EVENT  # the cache's lock is taken for the next one, or for the end
         finally:
             self._emitting = False

@@ -187,6 +187,7 @@ class Binder:
             if attempt.failure is None:
                 await self._volumes_bound(ctx, attempt, running, stopped)
             if attempt.failure is None and binding.calls_in_pre_bind(attempt):
+                await ctx.region(CLAIMS)
                 await shared.run(ctx, binding.pre_bind_calls(attempt), CLAIMS)
                 ctx.writes("bindings")
             if attempt.failure is None and not running.mark_prebound():

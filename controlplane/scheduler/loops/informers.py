@@ -27,7 +27,7 @@ from controlplane.scheduler.state.cache import CacheCorruptedError
 from controlplane.scheduler.state.listers import Listers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from actors import Context
     from controlplane.api.node import Node
@@ -212,6 +212,17 @@ class Informers:
         return [claims, slices, classes]
 
 
+async def _watch_late(_ctx: Context, informers: Sequence[Informer[Any]]) -> None:
+    """Start informers of devices: claims, the first ones, last. Until a claim is known, its pods are held back."""
+    claims, *others = informers
+    for informer in others:
+        informer.start()
+    for informer in others:
+        if not informer.has_synced:
+            await informer.wait_synced()
+    claims.start()
+
+
 class _Handlers:
     """Handlers of changes: each notification in the steps in which upstream's handler takes its locks."""
 
@@ -240,8 +251,10 @@ class _Handlers:
             if shared.dispatcher is not None:
                 ctx.writes("calls")
             if told.new is not None and told.new.view.spec.resource_claims:
-                for informer in self._informers.of_devices(self):
-                    informer.start()
+                found = self._informers.of_devices(self)
+                if found:
+                    ctx.undeclared()
+                    ctx.spawn(_watch_late, found, name="devices")
             if told.new is None:
                 assert told.old is not None
                 unknown = told.final_state_unknown
