@@ -53,6 +53,8 @@ _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
 
 SWITCHABLE: Final = (
     "DRAExtendedResource",
+    "DRANodeAllocatableResources",
+    "DRASchedulerFilterTimeout",
     "InPlacePodVerticalScalingSchedulerPreemption",
     "MatchLabelKeysInPodTopologySpread",
     "NodeDeclaredFeatures",
@@ -65,6 +67,18 @@ SWITCHABLE: Final = (
     "TaintTolerationComparisonOperators",
 )
 """Gates that are emulated both ways."""
+
+OF_RELEASE: Final = (
+    "DRAAdminAccess",
+    "DRAConsumableCapacity",
+    "DRADeviceBindingConditions",
+    "DRADeviceTaints",
+    "DRAPartitionableDevices",
+    "DRAPrioritizedList",
+    "DRAResourceClaimDeviceStatus",
+    "DynamicResourceAllocation",
+)
+"""Gates that are as the release had them: the API server has all fields of devices, so they cannot be switched."""
 
 SERVED: Final = (
     "DRADeviceTaintRules",
@@ -94,9 +108,12 @@ def _defaults(release: str) -> dict[str, bool]:
 
 
 def of_release(release: str) -> dict[str, bool]:
-    """The gates that are emulated both ways, as the release had them."""
+    """The gates that are emulated both ways, and those that go with the release, as it had them.
+
+    Before 1.34 claims of devices are served in no version that is emulated, whatever the gate was.
+    """
     had = defaults(release)
-    return {name: had[name] for name in SWITCHABLE}
+    return {name: had[name] for name in (*SWITCHABLE, *OF_RELEASE)}
 
 
 def unknown(features: Mapping[str, bool]) -> str:

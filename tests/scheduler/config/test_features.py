@@ -55,3 +55,13 @@ def test_what_cannot_be_had_is_refused(text, message):
 
 def test_asking_for_what_is_so_anyway_is_fine():
     assert not unknown(defaults())
+
+
+@pytest.mark.parametrize(
+    ("release", "devices", "shared"),
+    [("1.33", False, False), ("1.34", True, False), ("1.36", True, True)],
+)
+def test_devices_are_allocated_as_the_release_did(release, devices, shared):
+    had = of_release(release)
+    assert had["DynamicResourceAllocation"] is devices
+    assert had["DRAConsumableCapacity"] is shared
