@@ -28,6 +28,7 @@ NAMED = {
     "churn": "controlplane.scenarios.churns.scheduler_churn",
     "kubelet-churn": "controlplane.scenarios.churns.kubelet_churn",
     "controller-churn": "controlplane.scenarios.churns.controller_churn",
+    "dra-churn": "controlplane.scenarios.churns.dra_churn",
     "storage-churn": "controlplane.scenarios.churns.storage_churn",
     "storage-hazards": "controlplane.scenarios.churns.storage_hazards",
 }
