@@ -102,3 +102,17 @@ def test_a_script_for_upstream_shows_no_loss_with_the_repair(name, tmp_path):
             server.terminate()
     assert done.stdout == expected
     assert done.returncode == 0
+
+
+def test_two_claims_share_a_gpu_and_the_third_waits():
+    program = "from controlplane.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "run", str(ROOT / "examples" / "devices"), "--until", "60"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "Pods: 1 Pending, 2 Running" in lines
+    assert any("cannot allocate all claims" in line for line in lines)

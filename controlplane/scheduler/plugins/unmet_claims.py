@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.device_selection import DeviceSelectorError
 from controlplane.api.tree import Tree
+from controlplane.scheduler.dra.capacity import fits
 from controlplane.scheduler.dra.devices import DeviceID
 from controlplane.scheduler.dra.requests import claim_name, requests_of
 from controlplane.scheduler.dra.tracker import allocation_of
@@ -40,8 +41,10 @@ class _Counter:
             for device in spec.get("devices") or ()
         ]
 
-    def count(self, of_class: Sequence[str], of_request: Sequence[str]) -> dict[str, int]:
-        """Return how many devices the class has, the request selects, and of these are not allocated."""
+    def count(
+        self, of_class: Sequence[str], of_request: Sequence[str], capacity: Tree
+    ) -> dict[str, int]:
+        """Return how many devices the class has, the request selects, and of these have room for it."""
         found = {"class": 0, "selected": 0, "free": 0}
         for driver, pool, device in self._devices:
             if not self._selects(of_class, driver, device):
@@ -51,9 +54,14 @@ class _Counter:
                 continue
             found["selected"] += 1
             name = DeviceID(driver, pool, device.get("name", ""))
-            if name not in self._allocated.devices:
+            if name not in self._allocated.devices and self._has(name, device, capacity):
                 found["free"] += 1
         return found
+
+    def _has(self, name: DeviceID, device: Tree, wanted: Tree) -> bool:
+        """Return whether what is left of a device suffices."""
+        used = self._allocated.capacity.get(name, {})
+        return fits(wanted, device.get("capacity") or {}, used, {})
 
     def _selects(self, selectors: Sequence[str], driver: str, device: Tree) -> bool:
         for expression in selectors:
@@ -111,7 +119,9 @@ def _entry(
         return entry
     try:
         entry["devices"] = counter.count(
-            _expressions((of_class.get("spec") or {}).get("selectors")), selectors
+            _expressions((of_class.get("spec") or {}).get("selectors")),
+            selectors,
+            (request.get("capacity") or {}).get("requests") or {},
         )
     except DeviceSelectorError as failed:
         entry["problem"] = str(failed)
