@@ -13,7 +13,10 @@ __all__ = ["Call", "Effects", "RequestFailed"]
 R = TypeVar("R")
 
 Effects = Decision[Point | Locked | Call | Sleep, R]
-"""A decision in steps that also makes requests to the API server and waits."""
+"""A decision in steps that also makes requests to the API server and waits.
+
+A wait that was cut short is answered by the cause, in a text.
+"""
 
 RequestFailed = (ApiError, ConnectionLost)
 """The failures of a request; for `except`."""

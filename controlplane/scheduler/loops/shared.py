@@ -20,7 +20,7 @@ from controlplane.scheduler.metrics import SchedulingMetrics
 from controlplane.scheduler.queue.scheduling_queue import LOCKED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from actors import Context
     from controlplane.api.object import Object
@@ -119,13 +119,20 @@ class Shared:
         """Nanoseconds since the epoch."""
         return self.epoch + self.ctx.now
 
-    async def run(self, ctx: Context, steps: Effects[R], point: str) -> R:
+    async def run(
+        self,
+        ctx: Context,
+        steps: Effects[R],
+        point: str,
+        nap: Callable[[Sleep], Awaitable[str]] | None = None,
+    ) -> R:
         """Make a decision in its steps: at each point others may go first. The first step is `point`'s.
 
-        Its requests are sent, and it is told of their failures. Raises what the decision raises.
+        Its requests are sent, and it is told of their failures; `nap` waits, and returns why the wait was cut short.
+        Raises what the decision raises.
         """
         queue = self.core.queue
-        answer: Object[View] | ObjectList[View] | Response | None = None
+        answer: Object[View] | ObjectList[View] | Response | str | None = None
         failure: ApiError | ConnectionLost | None = None
         while True:
             if ctx.is_noted:
@@ -153,7 +160,10 @@ class Shared:
                     failure = ConnectionLost(str(error))
                 continue
             if isinstance(following, Sleep):
-                await ctx.sleep(following.duration_ns, point=following.point)
+                if nap is not None:
+                    answer = await nap(following)
+                else:
+                    await ctx.sleep(following.duration_ns, point=following.point)
                 continue
             point = following.name
             if not ctx.passes(point):
