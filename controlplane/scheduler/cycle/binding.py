@@ -127,17 +127,17 @@ def release(cache: Cache, attempt: Attempt, *, forgetting: bool = True) -> Effec
 def pre_bind_pre_flight(attempt: Attempt) -> StatusPatchCall | None:
     """Ask whether PreBind has work; if so (or the pod waits) its nomination is published.
 
-    A refusal sets `failure`.
+    A refusal sets `failure`. Without the feature gate upstream asks nothing and runs every PreBind; here those that
+    have nothing to do are left out all the same, and nothing is published.
     """
     framework, pod = attempt.framework, attempt.pod
-    if not framework.handle.feature("NominatedNodeNameForExpectation"):
-        return None
     status, busy = framework.run_pre_bind_pre_flight(attempt.state, pod, attempt.node_name)
     if status is not None:
         attempt.failure = Failure(Code.ERROR, SchedulingError(status.message))
         return None
     attempt.has_pre_bind_work = busy
-    if not (busy or attempt.waits):
+    expects = framework.handle.feature("NominatedNodeNameForExpectation")
+    if not expects or not (busy or attempt.waits):
         return None
     nominating = NominatingInfo(override=True, nominated_node_name=attempt.node_name)
     return StatusPatchCall(pod, None, nominating)
@@ -156,9 +156,7 @@ def permit_wait_over(queue: PriorityQueue, attempt: Attempt, status: Status | No
 
 def pre_bind(attempt: Attempt) -> list[tuple[str, ApiWrite]]:
     """Writes that PreBind plugins want made; on an error sets `failure`."""
-    if attempt.framework.handle.feature("NominatedNodeNameForExpectation") and (
-        not attempt.has_pre_bind_work
-    ):
+    if not attempt.has_pre_bind_work:
         return []
     try:
         return attempt.framework.run_pre_bind(attempt.state, attempt.pod, attempt.node_name)

@@ -78,13 +78,15 @@ def chosen(status: dict[str, Any]) -> list[str]:
     return [each["device"] for each in status["allocation"]["devices"]["results"]]
 
 
-def test_a_claim_is_allocated_and_reserved_for_its_pod():
+@pytest.mark.parametrize("expects", [True, False])
+def test_a_claim_is_allocated_and_reserved_for_its_pod(expects):
     async def user(ctx: Context) -> None:
         client = await devices(ctx, slice_of("node-2", {"name": "a"}, {"name": "b"}))
         await client.create(RESOURCE_CLAIMS, claim("one"))
         await client.create(PODS, pod_with("p", "one"))
 
-    cluster = cluster_with(user)
+    features = {"NominatedNodeNameForExpectation": expects}
+    cluster = cluster_with(user, scheduler_features=features)
     run(cluster)
     assert pods(cluster)["p"].spec.node_name == "node-2"
     status = claims(cluster)["one"]
