@@ -115,7 +115,7 @@ def pod_limits(pod: Pod, options: Options = DEFAULT) -> dict[str, Quantity]:
 def aggregate_requests(pod: Pod, options: Options = DEFAULT) -> dict[str, Quantity]:
     """Requests of all containers: the running ones together, or the largest step of the start."""
     total = _aggregate(pod, options, "requests")
-    if options.node_allocatable:
+    if options.node_allocatable and pod.status.node_allocatable_resource_claim_statuses:
         _by_devices(pod, total)
     return total
 

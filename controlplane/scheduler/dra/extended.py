@@ -62,16 +62,14 @@ class ExtendedResources:
     """
 
     def __init__(self) -> None:
-        self._classes: dict[str, Tree] = {}
+        self.classes: dict[str, Tree] = {}
+        """By the name of the resource."""
         self.revision = 0
         """Rises with every change."""
 
-    def __bool__(self) -> bool:
-        return bool(self._classes)
-
     def class_of(self, resource: str) -> Tree | None:
         """Return the class that offers a resource, None if none does."""
-        return self._classes.get(resource)
+        return self.classes.get(resource)
 
     def notice(self, old: Tree | None, new: Tree | None) -> None:
         """A class is new, has changed, or is gone."""
@@ -81,7 +79,7 @@ class ExtendedResources:
             self._forget(old)
             return
         offered = _offered(new)
-        rival = None if offered is None else self._classes.get(offered)
+        rival = None if offered is None else self.classes.get(offered)
         if rival is not None:
             mine, theirs = _created(new), _created(rival)
             if mine < theirs or (mine == theirs and _name(new) >= _name(rival)):
@@ -89,14 +87,14 @@ class ExtendedResources:
         if old is not None:
             self._forget(old)
         if offered is not None:
-            self._classes[offered] = new
-        self._classes[IMPLICIT_PREFIX + _name(new)] = new
+            self.classes[offered] = new
+        self.classes[IMPLICIT_PREFIX + _name(new)] = new
 
     def _forget(self, tree: Tree) -> None:
-        self._classes.pop(IMPLICIT_PREFIX + _name(tree), None)
+        self.classes.pop(IMPLICIT_PREFIX + _name(tree), None)
         offered = _offered(tree)
         if offered is not None:
-            self._classes.pop(offered, None)
+            self.classes.pop(offered, None)
 
 
 # -- the claim of a pod ----------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
         if not any(amounts):
             return SKIP
         state.write(_KEY, amounts)
-        if scores_devices(self._dra, self.args.resources, amounts):
+        if self._dra.extended.classes and scores_devices(self._dra, self.args.resources, amounts):
             state.anew = state.anew | {self.name}
             state.write(_DEVICES_KEY, DeviceTotals(self._dra))
         return None
@@ -68,13 +68,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
         """Requests are in the spec, unless containers have a status already, or devices meet them."""
         if not containers_tell_requests(pod):
             return False
-        if not self._dra.extended:
+        if not self._dra.extended.classes:
             return True
         return not scores_devices(self._dra, self.args.resources, self.score_requests(pod))
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Points by the change of balance."""
-        devices: DeviceTotals | None = state.read(_DEVICES_KEY)
+        devices: DeviceTotals | None = state.read(_DEVICES_KEY) if state.anew else None
         return self.score_amounts(state.data[_KEY], node, devices)
 
     def score_amounts(
@@ -103,7 +103,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
     def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:
         """Requests of the pod; a pod with requests that devices meet cannot share results."""
         requests = pod_requests(pod)
-        if self._dra.extended and any(
+        if self._dra.extended.classes and any(
             not amount.is_zero() and self._dra.delegates(name) for name, amount in requests.items()
         ):
             return None

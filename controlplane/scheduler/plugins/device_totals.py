@@ -26,8 +26,6 @@ def scores_devices(
     dra: DRAManager, resources: Sequence[a.ResourceSpec], amounts: Sequence[int]
 ) -> bool:
     """Return whether a scored resource that the pod requests is given by a device class."""
-    if not dra.extended:
-        return False
     return any(
         amount and dra.delegates(spec.name) for spec, amount in zip(resources, amounts, strict=True)
     )

@@ -179,11 +179,17 @@ class DynamicResources(
 
     def pre_filter_by_spec(self, pod: Pod) -> bool:
         """A pod without claims, and without resources that a class gives, is skipped."""
-        return not self._enabled or not (pod.spec.resource_claims or self._extended_of(pod))
+        return not self._concerns(pod)
+
+    def _concerns(self, pod: Pod) -> bool:
+        """Return whether the pod has claims, or requests what a class gives."""
+        if pod.spec.resource_claims:
+            return self._enabled
+        return bool(self._dra.extended.classes) and self._enabled and self._extended_of(pod)
 
     def _extended_of(self, pod: Pod) -> bool:
         """Return whether the pod requests a resource that a class gives."""
-        if not self._extends or not self._dra.extended:
+        if not self._extends or not self._dra.extended.classes:
             return False
         return any(
             is_extended_by_class(name) and not amount.is_zero() and self._dra.delegates(name)
@@ -194,13 +200,15 @@ class DynamicResources(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[PreFilterResult | None, Status | None]:
         """The same without gaps for others."""
+        if not self._concerns(pod):
+            return None, SKIP
         return at_once(self.pre_filter_steps(state, pod, nodes))
 
     def pre_filter_steps(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> Steps[tuple[PreFilterResult | None, Status | None]]:
         """Find the claims, and prepare the allocation of those that have none."""
-        if not self._enabled or not (pod.spec.resource_claims or self._extended_of(pod)):
+        if not self._concerns(pod):
             return None, SKIP
         data = CycleData()
         state.write(KEY, data)
@@ -476,6 +484,8 @@ class DynamicResources(
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """More points the earlier the alternatives stand that the claims get."""
+        if self.name not in state.anew:
+            return 0
         data: CycleData | None = state.read(KEY)
         if data is None or not data.claims or not self._dra.features.prioritized_list:
             return 0

@@ -104,11 +104,11 @@ class NodeResourcesFit(
 
     def pre_filter_by_spec(self, pod: Pod) -> bool:
         """Requests are in the spec, but which of them devices meet is not."""
-        return not self._wants_devices(requested_by(pod).scalars)
+        return not self._dra.extended.classes or not self._wants_devices(requested_by(pod).scalars)
 
     def _wants_devices(self, scalars: Mapping[str, int]) -> bool:
         """Return whether a device class gives some of these resources."""
-        if not self._dra.extended:
+        if not self._dra.extended.classes:
             return False
         return any(amount and self._dra.delegates(name) for name, amount in scalars.items())
 
@@ -174,7 +174,7 @@ class NodeResourcesFit(
             if amount == 0 or (ignore and not self.counts(name)):
                 continue
             capacity = allocatable.scalars.get(name, 0)
-            if self._dra.delegates(name, capacity):
+            if self._dra.extended.classes and self._dra.delegates(name, capacity):
                 continue
             more = max(0, amount - counted.scalars.get(name, 0))
             if more > capacity - used.scalars.get(name, 0):
@@ -248,20 +248,20 @@ class NodeResourcesFit(
         """Add up what the pod counts for."""
         amounts = self.score_requests(pod)
         state.write(_SCORE_KEY, amounts)
-        if scores_devices(self._dra, self.args.resources, amounts):
+        if self._dra.extended.classes and scores_devices(self._dra, self.args.resources, amounts):
             state.anew = state.anew | {self.name}
             state.write(_DEVICES_KEY, DeviceTotals(self._dra))
         return None
 
     def pre_score_by_spec(self, pod: Pod) -> bool:
         """Requests are in the spec, but which of them devices meet is not."""
-        if not self._dra.extended:
+        if not self._dra.extended.classes:
             return True
         return not scores_devices(self._dra, self.args.resources, self.score_requests(pod))
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Points by the scoring strategy."""
-        devices: DeviceTotals | None = state.read(_DEVICES_KEY)
+        devices: DeviceTotals | None = state.read(_DEVICES_KEY) if state.anew else None
         return self.score_amounts(state.data[_SCORE_KEY], node, devices)
 
     def score_amounts(
@@ -329,7 +329,9 @@ class NodeResourcesFit(
     def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:
         """Requests of the pod; a pod with requests that devices meet cannot share results."""
         requests = pod_requests(pod)
-        if self._wants_devices(Resource.from_requests(requests).scalars):
+        if self._dra.extended.classes and self._wants_devices(
+            Resource.from_requests(requests).scalars
+        ):
             return None
         return (("Requests", tuple(sorted((name, str(q)) for name, q in requests.items()))),)
 
