@@ -29,6 +29,7 @@ _EVENTS: Final[Mapping[str, float]] = {
     "controller.retry": 40,
     "reflector.error": 24,
     "scheduler.failed": 38,
+    "scheduler.gated": 36,
     "kubelet.admitted": 30,
     "kubelet.worker": 28,
     "kubelet.container": 26,

@@ -183,6 +183,9 @@ _TELLERS: dict[str, Callable[[Line], str]] = {
         f"no longer assumes {line.obj} on {line.data.get('node', '')}"
     ),
     "informer.synced": lambda line: f"has its first list of {line.data.get('resource', '')}",
+    "scheduler.gated": lambda line: (
+        f"holds {line.obj} back: {line.data.get('plugin', '')}: {line.data.get('message', '')}"
+    ),
     "scheduler.skip": lambda line: f"skips {line.obj}: {line.data.get('reason', '')}",
     "kubelet.admitted": lambda line: f"admits {line.obj}",
     "kubelet.rejected": lambda line: f"refuses {line.obj}: {line.data.get('message', '')}",

@@ -273,6 +273,10 @@ EVENTS: Final[dict[str, Kind]] = {
         {"popped": TEXT, "found": {"type": "boolean"}},
         level="trace",
     ),
+    "scheduler.gated": Kind(
+        "A plugin holds a pod back before it is queued; nothing is written of that.",
+        {"plugin": TEXT, "message": TEXT},
+    ),
     "scheduler.skip": Kind("An attempt ended before it began.", {"reason": TEXT}),
     "scheduler.preemption": Kind("Victims are deleted.", {"node": TEXT, "victims": TEXTS}),
     "scheduler.expired": Kind("An assumed pod was given up.", {"node": TEXT}),

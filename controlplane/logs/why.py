@@ -147,6 +147,8 @@ def _ended(entry: Entry) -> str:
             f"{r['plugin']} refused {nodes(r['count'])} ({r['message']})" for r in refused
         )
         return f"pending after {attempts(data.get('attempt', 1))}: {said}"
+    if kind == "scheduler.gated":
+        return f"pending: {data.get('plugin', '')} holds it back ({data.get('message', '')})"
     if data.get("removed") and kind != "deleted":
         return f"gone: what had kept it was taken away{by}"
     if kind == "deleted":
@@ -265,9 +267,15 @@ def _explained(line: Line) -> Entry:
     return _entry(line, "what each plugin said", more)
 
 
+def _gated(line: Line) -> Entry:
+    why = f"{line.data.get('plugin', '')}: {line.data.get('message', '')}"
+    return _entry(line, "held back before it is queued", [why])
+
+
 TELLERS: dict[str, Callable[[Line], Entry | None]] = {
     "apiserver.write": _write,
     "scheduler.failed": _failed,
+    "scheduler.gated": _gated,
     "scheduler.assumed": _assumed,
     "scheduler.believed": _believed,
     "scheduler.explained": _explained,

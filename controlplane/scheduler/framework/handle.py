@@ -22,6 +22,7 @@ from controlplane.scheduler.state.listers import Listers
 from controlplane.scheduler.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
     from controlplane.scheduler.framework.preemption_task import PreemptionTask
     from controlplane.scheduler.framework.waiting import WaitingPod
     from controlplane.scheduler.framework.writes import EventIntent
@@ -79,6 +80,8 @@ class Handle:
     """Record an event."""
     log: Callable[[str], None] = lambda _line: None
     """Log what upstream logs as an error."""
+    held_back: Callable[[Pod, str, str], None] = lambda _pod, _plugin, _why: None
+    """Log that a plugin holds a pod back before it is queued, and why."""
     scheduled_in_group: Callable[[str, str], int] = lambda _namespace, _name: 0
     """Return the number of pods of a PodGroup that have a node."""
 

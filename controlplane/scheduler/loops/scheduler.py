@@ -164,6 +164,12 @@ async def run(
         explaining=options.explaining,
     )
     core.handle.record = shared.record
+    core.handle.held_back = lambda pod, plugin, why: ctx.log(
+        "scheduler.gated",
+        obj=f"Pod/{pod.key}",
+        uid=pod.uid,
+        data={"plugin": plugin, "message": why},
+    )
     probe.poppable = shared.poppable
     probe.metrics = shared.metrics
     if shared.dispatcher is not None:

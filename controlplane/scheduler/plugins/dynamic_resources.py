@@ -142,6 +142,7 @@ class DynamicResources(
         try:
             self._claims_of(pod.tree)
         except ClaimError as failed:
+            self._handle.held_back(pod, self.name, str(failed))
             return unresolvable(str(failed))
         return None
 
@@ -363,7 +364,7 @@ class DynamicResources(
         claim = data.claims.extended
         if claim is None:
             return None, (), None
-        if requests_of(claim):
+        if (claim["spec"].get("devices") or {}).get("requests") is not None:
             return None, (), unresolvable("cannot schedule extended resource claim")
         wanted: dict[str, None] = {}
         own = node.allocatable.scalars

@@ -117,6 +117,10 @@ def test_a_pod_waits_for_its_claim_and_for_a_free_device():
     assert held == [""]
     assert pods(cluster)["second"].spec.node_name == "node-1"
     assert chosen(claims(cluster)["two"]) == ["a"]
+    gated = events(cluster, "scheduler.gated")
+    assert {(each.obj, each.data["message"]) for each in gated if "second" in each.obj} == {
+        ("Pod/default/second", 'could not find resource claim "default/two"')
+    }
     (failed,) = events(cluster, "scheduler.failed")
     assert list(failed.data["claims"]) == [
         {
