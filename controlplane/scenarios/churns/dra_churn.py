@@ -108,9 +108,14 @@ def _slices(node: str, generation: int, taken: int, tainted: bool) -> list[Tree]
     ]
 
 
+def _other(user: User, options: tuple[Any, ...], usual: int, label: str) -> Any:
+    """One of these: by default the one of this number, counted round, so that a calm run has some of all."""
+    return options[(usual + user.choose(len(options), label)) % len(options)]
+
+
 def _claim(user: User, name: str) -> Tree:
     kinds = ("whole", "half", "shared", "best", "any")
-    kind = kinds[user.choose(len(kinds), "what claim")]
+    kind: str = _other(user, kinds, CLAIMS.index(name), "what claim")
 
     def asks(kind: str, count: int = 1) -> Tree:
         found: Tree = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count}
@@ -137,7 +142,7 @@ def _claim(user: User, name: str) -> Tree:
 
 def _pod(user: User, name: str) -> Tree:
     tree = pod(name, "500m")
-    claims = [CLAIMS[user.choose(len(CLAIMS), "which claim")]]
+    claims: list[str] = [_other(user, CLAIMS, PODS.index(name), "which claim")]
     if user.choose(3, "a second claim") == 1:
         claims.append(next(each for each in CLAIMS if each not in claims))
     tree["spec"]["resourceClaims"] = [{"name": each, "resourceClaimName": each} for each in claims]
@@ -154,6 +159,8 @@ async def churn(user: User) -> None:
     for number in range(1, user.options["nodes"] + 1):
         for tree in _slices(f"node-{number}", 1, 0, False):
             await user.attempt(user.create(tree))
+    for name in CLAIMS[:-1]:
+        await user.attempt(user.create(_claim(user, name)))
     count, tasks = user.options["operations"], user.options["users"]
     made = [user.spawn(_share, count // tasks) for _ in range(tasks - 1)]
     await _share(user, count - count // tasks * (tasks - 1))
@@ -163,9 +170,9 @@ async def churn(user: User) -> None:
 
 
 async def _share(user: User, count: int) -> None:
-    for _ in range(count):
-        todo = (_some_pod, _some_pod, _some_claim, _publish, _tidy_up)
-        await todo[user.choose(len(todo), "what")](user)
+    todo = (_some_pod, _some_pod, _some_claim, _some_pod, _publish, _tidy_up)
+    for number in range(count):
+        await _other(user, todo, number, "what")(user, number)
         pause = PAUSES[user.choose(len(PAUSES), "pause")]
         if pause:
             await user.sleep(pause)
@@ -176,8 +183,8 @@ def _there(user: User, path: str) -> dict[str, Any]:
     return {obj.name: obj for obj in user.run.objects(path)}
 
 
-async def _some_pod(user: User) -> None:
-    name = PODS[user.choose(len(PODS), "which pod")]
+async def _some_pod(user: User, number: int) -> None:
+    name: str = _other(user, PODS, number, "which pod")
     if name not in _there(user, "/registry/pods/"):
         await user.attempt(user.create(_pod(user, name)))
         return
@@ -186,8 +193,8 @@ async def _some_pod(user: User) -> None:
         await user.attempt(user.create(_pod(user, name)))
 
 
-async def _some_claim(user: User) -> None:
-    name = CLAIMS[user.choose(len(CLAIMS), "which claim")]
+async def _some_claim(user: User, number: int) -> None:
+    name: str = _other(user, CLAIMS, number, "which claim")
     if name not in _there(user, "/registry/resourceclaims/"):
         await user.attempt(user.create(_claim(user, name)))
     elif user.choose(3, "delete the claim") == 1:
@@ -197,7 +204,7 @@ async def _some_claim(user: User) -> None:
         await user.attempt(user.patch("ResourceClaim", name, patch))
 
 
-async def _publish(user: User) -> None:
+async def _publish(user: User, _number: int) -> None:
     """A driver publishes its pool anew, one slice after the other. Devices in use it does not take away."""
     node = f"node-{1 + user.choose(max(1, user.options['nodes']), 'which node')}"
     found = _there(user, "/registry/resourceslices/")
@@ -223,7 +230,7 @@ def _results(claim: Tree) -> list[Tree]:
     return results
 
 
-async def _tidy_up(user: User) -> None:
+async def _tidy_up(user: User, _number: int) -> None:
     """What the claim controller does: pods that are gone have no claim, and claims of no pod no device."""
     for name in CLAIMS:
         try:
