@@ -89,8 +89,8 @@ if TYPE_CHECKING:
 
 STEPS_PER_MS: Final = 20
 """Steps of the allocator that stand for a millisecond of the time limit of Filter: here they take no time."""
-COST_PER_MS: Final = 1000
-"""Cost units of selectors that stand for a millisecond: the most expensive ones may take a second each."""
+COST_PER_MS: Final = 500
+"""Cost units of selectors that stand for a millisecond: five selectors at their limit fit into the default time."""
 POLL: Final = 5_000_000_000
 _CONDITIONS: Final = Point("scheduler.prebind.conditions")
 _MS: Final = 1_000_000

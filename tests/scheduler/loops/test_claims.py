@@ -9,6 +9,7 @@ import pytest
 from actors import Context, RandomWalk
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.cluster import Cluster
+from controlplane.scheduler.config.load import load
 from controlplane.scheduler.loops.informers import (
     DEVICE_CLASSES,
     RESOURCE_CLAIMS,
@@ -302,3 +303,34 @@ def test_a_world_without_claims_asks_for_none():
     run(cluster)
     asked = [each for each in cluster.world.log if "resourceclaims" in str(each.data)]
     assert asked == []
+
+
+def test_selectors_that_cost_too_much_end_the_search_as_a_time_limit_does():
+    numbers = "[" + ",".join(map(str, range(60))) + "]"
+    expression = f"{numbers}.all(a, {numbers}.all(b, a + b >= 0 && device.driver == 'x'))"
+    expression = f"{numbers}.exists(a, {numbers}.exists(b, a + b > 1000)) || {expression}"
+
+    async def user(ctx: Context) -> None:
+        tree = slice_of("node-1", *({"name": f"d{number}"} for number in range(4)))
+        client = await devices(ctx, tree, selectors=[{"cel": {"expression": expression}}])
+        await client.create(RESOURCE_CLAIMS, claim("one"))
+        await client.create(PODS, pod_with("p", "one"))
+
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {
+                "pluginConfig": [
+                    {
+                        "name": "DynamicResources",
+                        "args": {"kind": "DynamicResourcesArgs", "filterTimeout": "100ms"},
+                    }
+                ]
+            }
+        ],
+    }
+    cluster = cluster_with(user, scheduler=load(document))
+    cluster.world.run("bare", until_ns=3 * SECOND)
+    (failed, *_) = events(cluster, "scheduler.failed")
+    assert "node node-1: timed out trying to allocate devices" in failed.data["message"]
