@@ -49,6 +49,7 @@ from controlplane.controllers.lifecycle.serviceaccount.controller import (
     default_account,
 )
 from controlplane.controllers.loops import manager as controllers
+from controlplane.controllers.workloads.pod_group_protection import PodGroupProtectionController
 from controlplane.errors import UsageError
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.kubelet.cm.cpuset import CPUSet
@@ -164,6 +165,13 @@ def _features(config: ClusterConfig) -> dict[str, bool]:
     return {**found, **config.scheduler_features}
 
 
+def _controller_features(config: ClusterConfig) -> dict[str, bool]:
+    """The controllers' feature gates: as the release had them, but for those asked for."""
+    found = controller_features.of_release(config.release)
+    asked = _features(config)
+    return {name: asked.get(name, on) for name, on in found.items()}
+
+
 def _server_gates(config: ClusterConfig) -> frozenset[str]:
     """The feature gates of the API servers that are on: a gate is one setting of the whole cluster."""
     return switched_on(_features(config), config.release)
@@ -230,8 +238,11 @@ VALUES = (
 Hardware does change: disks are where containers of all machines, and drivers, read and write."""
 SERIAL_BITS = 40
 """The number of serials that one life of a store may use, as a power of two."""
+GROUPS_GATE = "GenericWorkload"
+"""The feature gate with which pod groups are served, and protected while pods are in them."""
 TAINT_NODES = "TaintNodesByCondition"
-"""Admission plugin that is left out when no controller would ever take the taint away again."""
+PROTECT_GROUPS = "PodGroupProtection"
+"""Admission plugins that are left out when no controller would ever take back what they add."""
 
 
 class Cluster:
@@ -288,6 +299,8 @@ class Cluster:
                 enabled = (*enabled, storage.PROVISIONER)
             if config.storage.attaches:
                 enabled = (storage.ATTACHER, *enabled)
+        if GROUPS_GATE in _server_gates(config):
+            enabled = (*enabled, PodGroupProtectionController.name)
         if config.controllers:
             self._add_replicas(
                 CONTROLLER_MANAGER,
@@ -298,7 +311,7 @@ class Cluster:
                     monitor_nodes=config.heartbeats,
                     enabled=enabled,
                     joined_informers=config.joined_informers,
-                    features=controller_features.of_release(config.release),
+                    features=_controller_features(config),
                     kinds=served_kinds(config.release, *sorted(_server_gates(config))),
                     fixes=config.gates,
                     client_rate=config.controller_client_rate,
@@ -536,7 +549,7 @@ class Cluster:
         return ServerOptions(
             disabled=(
                 *(() if _has_accounts(self.config) else DISABLED_ADMISSION),
-                *(() if self.config.controllers else (TAINT_NODES,)),
+                *(() if self.config.controllers else (TAINT_NODES, PROTECT_GROUPS)),
                 *self.config.disabled_admission,
             ),
             exact_windows=self.config.gates.fixed("49992"),

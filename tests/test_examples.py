@@ -104,6 +104,22 @@ def test_a_script_for_upstream_shows_no_loss_with_the_repair(name, tmp_path):
     assert done.returncode == 0
 
 
+def test_a_training_gang_preempts_and_runs_as_a_whole():
+    program = "from controlplane.cli.main import main; main()"
+    gates = "GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true"
+    example = ROOT / "examples" / "training-gang.yaml"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "run", str(example), "--feature-gates", gates],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "Pods: 4 Running" in lines
+    assert not any("cheap" in line for line in lines)
+
+
 def test_two_claims_share_a_gpu_and_the_third_waits():
     program = "from controlplane.cli.main import main; main()"
     done = subprocess.run(

@@ -16,6 +16,7 @@ _MODULES: Final = {
     "coordination.k8s.io/v1": ("coordination",),
     "policy/v1": ("policy",),
     "scheduling.k8s.io/v1": ("scheduling",),
+    "scheduling.k8s.io/v1alpha2": ("scheduling",),
     "storage.k8s.io/v1": ("storage",),
 }
 

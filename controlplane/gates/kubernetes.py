@@ -546,4 +546,13 @@ GATES: tuple[FixGate, ...] = (
         fixed_in="",
         variants=("proposed",),
     ),
+    FixGate(
+        number="here2",
+        title="a pod that is gone counts as a member of its pod group for ever",
+        issue="",
+        component="scheduler",
+        fixed_in="",
+        variants=("proposed",),
+        unfixed_from="1.36",
+    ),
 )

@@ -25,6 +25,7 @@ _EVENTS: Final[Mapping[str, float]] = {
     "kubelet.assigned": 46,
     "election.leading": 45,
     "csi.call": 44,
+    "scheduler.group": 43,
     "scheduler.assumed": 42,
     "controller.retry": 40,
     "reflector.error": 24,

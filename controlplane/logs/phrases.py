@@ -175,6 +175,10 @@ _TELLERS: dict[str, Callable[[Line], str]] = {
     "informer.told": _told,
     "scheduler.popped": lambda line: f"popped {line.obj}, version {line.rv}",
     "scheduler.assumed": lambda line: f"chose {line.data.get('node', '')} for {line.obj}",
+    "scheduler.group": lambda line: (
+        f"tried {line.obj}: {line.data.get('bound')} of {line.data.get('members')} pods are to be bound"
+        + (f" ({line.data['message']})" if line.data.get("message") else "")
+    ),
     "scheduler.believed": lambda line: f"for {line.obj} {believed(line)}",
     "scheduler.failed": _failed,
     "client.listed": _listed,

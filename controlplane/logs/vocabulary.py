@@ -265,6 +265,10 @@ EVENTS: Final[dict[str, Kind]] = {
             "note?": TEXT,
         },
     ),
+    "scheduler.group": Kind(
+        "The cycle of a pod group ended: its members, how many of them are to be bound, and the condition it gets.",
+        {"members": COUNT, "bound": COUNT, "status": TEXT, "reason": TEXT, "message": TEXT},
+    ),
     "scheduler.popped": Kind(
         "The queue gave a pod out; `uid` and `rv` say which object.", level="trace"
     ),

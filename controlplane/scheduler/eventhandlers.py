@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.api.view import View
     from controlplane.scheduler.scheduler import Scheduler
+    from controlplane.scheduler.state.pod_groups import PodGroupStates
 
 
 CACHE: Final = Point("scheduler.informer.cache")
@@ -44,6 +45,14 @@ def _logged(scheduler: Scheduler) -> Iterator[None]:
         yield
     except CacheError as failed:
         scheduler.log(str(failed))
+
+
+def _groups_of(scheduler: Scheduler, pod: Pod) -> PodGroupStates | None:
+    """The states of pod groups, about to be changed; None if the pod is in none, or groups are not looked at."""
+    if not scheduler.schedules_groups or pod.spec.scheduling_group is None:
+        return None
+    scheduler.changes_cache()
+    return scheduler.cache.pod_groups
 
 
 def _move(
@@ -81,7 +90,13 @@ def add_pod(scheduler: Scheduler, pod: Pod, now: int) -> Steps[None]:
         if scheduler.api_calls is not None:
             scheduler.api_calls.sync(pod)
             yield QUEUE
+        groups = _groups_of(scheduler, pod)
+        if groups is not None:
+            groups.add(pod)
+            yield QUEUE
         yield from scheduler.queue.add(pod, now)
+        if scheduler.tells_of_new_pods:
+            yield from _move(scheduler, ev.UNSCHEDULED_POD_ADD, None, pod, now)
 
 
 def _resize_changed(
@@ -161,6 +176,10 @@ def update_pod(scheduler: Scheduler, old: Pod, new: Pod, now: int) -> Steps[None
     version = old.resource_version
     if version and version == new.resource_version and scheduler.ignores_resync:
         return
+    groups = _groups_of(scheduler, new)
+    if groups is not None:
+        groups.update(old, new)
+        yield CACHE
     if scheduler.cache.is_assumed_pod(new):
         if (
             old.metadata.deletion_timestamp is None
@@ -204,6 +223,10 @@ def delete_pod(
         yield QUEUE
     yield from scheduler.queue.delete(pod)
     yield CACHE
+    groups = _groups_of(scheduler, pod)
+    if groups is not None:
+        groups.remove(pod)
+        yield CACHE
     if scheduler.cache.is_assumed_pod(pod):
         yield from _assumed_pod_deleted(scheduler, pod, now)
     elif pod.status.nominated_node_name:

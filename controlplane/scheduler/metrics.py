@@ -2,7 +2,7 @@
 
 Durations are of virtual time, in which thinking costs nothing: an attempt lasts as long as its
 waits and requests do. Left out are the series per extension point, plugin and hint, which would
-always say zero, and those of batches, pod groups and dynamic resources.
+always say zero, and those of dynamic resources.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from controlplane.metrics.family import Family
     from controlplane.scheduler.cycle.attempt import Attempt
+    from controlplane.scheduler.podgroups.model import GroupResult
     from controlplane.scheduler.scheduler import Scheduler
 
 __all__ = ["SchedulingMetrics", "families"]
@@ -104,6 +105,40 @@ _INFLIGHT: Final = Series(
     "Events kept for pods in flight, and under PodPopped those pods.",
     ("event",),
 )
+_GROUP_ATTEMPTS: Final = Series(
+    "scheduler_podgroup_schedule_attempts_total",
+    "counter",
+    "Attempts to schedule a pod group, by result.",
+    ("result", "profile"),
+)
+_GROUP_DURATION: Final = Series(
+    "scheduler_podgroup_scheduling_attempt_duration_seconds",
+    "histogram",
+    "Virtual time from the start of a pod group's attempt until its members were handed over.",
+    ("result", "profile"),
+    exponential(_MS, 2, 15),
+    NANOSECONDS,
+)
+_GROUP_ALGORITHM: Final = Series(
+    "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+    "histogram",
+    "Virtual time that it took to try a pod group.",
+    (),
+    exponential(_MS, 2, 15),
+    NANOSECONDS,
+)
+_BATCH_ATTEMPTS: Final = Series(
+    "scheduler_batch_attempts_total",
+    "counter",
+    "Attempts that asked for the node of an equal pod's cycle, by what came of it.",
+    ("profile", "result"),
+)
+_BATCH_FLUSHED: Final = Series(
+    "scheduler_batch_cache_flushed_total",
+    "counter",
+    "Kept results that could not be used, by reason.",
+    ("profile", "reason"),
+)
 _CACHE: Final = Series(
     "scheduler_cache_size", "gauge", "Nodes, pods and assumed pods in the cache.", ("type",)
 )
@@ -113,6 +148,33 @@ MANY_ATTEMPTS: Final = 15
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
 ERROR: Final = "error"
+WAITING_ON_PREEMPTION: Final = "waiting_on_preemption"
+
+
+class GroupMetrics:
+    """Counts attempts of pod groups."""
+
+    def __init__(self) -> None:
+        self.attempts: dict[tuple[str, ...], Histogram] = {}
+        self.algorithm = _GROUP_ALGORITHM.histogram()
+
+    def tried(self, took: int) -> None:
+        """A group was tried."""
+        self.algorithm.observe(took)
+
+    def ended(self, result: GroupResult, profile: str, took: int) -> None:
+        """An attempt has ended."""
+        verdict = SCHEDULED
+        if result.status is not None:
+            verdict = WAITING_ON_PREEMPTION if result.awaits_preemption else UNSCHEDULABLE
+            verdict = verdict if result.status.is_rejected else ERROR
+        _of(self.attempts, (verdict, profile), _GROUP_DURATION).observe(took)
+
+    def families(self) -> Iterator[Family]:
+        """A snapshot of these numbers."""
+        yield _GROUP_ATTEMPTS.family({key: each.count for key, each in self.attempts.items()})
+        yield _GROUP_DURATION.family(self.attempts)
+        yield _GROUP_ALGORITHM.single(self.algorithm)
 
 
 class SchedulingMetrics:
@@ -126,6 +188,7 @@ class SchedulingMetrics:
         self.pod_attempts = _POD_ATTEMPTS.histogram()
         self.victims = _VICTIMS.histogram()
         self.after_flush = 0
+        self.groups = GroupMetrics()
 
     def ended(self, attempt: Attempt, result: str, now: int) -> None:
         """An attempt has ended: scheduled, unschedulable or error."""
@@ -164,6 +227,15 @@ def families(core: Scheduler, metrics: SchedulingMetrics) -> Iterator[Family]:
     yield _INCOMING.family(counted.queue_incoming_pods)
     yield _UNSCHEDULABLE.family(counted.unschedulable_pods)
     yield _INFLIGHT.family({(label,): count for label, count in counted.inflight_events.items()})
+    batches = {profile: each.batch for profile, each in core.frameworks.items()}
+    yield _BATCH_ATTEMPTS.family(
+        {(name, what): n for name, b in batches.items() for what, n in b.attempts.items()}
+    )
+    yield _BATCH_FLUSHED.family(
+        {(name, why): n for name, b in batches.items() for why, n in b.flushes.items()}
+    )
+    if core.schedules_groups:
+        yield from metrics.groups.families()
     sizes = {"nodes": cache.node_count, "pods": cache.pod_count}
     sizes["assumed_pods"] = cache.assumed_count
     yield _CACHE.family({(what,): size for what, size in sizes.items()})

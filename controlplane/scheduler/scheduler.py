@@ -5,7 +5,7 @@ Upstream: `pkg/scheduler/scheduler.go`. See `cycle`, `binding` and `failure` for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -101,7 +101,11 @@ class Scheduler:
         """The form in which a pod on a node is shown to waiting pods: as the cache counts it."""
         self.changes_cache: Callable[[], None] = _nobody_asks
         """Called before an event handler changes the cache, for race detection."""
-        self.cache = Cache(fixes)
+        self.schedules_groups = self.features["GenericWorkload"]
+        """Pods with a scheduling group are scheduled together with their siblings."""
+        self.tells_of_new_pods = self.features["GangScheduling"]
+        """A new pod is an event for those that wait: it may complete their gang."""
+        self.cache = Cache(fixes, groups=self.schedules_groups)
         self.api_calls = CallQueue() if self.features["SchedulerAsyncAPICalls"] else None
         """Asynchronous calls to the API server that wait or are under way (None: calls are synchronous)."""
         handle = Handle(
@@ -120,6 +124,8 @@ class Scheduler:
             ),
             handle.deferred,
         )
+        if self.cache.pod_groups is not None:
+            handle.pod_groups = self.cache.pod_groups
         self.handle = handle
         self.snapshot = handle.snapshot
         self.search = Search(handle.columns, self.config.percentage_of_nodes_to_score)
@@ -139,6 +145,7 @@ class Scheduler:
                 max_in_unschedulable=self.config.pod_max_in_unschedulable_pods_seconds * SECOND,
                 hints_enabled=self.features["SchedulerQueueingHints"],
                 pop_from_backoff=self.features["SchedulerPopFromBackoffQ"],
+                groups=self.schedules_groups,
             ),
             choose_order=choose_order,
             signer=self._sign if self.features["OpportunisticBatching"] else None,
@@ -150,7 +157,7 @@ class Scheduler:
         self.evictions: list[PreemptionTask] = []
         """Asynchronous preemptions under way, in the order in which they were decided."""
 
-    def _sign(self, pod: Pod) -> Hashable | None:
+    def _sign(self, pod: Pod) -> str | None:
         framework = self.frameworks.get(pod.spec.scheduler_name)
         return None if framework is None else framework.sign_pod(pod)
 
@@ -245,10 +252,17 @@ class Scheduler:
 
     def update_snapshot(self, attempt: Attempt) -> None:
         """Look at the cluster anew; on an inconsistency sets `attempt.failure`."""
+        problem = self.renew_snapshot()
+        if problem:
+            attempt.failure = Failure(Code.ERROR, SchedulingError(problem))
+
+    def renew_snapshot(self) -> str:
+        """Look at the cluster anew; an error text, "" when it is consistent."""
         try:
             self.cache.update_snapshot(self.snapshot)
         except SnapshotError as failed:
-            attempt.failure = Failure(Code.ERROR, SchedulingError(str(failed)))
+            return str(failed)
+        return ""
 
     def find_node(self, attempt: Attempt) -> Effects[None]:
         """Choose a node: sets `attempt.result` or `attempt.failure`."""

@@ -25,6 +25,8 @@ _TOP = (
     "delayCacheUntilActive",
 )
 _REGISTRY = in_tree_registry()
+_NOT_RECORDED = ("placementGenerate", "placementScore")
+"""Points of pod groups, which the recording leaves out."""
 
 
 def _without_kind(args: Json) -> Json:
@@ -35,7 +37,7 @@ def _profile(profile: Json, config: Any) -> Json:
     plugins = {
         point: [list(each) if point == "score" else each[0] for each in chosen]
         for point, chosen in config.plugins.items()
-        if chosen
+        if chosen and point not in _NOT_RECORDED
     }
     out: Json = {"schedulerName": config.scheduler_name, "plugins": plugins}
     if config.percentage_of_nodes_to_score is not None:

@@ -15,7 +15,7 @@ from controlplane.scheduler.dra.tracker import allocation_of
 from controlplane.scheduler.framework.args import DynamicResourcesArgs
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.handle import Handle
-from controlplane.scheduler.framework.interface import Filters, NodeToStatus
+from controlplane.scheduler.framework.interface import Filters, NodeToStatus, Status
 from controlplane.scheduler.framework.writes import EventIntent
 from controlplane.scheduler.plugins.dynamic_resources import DynamicResources
 from controlplane.scheduler.state.listers import Listers, MemoryLister
@@ -59,7 +59,6 @@ class PluginWorld:
         handle.features = {**handle.features, **(case.get("gates") or {})}
         handle.clock = lambda: self.now
         handle.record = self._record
-        handle.scheduled_in_group = self._scheduled
         handle.dra.select = select_device
         self.handle = handle
         timeout = parse_duration(case.get("bindingTimeout", "10m0s"))
@@ -127,10 +126,7 @@ class PluginWorld:
 
     def sign_pod(self, op: Json) -> Json:
         signed = self.plugin.sign_pod(self.pod(op))
-        if signed is not None:
-            return {"signPod": {"code": "Success"}}
-        text = "pods with dra resource claims are not signable"
-        return {"signPod": {"code": "Unschedulable", "reasons": [text]}}
+        return {"signPod": status_json(signed if isinstance(signed, Status) else None)}
 
     def cycle(self, op: Json) -> Json:
         pod, plugin = self.pod(op), self.plugin
@@ -236,15 +232,6 @@ class PluginWorld:
     def _record(self, event: EventIntent) -> None:
         self.events.append(f"{event.type} {event.reason} {event.note}")
 
-    def _scheduled(self, namespace: str, name: str) -> int:
-        pods = [pod.tree for key, pod in self.server.objects["pods"].items() if key[0] == namespace]
-        mine = [
-            pod
-            for pod in pods
-            if (pod["spec"].get("schedulingGroup") or {}).get("podGroupName") == name
-        ]
-        return sum(1 for pod in mine if pod["spec"].get("nodeName"))
-
     def deliver(self) -> None:
         """Let the informers hear of all that was written."""
         dra = self.handle.dra
@@ -258,6 +245,11 @@ class PluginWorld:
                 elif old is not None:
                     at_once(dra.tracker.cache.remove(old))
                 continue
+            if change.resource == "pods":
+                if old is not None:
+                    self.handle.pod_groups.remove(old)
+                if new is not None:
+                    self.handle.pod_groups.add(new)
             if change.resource == "deviceclasses":
                 dra.class_changed(old, new)
             store = self.stores.get(change.resource)

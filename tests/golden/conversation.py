@@ -20,16 +20,24 @@ from controlplane.decisions import at_once
 from controlplane.scheduler import eventhandlers
 from controlplane.scheduler.cycle import binding, failure
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
+from controlplane.scheduler.cycle.scheduling import eviction_failed
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import preemption_task as tasks
 from controlplane.scheduler.framework.api_calls import StatusPatchCall
 from controlplane.scheduler.framework.cycle_state import CycleState
+from controlplane.scheduler.framework.effects import Evictions
 from controlplane.scheduler.framework.interface import ApiWrite, Code
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.framework.waiting import WaitingPod
 from controlplane.scheduler.framework.writes import EventIntent, StatusPatch
+from controlplane.scheduler.loops.pod_groups import POD_GROUPS
+from controlplane.scheduler.podgroups import members, outcome
+from controlplane.scheduler.podgroups.algorithm import Trial
+from controlplane.scheduler.podgroups.model import Group, GroupResult
+from controlplane.scheduler.podgroups.model import failed as refused_by_error
 from controlplane.scheduler.scheduler import Scheduler, Skipped
 from controlplane.scheduler.state.listers import Listers, MemoryLister
+from controlplane.scheduler.state.pod_groups import group_of
 from tests.golden.fake_server import FakeServer, perform
 from tests.golden.scheduler_world import config_of
 
@@ -144,7 +152,7 @@ class Conversation:
 
     def delete(self, op: Json) -> Json:
         for name in op["names"]:
-            self.server.delete(op["kind"], (op.get("ns", ""), name))
+            self.server.asked_to_delete(op["kind"], (op.get("ns", ""), name))
             self.deliver()
             self.now += MS
         return {}
@@ -259,31 +267,117 @@ class Conversation:
     def cycle(self, info: QueuedPodInfo) -> None:
         """One scheduling cycle, and the binding cycle of a pod that does not wait."""
         core = self.core
+        if core.schedules_groups and info.pod.spec.scheduling_group is not None:
+            self._group_cycle(info)
+            return
         attempt = core.begin(info, self.now)
         if isinstance(attempt, Skipped):
-            if attempt.event is not None:
-                self.record(attempt.event)
+            self._skipped(attempt)
             return
         core.update_snapshot(attempt)
         perform(core.find_node(attempt), self.server)
         if attempt.failure is None:
-            at_once(binding.assume(core.cache, core.queue, attempt))
-            if attempt.failure is None:
-                perform(binding.reserve_and_permit(core.cache, attempt), self.server)
+            self._assume(attempt)
         elif core.handle.preemptions:
-            self._preempt(attempt)
+            problem = self._preempt()
+            if problem:
+                attempt.failure = eviction_failed(attempt.failure, problem)
         if attempt.failure is not None:
             self.failed(attempt)
             return
+        self._accept(attempt)
+
+    def _skipped(self, skipped: Skipped) -> None:
+        if skipped.event is not None:
+            self.record(skipped.event)
+
+    def _assume(self, attempt: Attempt) -> None:
+        core = self.core
+        at_once(binding.assume(core.cache, core.queue, attempt))
+        if attempt.failure is None:
+            perform(binding.reserve_and_permit(core.cache, attempt, core.queue), self.server)
+
+    def _accept(self, attempt: Attempt) -> None:
+        self._admit(attempt)
+        self._begin_binding(attempt)
+
+    def _admit(self, attempt: Attempt) -> None:
+        """From now on plugins can decide about a pod that waits in Permit."""
         if attempt.waits:
+            core, uid = self.core, attempt.pod.uid
             waiting = WaitingPod(attempt.pod, attempt.waits, self.now, lambda: None)
-            core.handle.waiting_pods[attempt.pod.uid] = waiting
-            core.set_waiting(attempt.pod.uid, lambda message: waiting.reject("", message))
+            core.handle.waiting_pods[uid] = waiting
+            core.set_waiting(uid, lambda message: waiting.reject("", message))
             self.waiting.append((attempt, waiting))
-            self._pre_flight(attempt)
-            return
+
+    def _begin_binding(self, attempt: Attempt) -> None:
         self._pre_flight(attempt)
-        self.bind(attempt)
+        if not attempt.waits:
+            self.bind(attempt)
+
+    def _group_cycle(self, info: QueuedPodInfo) -> None:
+        """One cycle of a pod group; bindings begin when all members were handed over."""
+        core = self.core
+        infos = at_once(members.gather(core.handle, core.queue, info, self.now))
+        if infos is None:
+            framework = core.frameworks[info.pod.spec.scheduler_name]
+            lonely = Group(("", ""), framework, [info], self.now)
+            attempt = lonely.attempt(info, core.queue.scheduling_cycle)
+            attempt.failure = Failure(Code.ERROR, SchedulingError(""), None)
+            self.failed(attempt)
+            return
+        framework, problem = members.framework_of(core.frameworks, infos)
+        if framework is None:
+            for each in infos:
+                alone = core.frameworks[each.pod.spec.scheduler_name]
+                attempt = Group(("", ""), alone, [each], self.now).attempt(each, 0)
+                attempt.failure = Failure(Code.ERROR, SchedulingError(problem))
+                self.failed(attempt)
+            return
+        wanted = []
+        for each in infos:
+            begun = core.begin(each, self.now)
+            if isinstance(begun, Skipped):
+                self._skipped(begun)
+            else:
+                wanted.append(each)
+        key = group_of(info.pod)
+        if not wanted or key is None:
+            return
+        group = Group(key, framework, wanted, self.now)
+        problem = core.renew_snapshot()
+        if problem:
+            result = GroupResult(status=refused_by_error(problem))
+        else:
+            trial = Trial(core.search, core.queue, group)
+            result = perform(trial.run(), self.server, self._evictions)
+        accepted = []
+        for attempt in outcome.attempts(group, result):
+            if attempt.failure is None:
+                attempt.state.group = None
+                self._assume(attempt)
+            if attempt.failure is None:
+                self._admit(attempt)
+                accepted.append(attempt)
+            else:
+                self.failed(attempt)
+        self._tell(group, result)
+        for attempt in accepted:
+            self._begin_binding(attempt)
+
+    def _evictions(self, effect: Any) -> str | None:
+        return self._preempt() if isinstance(effect, Evictions) else None
+
+    def _tell(self, group: Group, result: GroupResult) -> None:
+        namespace, name = group.key
+        known = self.stores["podgroups"].get(namespace, name)
+        if known is None:
+            return
+        patch = outcome.status_patch(known, outcome.condition(result), self.now)
+        if patch is not None:
+            with contextlib.suppress(ApiError):
+                steps = calls.patch(POD_GROUPS, namespace, name, patch, subresource="status")
+                perform(steps, self.server)
 
     def _permitted(self) -> None:
         """Let the binding cycles go on of those pods about which Permit was decided."""
@@ -355,11 +449,12 @@ class Conversation:
         cached = self.stores["pods"].get(attempt.pod.namespace, attempt.pod.name)
         gates = self.core.handle.fixes
         _, report = failure.handle(self.core.queue, attempt, cached, gates, self.now)
-        if report is not None:
+        if report is not None and attempt.failure.message:
             self.record(report.event)
             self.publish(report.call)
 
-    def _preempt(self, attempt: Attempt) -> None:
+    def _preempt(self) -> str:
+        failed = ""
         for task in self.core.take_preemptions():
             plugin = self.core.preemption_plugin(task)
             if self.asynchronous:
@@ -368,28 +463,29 @@ class Conversation:
             for victim in task.victims:
                 if self.asynchronous and victim is task.victims[-1] and plugin is not None:
                     plugin.evict_last(task)
-                problem = self._evict(task, victim)
-                if problem:
-                    attempt.failure = Failure(Code.ERROR, SchedulingError(problem))
+                failed = failed or self._evict(task, victim)
             if not self.asynchronous:
-                for pod in task.nominated:
+                for pod in () if failed else task.nominated:
                     self.publish(tasks.clear_nomination(pod))
             elif plugin is not None:
                 plugin.finish(task)
+        return failed
 
     def _evict(self, task: tasks.PreemptionTask, victim: Any) -> str:
+        related = task.key.partition("/")[2]
         waiting = self.core.handle.waiting_pods.get(victim.uid)
         if waiting is not None and waiting.preempt("DefaultPreemption", "preempted"):
-            self.record(tasks.preempted_event(victim, task, in_memory=True), task.preemptor.name)
+            self.record(tasks.preempted_event(victim, task, in_memory=True), related)
             return ""
-        patch = tasks.disruption_patch(victim, task.preemptor.spec.scheduler_name, self.now)
+        scheduler = task.preemptor.spec.scheduler_name
+        patch = tasks.disruption_patch(victim, scheduler, self.now, task.kind)
         try:
             if patch is not None:
                 self._patched(patch)
             perform(calls.delete(PODS, victim.namespace, victim.name), self.server)
         except ApiError as error:
             return "" if error.code == 404 else str(error)
-        self.record(tasks.preempted_event(victim, task), task.preemptor.name)
+        self.record(tasks.preempted_event(victim, task), related)
         return ""
 
     # ------------------------------------------------------------------ writes
@@ -464,10 +560,29 @@ class Conversation:
                 for attempt, waiting in self.waiting
             ),
             "claims": self._claims(),
+            "groupState": self._group_states(),
         }
         found["pods"] = {
             f"{key[0]}/{key[1]}": _pod(obj.tree) for key, obj in self.server.objects["pods"].items()
         }
+        told = {
+            key: conditions_of(obj.tree) for key, obj in self.server.objects["podgroups"].items()
+        }
+        found["podGroups"] = {f"{key[0]}/{key[1]}": each for key, each in told.items() if each}
+        return found
+
+    def _group_states(self) -> Json:
+        states = self.core.cache.pod_groups
+        found: Json = {}
+        for key in self.server.objects["podgroups"] if states is not None else ():
+            state = states.get(key)  # type: ignore[union-attr]
+            if state is None:
+                continue
+            found[f"{key[0]}/{key[1]}"] = {
+                "all": len(state.all),
+                "scheduled": state.scheduled_count,
+                "unscheduled": sorted(pod.name for pod in state.unscheduled_pods()),
+            }
         return found
 
     def _assumed(self) -> Json:
@@ -534,10 +649,15 @@ def _pod(tree: Json) -> Json:
         "nodeName": (tree.get("spec") or {}).get("nodeName"),
         "nominatedNodeName": status.get("nominatedNodeName"),
         "deleting": bool(tree["metadata"].get("deletionTimestamp")),
-        "conditions": [_condition(each) for each in status.get("conditions") or ()],
+        "conditions": conditions_of(tree),
         "extendedResourceClaimStatus": status.get("extendedResourceClaimStatus"),
     }
     return {name: value for name, value in shown.items() if value}
+
+
+def conditions_of(tree: Json) -> Json:
+    """The conditions of an object, without times."""
+    return [_condition(each) for each in (tree.get("status") or {}).get("conditions") or ()]
 
 
 def _condition(condition: Json) -> Json:
@@ -552,7 +672,8 @@ def _written(write: Json) -> str:
     name = f"{write.get('namespace', '')}/{write.get('name', '<nil>')}"
     problem = f" error: {write['error']}" if "error" in write else ""
     if write.get("subresource") == "binding":
-        return f"bind {name}{problem}"
+        # The recording has no name for a binding that was refused.
+        return f"bind {write.get('namespace', '')}/%!s(<nil>)" if problem else f"bind {name}"
     parts = [write["resource"], *([write["subresource"]] if "subresource" in write else ())]
     return f"{write['verb']} {'/'.join(parts)} {name}{problem}"
 

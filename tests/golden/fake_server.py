@@ -135,6 +135,13 @@ class FakeServer:
         if old is not None:
             self.changes.append(Change(resource, old, None))
 
+    def asked_to_delete(self, resource: str, key: Key) -> None:
+        """Delete an object on behalf of the case: errors are injected here, too; one that is gone stays so."""
+        waiting = self.failures.get(f"delete/{resource}")
+        text = waiting.pop(0) if waiting else "ok"
+        if text == "ok" and key in self.objects[resource]:
+            self.delete(resource, key)
+
     def delete(self, resource: str, key: Key) -> None:
         """Delete an object as a client would: finalizers, and the node of a pod, only mark it."""
         old = self.objects[resource][key]

@@ -391,6 +391,11 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"created ConfigMap/default/\w+ by user",
         r"patched ConfigMap/default/\w+ by user.*changed metadata.labels.age",
     ),
+    "here2": (
+        r"deleted Pod/default/a-\d by user.*it is gone",
+        r"found no Pod/default/a-\d; what had been popped",
+        r"created Pod/default/a-\d by user",
+    ),
     "72155": (
         r"read DaemonSet/default/agent.* - STALE",
         r"deleted DaemonSet/default/agent by user",

@@ -11,7 +11,7 @@ from typing import Final
 
 from controlplane.apiserver.schema.releases import number
 
-__all__ = ["GATES", "gate_of", "switched_on"]
+__all__ = ["GATES", "gate_of", "later", "switched_on"]
 
 GATES: Final[Mapping[str, str]] = {
     "DRADeviceTaintRules": "1.36",
@@ -22,6 +22,7 @@ GATES: Final[Mapping[str, str]] = {
     "GenericWorkload": "1.36",
     "TopologyAwareWorkloadScheduling": "1.36",
     "WorkloadAwarePreemption": "1.36",
+    "WorkloadWithJob": "1.36",
 }
 """The gates, with the first release whose API server is emulated with the gate on."""
 _SERVING: Final[Mapping[tuple[str, str, str], str]] = {
@@ -42,3 +43,11 @@ def switched_on(features: Mapping[str, bool], release: str) -> frozenset[str]:
     return frozenset(
         name for name, since in GATES.items() if features.get(name) and number(since) <= at
     )
+
+
+def later(features: Mapping[str, bool], release: str) -> dict[str, str]:
+    """Return the gates that are asked for on and that this release is not emulated with; since when others are."""
+    at = number(release)
+    return {
+        name: since for name, since in GATES.items() if features.get(name) and number(since) > at
+    }

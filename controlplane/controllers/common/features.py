@@ -17,6 +17,7 @@ MAX_UNAVAILABLE_STATEFUL_SET: Final = "MaxUnavailableStatefulSet"
 CONSISTENT_DAEMON_SET: Final = "StaleControllerConsistencyDaemonSet"
 CONSISTENT_JOB: Final = "StaleControllerConsistencyJob"
 CONSISTENT_REPLICA_SET: Final = "StaleControllerConsistencyReplicaSet"
+WORKLOAD_WITH_JOB: Final = "WorkloadWithJob"
 CONSISTENT_STATEFUL_SET: Final = "StaleControllerConsistencyStatefulSet"
 
 _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
@@ -26,6 +27,7 @@ _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
     CONSISTENT_JOB: (("1.36", True),),
     CONSISTENT_REPLICA_SET: (("1.36", True),),
     CONSISTENT_STATEFUL_SET: (("1.36", True),),
+    WORKLOAD_WITH_JOB: (("1.36", False),),
 }
 """Name -> from which release on it is on or off by default; before the first it did not exist."""
 

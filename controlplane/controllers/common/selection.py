@@ -37,8 +37,11 @@ ALIASES: Final = {
 """Other names that upstream still takes, where they are not the name without its ending."""
 
 
-BY_NAME_ONLY: Final = frozenset({"persistentvolume-attach-detach-controller"})
-"""Controllers that `*` leaves out: the cluster names them where a driver's volumes have to be attached."""
+BY_NAME_ONLY: Final = frozenset(
+    {"persistentvolume-attach-detach-controller", "podgroup-protection-controller"}
+)
+"""Controllers that `*` leaves out: the cluster names them where a driver's volumes have to be attached, and
+where pod groups are served."""
 
 
 class UnknownController(ValueError):

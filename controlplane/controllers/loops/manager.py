@@ -55,6 +55,7 @@ from controlplane.controllers.workloads.daemon.controller import DaemonSetContro
 from controlplane.controllers.workloads.deployment.controller import DeploymentController
 from controlplane.controllers.workloads.disruption.controller import DisruptionController
 from controlplane.controllers.workloads.job.controller import JobController
+from controlplane.controllers.workloads.pod_group_protection import PodGroupProtectionController
 from controlplane.controllers.workloads.replicaset.controller import ReplicaSetController
 from controlplane.controllers.workloads.replication.controller import (
     ReplicationControllerController,
@@ -101,6 +102,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     ReplicationControllerController,
     ClusterRoleAggregationController,
     AttachDetachController,
+    PodGroupProtectionController,
 )
 """Every controller, in the order in which they are notified of changes."""
 

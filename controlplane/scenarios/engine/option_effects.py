@@ -67,10 +67,16 @@ def apply_informers(_config: ClusterConfig, setting: Setting) -> Changes:
 
 
 def parse_feature_gates(setting: Setting) -> dict[str, bool]:
-    """The scheduler's feature gates that --feature-gates names. Raises UsageError."""
+    """The feature gates that --feature-gates names. Raises UsageError."""
+    from controlplane.apiserver.schema.feature_gates import later
     from controlplane.scheduler.config.features import parse
 
-    return parse(setting["feature_gates"])
+    found = parse(setting["feature_gates"])
+    for name, since in later(found, setting.release).items():
+        raise UsageError(
+            f"--feature-gates {name}=true: emulated from release {since} on, not in {setting.release}"
+        )
+    return found
 
 
 def apply_feature_gates(config: ClusterConfig, setting: Setting) -> Changes:

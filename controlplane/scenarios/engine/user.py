@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from actors import LinkBroken
 from controlplane.api.request import MERGE_PATCH, Request
 from controlplane.api.times import SECOND
+from controlplane.apiserver.schema.feature_gates import GATES
 from controlplane.apiserver.schema.resources import builtin_resources
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import PODS, Client, Resource
@@ -338,7 +339,7 @@ def _place(kind: str, namespace: str, tree: Tree | None = None) -> tuple[Resourc
 
 def _look_up(named: str) -> tuple[Resource, bool]:
     version, _, kind = named.rpartition("/")
-    table = builtin_resources()
+    table = builtin_resources(gates=frozenset(GATES))
     for tried in (version,) if version else PREFERRED:
         info = table.by_kind(tried, kind)
         if info is not None:

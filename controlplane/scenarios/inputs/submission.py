@@ -10,6 +10,8 @@ from controlplane.api.request import Request
 from controlplane.api.times import SECOND
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer
+from controlplane.apiserver.schema.feature_gates import GATES, gate_of
+from controlplane.apiserver.schema.resources import builtin_resources
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import Client, Resource
 from controlplane.errors import UsageError, either, nearest
@@ -46,12 +48,20 @@ class Resources:
                 for each in self._table
                 if each.kind == kind and each.group == api_version.rpartition("/")[0]
             ]
-            if served:
+            if gate := _gate_of(api_version, kind):
+                text += f" (served with --feature-gates {gate}=true)"
+            elif served:
                 text += f" (served: {', '.join(dict.fromkeys(served))})"
             elif near := nearest(kind, (each.kind for each in self._table)):
                 text += f"; did you mean {either(near)}?"
             raise submission.error("kind", text)
         return Resource(info.group, info.version, info.resource), info.namespaced
+
+
+def _gate_of(api_version: str, kind: str) -> str:
+    """Return the feature gate that serves a kind, "" if none does."""
+    info = builtin_resources(gates=frozenset(GATES)).by_kind(api_version, kind)
+    return "" if info is None else gate_of(info.group, info.version, info.resource)
 
 
 def namespace_of(tree: Tree, *, namespaced: bool) -> str:
@@ -137,6 +147,7 @@ def preflight(
     release: str = LATEST,
     *,
     old_versions: bool = False,
+    gates: frozenset[str] = frozenset(),
 ) -> tuple[Resources, tuple[Submission, ...]]:
     """Try every creation on a scratch API server of the release, so that bad input is refused before anything runs.
 
@@ -146,7 +157,9 @@ def preflight(
 
     Raises UsageError with the first refusal: file, line, object, field and message.
     """
-    options = ServerOptions(disabled=tuple(disabled), release=release, old_versions=old_versions)
+    options = ServerOptions(
+        disabled=tuple(disabled), release=release, old_versions=old_versions, gates=gates
+    )
     tried = _Preflight(now, options)
     for submission in submissions:
         tried.take(submission)

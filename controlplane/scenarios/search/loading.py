@@ -29,6 +29,7 @@ NAMED = {
     "kubelet-churn": "controlplane.scenarios.churns.kubelet_churn",
     "controller-churn": "controlplane.scenarios.churns.controller_churn",
     "dra-churn": "controlplane.scenarios.churns.dra_churn",
+    "gang-churn": "controlplane.scenarios.churns.gang_churn",
     "storage-churn": "controlplane.scenarios.churns.storage_churn",
     "storage-hazards": "controlplane.scenarios.churns.storage_hazards",
 }

@@ -33,6 +33,7 @@ POINT_TYPES: Mapping[str, str] = {
     "placementScore": "PlacementScorePlugin",
 }
 ALL_POINTS = (*POINT_TYPES, MULTI_POINT)
+WEIGHTED_POINTS = ("score", "placementScore")
 
 Weighted = tuple[str, int]
 """Plugin and weight."""
@@ -116,9 +117,9 @@ def expand(
         raise ProfileError(
             f'at least one bind plugin is needed for profile with scheduler name "{scheduler_name}"'
         )
-    weights = _weights(plugins, implements)
+    weights = {point: _weights(plugins, implements, point) for point in WEIGHTED_POINTS}
     return {
-        point: tuple((name, weights[name] if point == "score" else 0) for name in names)
+        point: tuple((name, weights[point][name] if point in weights else 0) for name in names)
         for point, names in chosen.items()
     }
 
@@ -170,12 +171,14 @@ def _with_multi_point(
     return [*first, *spread, *(name for name in explicit if name not in overridden)]
 
 
-def _weights(plugins: Plugins, implements: Callable[[str, str], bool | None]) -> dict[str, int]:
+def _weights(
+    plugins: Plugins, implements: Callable[[str, str], bool | None], point: str
+) -> dict[str, int]:
     weights: dict[str, int] = {}
     total = 0
-    listed: Sequence[Weighted] = (*plugins["score"].enabled, *plugins[MULTI_POINT].enabled)
+    listed: Sequence[Weighted] = (*plugins[point].enabled, *plugins[MULTI_POINT].enabled)
     for name, weight in listed:
-        if name in weights or not implements(name, "score"):
+        if name in weights or not implements(name, point):
             continue
         weights[name] = weight or 1
         if weights[name] * 100 > _MAX_TOTAL_SCORE - total:

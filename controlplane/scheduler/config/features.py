@@ -48,6 +48,7 @@ _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
     "TopologyAwareWorkloadScheduling": (("1.36", False),),
     "VolumeLimitScaling": (("1.36", False),),
     "WorkloadAwarePreemption": (("1.36", False),),
+    "WorkloadWithJob": (("1.36", False),),
 }
 """Name -> from which release on it is on or off by default; before the first it did not exist."""
 
@@ -82,9 +83,21 @@ OF_RELEASE: Final = (
 
 SERVED: Final = (
     "DRADeviceTaintRules",
+    "GangScheduling",
     "GenericWorkload",
+    "TopologyAwareWorkloadScheduling",
+    "WorkloadAwarePreemption",
+    "WorkloadWithJob",
 )
-"""Gates of kinds that the API server serves. No other component acts on them."""
+"""Gates that are off by default and that some component acts on when they are on."""
+
+NEEDS: Final[Mapping[str, str]] = {
+    "GangScheduling": "GenericWorkload",
+    "TopologyAwareWorkloadScheduling": "GenericWorkload",
+    "WorkloadAwarePreemption": "GangScheduling",
+    "WorkloadWithJob": "GenericWorkload",
+}
+"""Gate -> the gate without which it cannot be on."""
 
 ALIASES: Final[Mapping[str, str]] = {
     "SchedulerPreemptionForPodResize": "InPlacePodVerticalScalingSchedulerPreemption",
@@ -143,4 +156,7 @@ def parse(texts: Iterable[str]) -> dict[str, bool]:
         raise UsageError(
             f"--feature-gates: {problem}; those that are: {', '.join(sorted((*SWITCHABLE, *SERVED)))}"
         )
+    for name, needed in NEEDS.items():
+        if found.get(name) and not found.get(needed):
+            raise UsageError(f"--feature-gates {name}=true needs {needed}=true")
     return found

@@ -161,7 +161,8 @@ def _profile(profile: Json, name: str, registry: Registry, extenders: Json) -> P
 
         args["NodeResourcesFit"] = attrs.evolve(args["NodeResourcesFit"], ignored_resources=ignored)
     points = config_expand.expand(plugins, implements(registry), name)
-    return ProfileConfig(name, profile.get("percentageOfNodesToScore"), points, args)
+    disabled = {point: each.disabled for point, each in plugins.items() if each.disabled}
+    return ProfileConfig(name, profile.get("percentageOfNodesToScore"), points, args, disabled)
 
 
 def to_args(plugin: str, tree: Json) -> Any:

@@ -61,6 +61,8 @@ class ProfileConfig:
     plugins: Mapping[str, tuple[tuple[str, int], ...]] | None = None
     """None: every default plugin at every point it implements."""
     args: Mapping[str, Any] = DEFAULT_ARGS
+    disabled: Mapping[str, tuple[str, ...]] = attrs.Factory(dict)
+    """Extension point, or "multiPoint", -> plugins that are not wanted there ("*": all)."""
 
 
 @attrs.frozen

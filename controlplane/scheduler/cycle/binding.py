@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _UNNOMINATE: Final = Point("scheduler.cycle.unnominate")
 _PERMIT: Final = Point("scheduler.cycle.permit")
+_ACTIVATE: Final = Point("scheduler.queue.activate")
 _FORGET: Final = Point("scheduler.cycle.forget")
 _FREED: Final = Point("scheduler.bind.freed")
 
@@ -96,7 +97,18 @@ def park(attempt: Attempt) -> None:
         attempt.failure = single_node_failure(attempt, status)
 
 
-def reserve_and_permit(cache: Cache, attempt: Attempt) -> Effects[None]:
+def activated(queue: PriorityQueue | None, attempt: Attempt) -> Steps[None]:
+    """Make the pods ready that Permit plugins have just asked for."""
+    handle = attempt.framework.handle
+    if handle.activations and queue is not None:
+        pods, handle.activations = handle.activations, []
+        yield _ACTIVATE
+        yield from queue.activate(pods, attempt.state.now)
+
+
+def reserve_and_permit(
+    cache: Cache, attempt: Attempt, queue: PriorityQueue | None = None
+) -> Effects[None]:
     """Run Reserve and Permit; a refusal undoes the assumption and sets `failure`."""
     framework, state = attempt.framework, attempt.state
     pod, node = attempt.pod, attempt.node_name
@@ -105,6 +117,7 @@ def reserve_and_permit(cache: Cache, attempt: Attempt) -> Effects[None]:
         if framework.plugins.permit:
             yield _PERMIT
         status, attempt.waits = framework.run_permit(state, pod, node)
+        yield from activated(queue, attempt)
         if status is None or status.code == Code.WAIT:
             return
     yield from release(cache, attempt)

@@ -55,11 +55,25 @@ class Search:
         self.evaluation = Evaluation(columns)
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.next_start_node_index = 0
+        self.placement: Sequence[NodeInfo] | None = None
+        """The nodes on which a pod group is tried at the moment; None: all."""
 
     @property
     def snapshot(self) -> Snapshot:
         """The cluster as this cycle sees it."""
         return self.columns.snapshot
+
+    @property
+    def nodes(self) -> Sequence[NodeInfo]:
+        """The nodes that a pod may get."""
+        return self.snapshot.node_info_list if self.placement is None else self.placement
+
+    def node(self, name: str) -> NodeInfo | None:
+        """The node of that name, None when there is none, or when it is in no placement of now."""
+        node = self.snapshot.get(name)
+        if self.placement is None or node is None or node in self.placement:
+            return node
+        return None
 
     def nodes_to_find(self, framework: Framework, candidates: int) -> int:
         """Return the number of feasible nodes that ends the search."""
@@ -134,7 +148,7 @@ def schedule_pod(
     search: Search, attempt: Attempt, *, keep_totals: bool = False
 ) -> Steps[ScheduleResult]:
     """Choose a node. Raises NoNodesAvailableError, FitError or StatusError."""
-    count = len(search.snapshot)
+    count = len(search.nodes)
     if count == 0:
         raise NoNodesAvailableError
     search.columns.sync()
@@ -174,7 +188,6 @@ class Found:
 def find_nodes_that_fit(search: Search, attempt: Attempt) -> Steps[Found]:
     """Nodes that pass the filters. Raises StatusError."""
     framework, state, pod = attempt.framework, attempt.state, attempt.pod
-    snapshot = search.snapshot
     diagnosis = Diagnosis()
     outcome = yield from framework.run_pre_filter(state, pod)
     diagnosis.unschedulable_plugins = dict(outcome.restricting)
@@ -191,16 +204,15 @@ def find_nodes_that_fit(search: Search, attempt: Attempt) -> Steps[Found]:
     expected = pod.status.nominated_node_name or hint
     if expected:
         # The node is likely the only one that fits: it is tried alone first.
-        node = evaluate_nominated_node(snapshot, framework, state, attempt, expected, diagnosis)
+        node = evaluate_nominated_node(search, framework, state, attempt, expected, diagnosis)
         if node is not None:
             return Found([node], diagnosis, hint)
-    candidates: Sequence[NodeInfo] = snapshot.node_info_list
+    candidates = search.nodes
     if outcome.node_names is not None:
-        infos = snapshot.node_info_map
-        names = [name for name in outcome.node_names if name in infos]
-        if len(names) > 1:
-            names = framework.handle.choose_order("scheduler.cycle.pre-filter-nodes", names)
-        candidates = [infos[name] for name in names]
+        named = [node for node in map(search.node, outcome.node_names) if node is not None]
+        if len(named) > 1:
+            named = framework.handle.choose_order("scheduler.cycle.pre-filter-nodes", named)
+        candidates = named
         listed = " ".join(sorted(outcome.restricting))
         diagnosis.node_to_status.absent = fwk.unresolvable(
             f"node(s) didn't satisfy plugin(s) [{listed}]"
@@ -215,11 +227,11 @@ def find_nodes_that_fit(search: Search, attempt: Attempt) -> Steps[Found]:
 
 
 def _advance(search: Search, processed: int) -> None:
-    search.next_start_node_index = (search.next_start_node_index + processed) % len(search.snapshot)
+    search.next_start_node_index = (search.next_start_node_index + processed) % len(search.nodes)
 
 
 def evaluate_nominated_node(
-    snapshot: Snapshot,
+    search: Search,
     framework: Framework,
     state: CycleState,
     attempt: Attempt,
@@ -227,7 +239,7 @@ def evaluate_nominated_node(
     diagnosis: Diagnosis,
 ) -> NodeInfo | None:
     """The node when the pod fits it; a failure is recorded, an error only ends the try."""
-    node = snapshot.get(name)
+    node = search.node(name)
     if node is None:
         return None
     status = framework.run_filter_with_nominated_pods(state, attempt.pod, node)
@@ -296,3 +308,11 @@ def single_node_failure(attempt: Attempt, status: Status) -> Failure:
     diagnosis = Diagnosis(NodeToStatus({attempt.node_name: status}))
     diagnosis.add_plugin_status(status)
     return Failure(status.code, FitError(attempt.pod, 1, diagnosis))
+
+
+def eviction_failed(failure: Failure | None, problem: str) -> Failure | None:
+    """The failure of a pod whose victims could not be evicted: it is nominated nowhere."""
+    if failure is None or not isinstance(failure.err, FitError):
+        return failure
+    failure.err.diagnosis.post_filter_msg = f"preemption: {problem}"
+    return attrs.evolve(failure, nominating=None)

@@ -2,11 +2,14 @@
 
 Upstream: `pkg/scheduler/framework/runtime/batch.go` (KEP-5598). Only pods that fill their node use
 it: the node taken last must refuse the next pod, so that the other scores still hold.
+
+A kept list of nodes stays until it is used up or replaced: a pod that cannot use it counts a flush, and the
+next one may count another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from controlplane.scheduler.framework.node_search import NodeHeap
@@ -34,6 +37,10 @@ class Attempted(Protocol):
 MAX_AGE = 500_000_000
 """Nanoseconds for which a kept result is used."""
 
+NO_HINT = "no_hint"
+HINT_USED = "hint_used"
+HINT_NOT_USED = "hint_not_used"
+
 
 class Batch:
     """Data kept of the last successful cycle of a profile."""
@@ -47,30 +54,34 @@ class Batch:
         "_signature",
         "attempts",
         "flushes",
-        "used",
     )
 
     def __init__(self) -> None:
-        self._signature: Hashable | None = None
+        self._signature: str | None = None
         self._heap: NodeHeap | None = None
         self._make_heap: Callable[[], NodeHeap] | None = None
         self._created = 0
         self._last_cycle = -1
         self._last_node = ""
-        self.used = 0
-        """Pods placed through a hint."""
-        self.attempts: dict[str, int] = {"no_hint": 0, "hint_used": 0, "hint_not_used": 0}
-        """Result -> attempts (batch_attempts_total)."""
+        self.attempts: dict[str, int] = {}
+        """Result -> how many attempts had it (batch_attempts_total)."""
         self.flushes: dict[str, int] = {}
-        """Reason -> how often the kept result was dropped (batch_cache_flushed_total)."""
+        """Reason -> how often the kept result could not be used (batch_cache_flushed_total)."""
+
+    @property
+    def used(self) -> int:
+        """Pods placed through a hint."""
+        return self.attempts.get(HINT_USED, 0)
 
     def node_hint(self, filters: Filters, attempt: Attempted) -> str:
         """The node to try first, "" without a hint. PreFilter has run."""
-        reason = "" if self._make_heap is None else self._unusable(filters, attempt)
+        if self._make_heap is None:
+            _count(self.attempts, NO_HINT)
+            return ""
+        reason = self._unusable(filters, attempt)
         if reason:
-            self._flushed(reason)  # kept until the next success: the next pod may be counted, too
-        if reason or self._make_heap is None:
-            self.attempts["no_hint"] += 1
+            _count(self.flushes, reason)
+            _count(self.attempts, NO_HINT)
             return ""
         if self._heap is None:
             self._heap = self._make_heap()
@@ -98,15 +109,14 @@ class Batch:
     def store(
         self, attempt: Attempted, hint: str, chosen: str, make_heap: Callable[[], NodeHeap] | None
     ) -> None:
-        """Remember a success. `make_heap` gives the scored nodes, the chosen one taken out."""
+        """Remember a success. `make_heap` gives the scored nodes, the chosen one taken out; None: none are left."""
         self._last_cycle = attempt.cycle
         self._last_node = chosen
         if hint == chosen:
-            self.used += 1
-            self.attempts["hint_used"] += 1
+            _count(self.attempts, HINT_USED)
             return
         if hint:
-            self.attempts["hint_not_used"] += 1
+            _count(self.attempts, HINT_NOT_USED)
         signature = attempt.info.pod_signature
         self._heap = None
         self._make_heap = None
@@ -115,7 +125,8 @@ class Batch:
             self._make_heap = make_heap
             self._created = attempt.started
         else:
-            self._flushed("empty_list" if make_heap is None else "pod_not_batchable")
+            _count(self.flushes, "empty_list" if make_heap is None else "pod_not_batchable")
 
-    def _flushed(self, reason: str) -> None:
-        self.flushes[reason] = self.flushes.get(reason, 0) + 1
+
+def _count(counts: dict[str, int], key: str) -> None:
+    counts[key] = counts.get(key, 0) + 1

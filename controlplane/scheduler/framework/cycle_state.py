@@ -31,6 +31,7 @@ class CycleState:
         "now",
         "pre_filter_end",
         "skip_filter",
+        "skip_post_filters",
         "skip_pre_bind",
         "skip_score",
     )
@@ -48,6 +49,8 @@ class CycleState:
         """The plugin whose PreFilter refused the pod, so that no further one was asked."""
         self.group: CycleState | None = None
         """The state of the pod group's cycle, if this cycle is part of one."""
+        self.skip_post_filters = False
+        """No PostFilter runs: whether the group would fit is all that is asked."""
 
     def read(self, key: str) -> Any:
         """Data under `key`, None when there is none."""
@@ -68,4 +71,5 @@ class CycleState:
         copy.anew = self.anew
         copy.pre_filter_end = self.pre_filter_end
         copy.group = self.group
+        copy.skip_post_filters = self.skip_post_filters
         return copy

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from attrs import frozen
+
 from controlplane.client.calls import Call
 from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.decisions import Decision, Locked, Point, Sleep
 
-__all__ = ["Call", "Effects", "RequestFailed"]
+__all__ = ["Call", "Effects", "Evictions", "RequestFailed"]
 
 R = TypeVar("R")
 
-Effects = Decision[Point | Locked | Call | Sleep, R]
-"""A decision in steps that also makes requests to the API server and waits.
 
-A wait that was cut short is answered by the cause, in a text.
-"""
+@frozen
+class Evictions:
+    """Carry out the evictions that PostFilters have decided on; sent an error text, "" when all went well."""
+
+
+Effects = Decision[Point | Locked | Call | Sleep | Evictions, R]
+"""A decision in steps that also makes requests to the API server and waits."""
 
 RequestFailed = (ApiError, ConnectionLost)
 """The failures of a request; for `except`."""

@@ -19,6 +19,7 @@ from controlplane.scheduler.dra.manager import DRAManager
 from controlplane.scheduler.framework.cancellation import CancelContext
 from controlplane.scheduler.framework.deferred_resize import GATE, DeferredPodSchedulingArgs
 from controlplane.scheduler.state.listers import Listers
+from controlplane.scheduler.state.pod_groups import PodGroupStates
 from controlplane.scheduler.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ class Handle:
 
     waiting_pods: dict[str, WaitingPod] = attrs.Factory(dict)
     """Pods that Permit plugins hold back, by uid: a plugin may allow or reject them."""
+    pod_groups: PodGroupStates = attrs.Factory(PodGroupStates)
+    """Live state of the pod groups (the cache's, once there is one)."""
+    activations: list[Pod] = attrs.Factory(list)
+    """Pods that a Permit asked to make ready at once; who runs it carries that out."""
     context: CancelContext = attrs.Factory(CancelContext)
     """The scheduler's own context, from which operations derive theirs."""
     preemptions: list[PreemptionTask] = attrs.Factory(list)
@@ -82,8 +87,6 @@ class Handle:
     """Log what upstream logs as an error."""
     held_back: Callable[[Pod, str, str], None] = lambda _pod, _plugin, _why: None
     """Log that a plugin holds a pod back before it is queued, and why."""
-    scheduled_in_group: Callable[[str, str], int] = lambda _namespace, _name: 0
-    """Return the number of pods of a PodGroup that have a node."""
 
     deferred: DeferredPodSchedulingArgs = attrs.Factory(DeferredPodSchedulingArgs)
     """The form of preemption for resizes, where that is on."""

@@ -6,7 +6,7 @@ implements an extension point by deriving from its class.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import attrs
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.handle import Handle
     from controlplane.scheduler.framework.nominating import NominatingInfo
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
+    from controlplane.scheduler.framework.signers import Fragments
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.pod_info import PodInfo
 
@@ -100,7 +101,7 @@ class Plugin:
     """Base of every plugin. `args` arrives already defaulted and validated."""
 
     name: ClassVar[str] = ""
-    reads: ClassVar[tuple[str, ...]] = ()
+    reads: tuple[str, ...] = ()
     """Listers it needs besides those of pods and nodes, by their names in `Listers`; only those are filled."""
 
     @property
@@ -108,8 +109,11 @@ class Plugin:
         """Return whether `sign_pod` answers None for every pod."""
         return False
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:
-        """Fragments in which pods must agree to share results; None: the pod cannot share."""
+    def sign_pod(self, pod: Pod) -> Fragments | Status | None:
+        """Fragments in which pods must agree to share results, or why the pod cannot share.
+
+        None (the plugin signs nothing): with such a plugin among those that filter or score, no pod shares.
+        """
         return None
 
 

@@ -17,6 +17,7 @@ from controlplane.scheduler.framework.writes import EventIntent, StatusPatch, co
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.api.scheduling import PodGroup
 
 IN_MEMORY_SUFFIX = " (in kube-scheduler memory)."
 
@@ -30,6 +31,31 @@ class PreemptionTask:
     victims: tuple[Pod, ...]
     nominated: tuple[Pod, ...]
     """Less important pods nominated to the node."""
+    group: PodGroup | None = None
+    """The group that preempts, if it is a whole one; `preemptor` is its first pod then."""
+    members: tuple[Pod, ...] = ()
+    """The pods of that group which wait."""
+
+    @property
+    def uid(self) -> str:
+        """UID of the pod or group that preempts."""
+        return self.preemptor.uid if self.group is None else self.group.metadata.uid
+
+    @property
+    def kind(self) -> str:
+        """What preempts, as events and conditions name it."""
+        return "pod" if self.group is None else "podgroup"
+
+    @property
+    def key(self) -> str:
+        """Namespace and name of what preempts."""
+        about = self.preemptor if self.group is None else self.group
+        return f"{about.metadata.namespace}/{about.metadata.name}"
+
+    @property
+    def waiting(self) -> tuple[Pod, ...]:
+        """The pods that room is made for."""
+        return (self.preemptor,) if self.group is None else self.members
 
 
 def clear_nomination(pod: Pod) -> StatusPatchCall:
@@ -37,13 +63,15 @@ def clear_nomination(pod: Pod) -> StatusPatchCall:
     return StatusPatchCall(pod, None, CLEAR_NOMINATION)
 
 
-def disruption_patch(victim: Pod, scheduler_name: str, now: int) -> StatusPatch | None:
+def disruption_patch(
+    victim: Pod, scheduler_name: str, now: int, kind: str = "pod"
+) -> StatusPatch | None:
     """The patch that marks the victim before it is deleted; None when it is marked already."""
     wanted = {
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "PreemptionByScheduler",
-        "message": f"{scheduler_name}: preempting to accommodate a higher priority pod",
+        "message": f"{scheduler_name}: preempting to accommodate a higher priority {kind}",
     }
     conditions: Any = (victim.tree.get("status") or {}).get("conditions") or []
     change = condition_patch(conditions, wanted, victim.metadata.generation, now)
@@ -54,7 +82,7 @@ def disruption_patch(victim: Pod, scheduler_name: str, now: int) -> StatusPatch 
 
 def preempted_event(victim: Pod, task: PreemptionTask, *, in_memory: bool = False) -> EventIntent:
     """The event on the victim."""
-    note = f"Preempted by pod {task.preemptor.uid} on node {task.node_name}"
+    note = f"Preempted by {task.kind} {task.uid} on node {task.node_name}"
     if in_memory:
         note += IN_MEMORY_SUFFIX
     return EventIntent(victim, "Normal", "Preempted", "Preempting", note)

@@ -5,7 +5,7 @@ Upstream: `pkg/scheduler/framework/types.go` (QueuedPodInfo).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import attrs
@@ -45,7 +45,7 @@ class QueuedPodInfo:
     was_flushed_from_unschedulable: bool = False
     flushed_at: int = 0
     """Time at which the pod was last flushed from the pool, as far as that is kept (gate 139162)."""
-    pod_signature: Hashable | None = None
+    pod_signature: str | None = None
 
     @classmethod
     def for_pod(cls, pod: Pod, timestamp: int) -> QueuedPodInfo:

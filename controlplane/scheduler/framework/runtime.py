@@ -6,7 +6,7 @@ Upstream: `pkg/scheduler/framework/runtime/framework.go`.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import attrs
@@ -16,6 +16,7 @@ from controlplane.api.resize_policy import resize_waits
 from controlplane.decisions import Point, Steps
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import interface as fwk
+from controlplane.scheduler.framework import signers
 from controlplane.scheduler.framework.batch import Batch
 from controlplane.scheduler.framework.column_forms import FilterForm, Rows, ScoreForm, verdict
 from controlplane.scheduler.framework.cycle_state import CycleState
@@ -24,6 +25,10 @@ from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import Code, Status, StatusError
 from controlplane.scheduler.framework.names import NODE_NAME
 from controlplane.scheduler.framework.nominating import NominatingInfo
+from controlplane.scheduler.framework.placements import (
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+)
 from controlplane.scheduler.framework.spec_plan import SpecPlans
 
 if TYPE_CHECKING:
@@ -63,21 +68,30 @@ class PluginSet:
     pre_bind: list[fwk.PreBindPlugin] = attrs.Factory(list)
     bind: list[fwk.BindPlugin] = attrs.Factory(list)
     post_bind: list[fwk.PostBindPlugin] = attrs.Factory(list)
+    placement_generate: list[PlacementGeneratePlugin] = attrs.Factory(list)
+    placement_score: list[PlacementScorePlugin] = attrs.Factory(list)
 
     def add(self, point: str, plugin: fwk.Plugin) -> None:
         """Append a plugin to an extension point, named as in a configuration.
 
         Raises ValueError when it does not implement that point.
         """
-        base = fwk.EXTENSION_POINTS.get(point)
+        base = EXTENSION_POINTS.get(point)
         if base is None or not isinstance(plugin, base):
             raise ValueError(f"plugin {plugin.name!r} does not extend {point} plugin")
         getattr(self, _FIELDS[point]).append(plugin)
 
 
+EXTENSION_POINTS: Mapping[str, type[fwk.Plugin]] = {
+    **fwk.EXTENSION_POINTS,
+    "placementGenerate": PlacementGeneratePlugin,
+    "placementScore": PlacementScorePlugin,
+}
+"""Extension points by their names in a configuration."""
+
 _FIELDS = {
     point: re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", point)
-    for point in fwk.EXTENSION_POINTS
+    for point in EXTENSION_POINTS
 }
 """An extension point's field in a set: "preFilter" is "pre_filter"."""
 HintsOfEvents = list[tuple[ev.ClusterEvent, list[tuple[str, ev.HintFn | None]]]]
@@ -95,6 +109,7 @@ class Framework:
         *,
         all_plugins: Sequence[fwk.Plugin] = (),
         weights: Mapping[str, int] | None = None,
+        placement_weights: Mapping[str, int] | None = None,
         percentage_of_nodes_to_score: int | None = None,
     ) -> None:
         self.profile = profile
@@ -102,6 +117,7 @@ class Framework:
         self.plugins = plugins
         self.all_plugins = tuple(all_plugins)
         self.weights = dict(weights or {})
+        self.placement_weights = dict(placement_weights or {})
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.batch = Batch()
         self._classes_seen = 0
@@ -112,7 +128,7 @@ class Framework:
             plugins.pre_score,
             plugins.score,
         )
-        signers = {plugin.name: plugin for point in points for plugin in point}
+        signing = {plugin.name: plugin for point in points for plugin in point}
         self._extensions = [
             plugin for plugin in plugins.pre_filter if isinstance(plugin, fwk.PreFilterExtensions)
         ]
@@ -138,8 +154,11 @@ class Framework:
             lambda plugin, pod: plugin.pre_score_by_spec(pod),
             lambda plugin, state, pod: (None, plugin.pre_score(state, pod, nowhere)),
         )
-        self._signers = list(signers.values())
-        self._signs_no_pod = any(plugin.signs_no_pod for plugin in self._signers)
+        self._signers = list(signing.values())
+        self._signs_no_pod = any(
+            plugin.signs_no_pod or type(plugin).sign_pod is fwk.Plugin.sign_pod
+            for plugin in self._signers
+        )
 
     def _forget_plans(self) -> None:
         """Which plugins follow the spec alone depends on the resources that device classes give."""
@@ -178,17 +197,17 @@ class Framework:
                 out.setdefault(event, []).append((plugin.name, hint))
         return list(out.items())
 
-    def sign_pod(self, pod: Pod) -> Hashable | None:
-        """Return the key in which pods must agree to share scheduling results; None when this pod cannot share."""
+    def sign_pod(self, pod: Pod) -> str | None:
+        """Return the text in which pods must agree to share scheduling results; None when this pod cannot share."""
         if self._signs_no_pod:
             return None
-        fragments: dict[str, Hashable] = {"": pod.spec.scheduler_name}
+        fragments = {signers.SCHEDULER_NAME: signers.text(pod.spec.scheduler_name)}
         for plugin in self._signers:
             signed = plugin.sign_pod(pod)
-            if signed is None:
+            if signed is None or isinstance(signed, Status):
                 return None
             fragments.update(signed)
-        return tuple(sorted(fragments.items(), key=lambda item: item[0]))
+        return signers.signature(fragments)
 
     # -- filters -------------------------------------------------------------------------------
 
@@ -349,6 +368,8 @@ class Framework:
         self, state: CycleState, pod: Pod, statuses: fwk.NodeToStatus
     ) -> Effects[tuple[fwk.PostFilterResult | None, Status | None]]:
         """Let plugins help an unschedulable pod; the first that did something ends it."""
+        if state.skip_post_filters:
+            return None, fwk.unschedulable("All PostFilter plugins are skipped")
         last: fwk.PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""
@@ -414,6 +435,7 @@ class Framework:
     ) -> tuple[Status | None, dict[str, int]]:
         """A status (WAIT: the pod has to wait) and the timeout of every plugin that waits."""
         waits: dict[str, int] = {}
+        reasons: tuple[str, ...] = ()
         for plugin in self.plugins.permit:
             status, timeout = plugin.permit(state, pod, node)
             if status is None:
@@ -422,12 +444,13 @@ class Framework:
                 return status.by(plugin.name), {}
             if status.code == Code.WAIT:
                 waits[plugin.name] = min(timeout, MAX_PERMIT_TIMEOUT)
+                reasons = status.reasons
                 continue
             message = f'running Permit plugin "{plugin.name}": {status.message}'
             return fwk.error(message).by(plugin.name), {}
         if waits:
-            message = f'one or more plugins asked to wait and no plugin rejected pod "{pod.name}"'
-            return Status(Code.WAIT, (message,)), waits
+            message = "one or more plugins asked to wait and no plugin rejected pod"
+            return Status(Code.WAIT, (*reasons, message)), waits
         return None, {}
 
     def run_pre_bind_pre_flight(

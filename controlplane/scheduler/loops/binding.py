@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from actors import Condition, Context
-    from controlplane.decisions import Sleep
     from controlplane.scheduler.framework.interface import ApiWrite
     from controlplane.scheduler.loops.shared import Shared
 
@@ -189,15 +188,7 @@ class Binder:
                 await self._volumes_bound(ctx, attempt, running, stopped)
             if attempt.failure is None and binding.calls_in_pre_bind(attempt):
                 await ctx.region(CLAIMS)
-
-                async def nap(wait: Sleep) -> str:
-                    """Wait, unless a preemption stops the binding cycle."""
-                    if wait.duration_ns > 0 and not running.cause:
-                        await stopped.wait(wait.duration_ns, point=wait.point)
-                    ctx.writes("bindings", "plugins")
-                    return running.cause
-
-                await shared.run(ctx, binding.pre_bind_calls(attempt), CLAIMS, nap)
+                await shared.run(ctx, binding.pre_bind_calls(attempt), CLAIMS)
                 ctx.writes("bindings")
             if attempt.failure is None and not running.mark_prebound():
                 attempt.failure = Failure(Code.ERROR, SchedulingError(running.cause))

@@ -60,6 +60,7 @@ RESOURCES: Mapping[str, Resource[Any]] = {
     "replica_sets": REPLICA_SETS,
     "stateful_sets": Resource("apps", "v1", "statefulsets"),
     "pod_disruption_budgets": Resource("policy", "v1", "poddisruptionbudgets"),
+    "pod_groups": Resource("scheduling.k8s.io", "v1alpha2", "podgroups"),
 }
 """By the name of their lister, in the order in which they are listed at the start."""
 
@@ -76,6 +77,7 @@ EVENTS: Mapping[str, str] = {
     "csi_drivers": ev.CSI_DRIVER,
     "csi_storage_capacities": ev.CSI_STORAGE_CAPACITY,
     "volume_attachments": ev.VOLUME_ATTACHMENT,
+    "pod_groups": ev.POD_GROUP,
 }
 """The resources whose changes can make pods schedulable, with their names in events."""
 
@@ -102,8 +104,11 @@ class StoreLister(Generic[V]):
         return (obj.view for obj in self._store)
 
 
-def needed(frameworks: Iterable[Framework]) -> dict[str, None]:
-    """Names of the listers that the plugins of these profiles need, pods and nodes left out."""
+def needed(frameworks: Iterable[Framework], *, groups: bool = False) -> dict[str, None]:
+    """Names of the listers that the plugins of these profiles need, pods and nodes left out.
+
+    Pod groups are watched where they are scheduled as such (`groups`), and nowhere else.
+    """
     wanted: dict[str, None] = {}
     for framework in frameworks:
         for plugin in framework.all_plugins:
@@ -113,6 +118,9 @@ def needed(frameworks: Iterable[Framework]) -> dict[str, None]:
         for name, resource in EVENTS.items():
             if resource in heard or ev.WILDCARD in heard:
                 wanted[name] = None
+    wanted.pop("pod_groups", None)
+    if groups:
+        wanted["pod_groups"] = None
     return {name: None for name in RESOURCES if name in wanted}
 
 
@@ -172,8 +180,9 @@ class Informers:
         """
         handlers = _Handlers(shared, self)
         others: list[Informer[Any]] = self.of_devices(handlers) if devices else []
-        for name in needed(shared.core.frameworks.values()):
-            if allowed is not None and name not in allowed:
+        core = shared.core
+        for name in needed(core.frameworks.values(), groups=core.schedules_groups):
+            if allowed is not None and name not in (*allowed, "pod_groups"):
                 continue
             informer = Informer(
                 self._ctx,

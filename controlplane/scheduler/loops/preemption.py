@@ -42,8 +42,8 @@ class Preemptor:
         for task in self._shared.core.take_preemptions():
             self._shared.ctx.log(
                 "scheduler.preemption",
-                obj=f"Pod/{task.preemptor.key}",
-                uid=task.preemptor.uid,
+                obj=f"{'Pod' if task.group is None else 'PodGroup'}/{task.key}",
+                uid=task.uid,
                 data={"node": task.node_name, "victims": [pod.key for pod in task.victims]},
             )
             self._shared.metrics.victims.observe(len(task.victims))
@@ -88,16 +88,17 @@ class Preemptor:
         plugin.finish(task)
         shared.core.evictions.remove(task)
         if problem:
-            shared.error(f"preempting for {task.preemptor.key} on {task.node_name}: {problem}")
+            shared.error(f"preempting for {task.key} on {task.node_name}: {problem}")
         if problem or (self._activates and (self.may_be_free(task) or self._is_gated(task))):
             await ctx.region("scheduler.queue.activate")
-            steps = shared.core.queue.activate([task.preemptor], shared.now())
+            steps = shared.core.queue.activate(task.waiting, shared.now())
             await shared.run(ctx, steps, "scheduler.queue.activate")
 
     def _is_gated(self, task: PreemptionTask) -> bool:
         """Return whether the preemptor is gated: events that do not concern the gate pass it by."""
-        info = self._shared.core.queue.unschedulable.get(task.preemptor.key)
-        return info is not None and info.uid == task.preemptor.uid and info.gated
+        waiting = self._shared.core.queue.unschedulable
+        held = ((pod, waiting.get(pod.key)) for pod in task.waiting)
+        return any(info is not None and info.uid == pod.uid and info.gated for pod, info in held)
 
     def may_be_free(self, task: PreemptionTask) -> bool:
         """Return whether an event that makes the preemptor schedulable may be missing."""
@@ -145,7 +146,8 @@ class Preemptor:
                 self._stopped[victim.uid] = None
                 shared.record(tasks.preempted_event(victim, task, in_memory=True))
                 return ""
-        patch = tasks.disruption_patch(victim, task.preemptor.spec.scheduler_name, shared.now())
+        scheduler = task.preemptor.spec.scheduler_name
+        patch = tasks.disruption_patch(victim, scheduler, shared.now(), task.kind)
         try:
             if patch is not None:
                 await shared.send_patch(client, patch)

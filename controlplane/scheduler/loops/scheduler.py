@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from actors.inlet import Outlet
-from actors.log import DEBUG, INFO, WARNING
+from actors.log import INFO, WARNING
 from controlplane.api.identity import uid
 from controlplane.api.resize_policy import resize_waits
 from controlplane.client.loops.clientset import Client
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.scheduler.cycle import binding, explain, failure
-from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
-from controlplane.scheduler.framework.interface import Code
+from controlplane.scheduler.cycle.attempt import Attempt
+from controlplane.scheduler.cycle.scheduling import eviction_failed
 from controlplane.scheduler.loops.binding import Binder
 from controlplane.scheduler.loops.informers import Informers
+from controlplane.scheduler.loops.pod_groups import GroupScheduler
 from controlplane.scheduler.loops.preemption import Preemptor
 from controlplane.scheduler.loops.shared import (
     Observer,
@@ -52,7 +53,10 @@ if TYPE_CHECKING:
     from controlplane.scheduler.plugins.registry import Registry
 
 HOPELESS_ERRORS = 8
-"""A pod that failed with an error so often in a row no longer keeps a run from settling; it is still retried."""
+"""A pod that failed with an error so often in a row no longer keeps a run from settling; it is still retried.
+
+So is a member of a pod group after as many attempts: a group that cannot be scheduled is retried for ever.
+"""
 
 
 EXPIRY_PERIOD = 1_000_000_000
@@ -174,7 +178,9 @@ async def run(
     probe.metrics = shared.metrics
     if shared.dispatcher is not None:
         ctx.spawn(shared.dispatcher.run, name="api dispatcher")
-    core.changes_cache = lambda: ctx.writes("cache")
+    # Plugins read the states of pod groups, which follow the cache.
+    changed = ("cache", "plugins") if core.schedules_groups else ("cache",)
+    core.changes_cache = lambda: ctx.writes(*changed)
     handle = core.handle
     ctx.part("queue", core.queue, core.queue.active_q, core.queue.backoff_q, apart=PARTS_OF_QUEUE)
     ctx.part("cache", core.cache, apart={"expires": ""})
@@ -200,6 +206,9 @@ class _Running:
         self._core = shared.core
         self._binder = Binder(shared, self._failed)
         self._preemptor = Preemptor(shared)
+        self._groups = GroupScheduler(
+            shared, self._preemptor, self._assume, self._accept, self._failed
+        )
         self._resizes = shared.core.handle.preempts_for_resizes
         self._unlocked = not shared.gates.fixed("139884")
 
@@ -223,12 +232,18 @@ class _Running:
             await shared.run(ctx, steps, "scheduler.flush.backoff")
 
     def _hopeless(self) -> bool:
-        queue = self._core.queue
-        if len(queue.backoff_q.heap):
+        backoff_q = self._core.queue.backoff_q
+        if len(backoff_q.heap) and not self._core.schedules_groups:
             return False
-        return all(
-            info.consecutive_errors_count > HOPELESS_ERRORS for info in queue.backoff_q.error_heap
+        return all(self._is_hopeless(info, rejected=True) for info in backoff_q.heap) and all(
+            self._is_hopeless(info, rejected=False) for info in backoff_q.error_heap
         )
+
+    def _is_hopeless(self, info: QueuedPodInfo, *, rejected: bool) -> bool:
+        """Return whether a pod in backoff need not be waited for."""
+        if self._core.schedules_groups and info.pod.spec.scheduling_group is not None:
+            return info.attempts > HOPELESS_ERRORS
+        return not rejected and info.consecutive_errors_count > HOPELESS_ERRORS
 
     async def flush_unschedulable(self, ctx: Context) -> None:
         """Every 30 s upstream; here only at those ticks at which a pod has waited long enough."""
@@ -298,26 +313,37 @@ class _Running:
                 note_popped(ctx, info)
             await self._schedule_one(ctx, client, info)
             ctx.reads("queue")
+            if self._groups.pause:
+                await self._rest(ctx)
             if queue.can_pop():
                 await ctx.point("scheduler.queue.pop")
 
+    async def _rest(self, ctx: Context) -> None:
+        """Let time pass after a pod group failed, unless another pod is active.
+
+        Upstream such a group is in backoff and popped again at once, as long as nothing is active: its cycles follow
+        each other as fast as they can. Here a cycle costs no time, so that would never end.
+        """
+        queue, groups = self._core.queue, self._groups
+        end, idle = ctx.now + groups.pause, groups.hopeless
+        groups.pause = 0
+        while not len(queue.active_q.heap) and ctx.now < end:
+            left = end - ctx.now
+            await self._shared.poppable.wait(left, idle=idle, point="scheduler.group.rest")
+            ctx.reads("queue")
+
     async def _schedule_one(self, ctx: Context, client: Client, info: QueuedPodInfo) -> None:
         core, shared = self._core, self._shared
+        if core.schedules_groups and info.pod.spec.scheduling_group is not None:
+            await self._groups.schedule(ctx, client, info)
+            return
         await ctx.region("scheduler.cycle.start")
         ctx.reads("cache", "pops")
         if core.skips(info):
             ctx.writes("queue")
         begun = core.begin(info, shared.now())
         if isinstance(begun, Skipped):
-            ctx.log(
-                "scheduler.skip",
-                level=DEBUG,
-                obj=obj_of(info),
-                uid=info.uid,
-                data={"reason": begun.reason},
-            )
-            if begun.event is not None:
-                shared.record(begun.event)
+            shared.skipped(begun.info, begun.reason, begun.event)
             return
         attempt = begun
         if shared.observer is not None:
@@ -341,22 +367,34 @@ class _Running:
             declare(ctx, "scheduler.cycle.permit")
             binding.park(attempt)
         elif attempt.failure is None:
-            await ctx.region("scheduler.cycle.assume")
-            steps = binding.assume(core.cache, core.queue, attempt)
-            await shared.run(ctx, steps, "scheduler.cycle.assume")
-            if attempt.failure is None:
-                await ctx.region("scheduler.cycle.reserve")
-                reserving = binding.reserve_and_permit(core.cache, attempt)
-                await shared.run(ctx, reserving, "scheduler.cycle.reserve")
-            if attempt.explanation is not None:
-                explain.reserved(attempt.explanation, attempt)
+            await self._assume(ctx, attempt)
         elif core.handle.preemptions:
             problem = await self._preemptor.take(ctx, client)
             if problem:
-                attempt.failure = Failure(Code.ERROR, SchedulingError(problem))
+                attempt.failure = eviction_failed(attempt.failure, problem)
         if attempt.failure is not None:
             await self._failed(ctx, client, attempt)
             return
+        await self._accept(ctx, attempt, info)
+
+    async def _assume(self, ctx: Context, attempt: Attempt) -> None:
+        """Give the pod the node that was found, in memory; a failure is set when that is refused."""
+        core, shared = self._core, self._shared
+        await ctx.region("scheduler.cycle.assume")
+        if core.schedules_groups:
+            ctx.writes("plugins")
+        steps = binding.assume(core.cache, core.queue, attempt)
+        await shared.run(ctx, steps, "scheduler.cycle.assume")
+        if attempt.failure is None:
+            await ctx.region("scheduler.cycle.reserve")
+            reserving = binding.reserve_and_permit(core.cache, attempt, core.queue)
+            await shared.run(ctx, reserving, "scheduler.cycle.reserve")
+        if attempt.explanation is not None:
+            explain.reserved(attempt.explanation, attempt)
+
+    async def _accept(self, ctx: Context, attempt: Attempt, info: QueuedPodInfo) -> None:
+        """Begin the binding cycle of an assumed pod."""
+        core, shared = self._core, self._shared
         ctx.writes("bindings")
         self._binder.admit(attempt)
         await shared.activate(ctx, attempt)
@@ -372,6 +410,7 @@ class _Running:
             data["scores"] = attempt.scores
         ctx.log("scheduler.assumed", obj=obj_of(info), uid=info.uid, data=data)
         if ctx.noting:
+            ctx.reads("cycle")
             note_belief(ctx, info, core.handle.snapshot.get(attempt.node_name))
         self._binder.start(attempt)
 
@@ -427,6 +466,8 @@ class _Running:
         await ctx.region("scheduler.failure.nominate")
         ctx.writes("queue")
         failure.nominate(core.queue, info, failed.nominating, shared.gates)
+        if not failed.message:
+            return
         report = failure.report(pod, failed, reason, shared.now())
         shared.record(report.event)
         await shared.publish(client, report.call)

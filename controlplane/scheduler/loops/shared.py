@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from actors import LinkBroken
 from actors.inlet import Outlet
-from actors.log import WARNING
+from actors.log import DEBUG, WARNING
 from controlplane.api.times import SECOND
 from controlplane.client.calls import Call
 from controlplane.client.errors import ApiError, ConnectionLost, is_conflict
@@ -14,6 +14,7 @@ from controlplane.client.loops.clientset import PODS, Client, Resource
 from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.decisions import Locked, Sleep
 from controlplane.scheduler.cycle import explain
+from controlplane.scheduler.framework.effects import Evictions
 from controlplane.scheduler.loops.api_dispatcher import ApiDispatcher
 from controlplane.scheduler.loops.points import TOUCHES
 from controlplane.scheduler.metrics import SchedulingMetrics
@@ -124,12 +125,12 @@ class Shared:
         ctx: Context,
         steps: Effects[R],
         point: str,
-        nap: Callable[[Sleep], Awaitable[str]] | None = None,
+        evict: Callable[[], Awaitable[str]] | None = None,
     ) -> R:
         """Make a decision in its steps: at each point others may go first. The first step is `point`'s.
 
-        Its requests are sent, and it is told of their failures; `nap` waits, and returns why the wait was cut short.
-        Raises what the decision raises.
+        Its requests are sent, and it is told of their failures. `evict` carries out evictions that it asks for on
+        its way. Raises what the decision raises.
         """
         queue = self.core.queue
         answer: Object[View] | ObjectList[View] | Response | str | None = None
@@ -160,10 +161,11 @@ class Shared:
                     failure = ConnectionLost(str(error))
                 continue
             if isinstance(following, Sleep):
-                if nap is not None:
-                    answer = await nap(following)
-                else:
-                    await ctx.sleep(following.duration_ns, point=following.point)
+                await ctx.sleep(following.duration_ns, point=following.point)
+                continue
+            if isinstance(following, Evictions):
+                assert evict is not None
+                answer = await evict()
                 continue
             point = following.name
             if not ctx.passes(point):
@@ -326,6 +328,13 @@ class Shared:
             self.ctx.reads()
         except (ApiError, LinkBroken) as error:
             self.error(f"explaining {pod.key}: {error}")
+
+    def skipped(self, info: QueuedPodInfo, reason: str, event: EventIntent | None) -> None:
+        """A popped pod needs no attempt."""
+        data = {"reason": reason}
+        self.ctx.log("scheduler.skip", level=DEBUG, obj=obj_of(info), uid=info.uid, data=data)
+        if event is not None:
+            self.record(event)
 
     def error(self, message: str) -> None:
         """A line in the log about something that went wrong."""

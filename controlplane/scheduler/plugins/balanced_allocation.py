@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.args import NodeResourcesBalancedAllocationArgs
 from controlplane.scheduler.framework.column_forms import NodeLocalScore
 from controlplane.scheduler.framework.interface import (
     SKIP,
     PreScorePlugin,
     Status,
+    unschedulable,
 )
 from controlplane.scheduler.framework.scores import divide
 from controlplane.scheduler.plugins.allocation_columns import balance_scores
@@ -100,11 +101,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, NodeLocalScore):
                 return scores
         return super().score_all(state, pod, columns)
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:
+    def sign_pod(self, pod: Pod) -> signers.Fragments | Status:
         """Requests of the pod; a pod with requests that devices meet cannot share results."""
-        requests = pod_requests(pod)
         if self._dra.extended.classes and any(
-            not amount.is_zero() and self._dra.delegates(name) for name, amount in requests.items()
+            not amount.is_zero() and self._dra.delegates(name)
+            for name, amount in pod_requests(pod).items()
         ):
-            return None
-        return (("Requests", tuple(sorted((name, str(q)) for name, q in requests.items()))),)
+            return unschedulable(signers.BY_DEVICES)
+        return ((signers.RESOURCES, signers.resources(pod)),)

@@ -160,8 +160,8 @@ class ClaimBinding:
     def _appear(self, written: View) -> Effects[None]:
         """Wait until the informer shows a new claim, so that it can be assumed."""
         for look in range(MOST_LOOKS):
-            if look and (yield _APPEARS):
-                return
+            if look:
+                yield _APPEARS
             yield _ASSUME
             problem = yield from self.tracker.cache.assume(written)
             if problem != NOT_FOUND:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import attrs
+
 from controlplane.api.recent import IdentityCache
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
@@ -31,6 +33,12 @@ from controlplane.scheduler.framework.interface import (
 )
 from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION, NominatingInfo
 from controlplane.scheduler.framework.preemption_task import PreemptionTask
+from controlplane.scheduler.plugins.group_preemption import (
+    Fits,
+    GroupPreemptor,
+    select_victims,
+    units,
+)
 from controlplane.scheduler.plugins.preemption import (
     NO_VICTIMS,
     Candidate,
@@ -38,19 +46,28 @@ from controlplane.scheduler.plugins.preemption import (
     Known,
     LowestPriorities,
     SameStatuses,
+    compile_budgets,
     dry_run,
     select_candidate,
 )
+from controlplane.scheduler.state.pod_groups import group_of
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.api.scheduling import PodGroup
     from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.framework.effects import Effects
     from controlplane.scheduler.state.node_info import NodeInfo
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 WAITING = "waiting for the preemption for this pod to be finished"
+GROUP_WAITING = "waiting for the preemption for this pod group to be finished"
+LIMITED = "not eligible due to placement-based pod group scheduling limitation"
+BY_GROUP = "not eligible due to workload aware preemption enabled"
+CLUSTER = "cluster"
+"""The name of the place of victims of a group, where a node is named else."""
 _PREFIX = "preemption: "
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
@@ -59,12 +76,16 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     """Finds the least harmful set of victims; evicting them is left to the caller."""
 
     name = names.DEFAULT_PREEMPTION
-    reads = ("pod_disruption_budgets",)
+    reads: tuple[str, ...] = ("pod_disruption_budgets",)
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         self.args = args
         self._handle = handle
         self._async = handle.feature("SchedulerAsyncPreemption")
+        self._for_groups = handle.feature("WorkloadAwarePreemption")
+        self._by_placement = handle.feature("TopologyAwareWorkloadScheduling")
+        if self._for_groups or self._by_placement:
+            self.reads = (*self.reads, "pod_groups")
         self._watches_last = handle.fixes.fixed("134730")
         self._clears = handle.fixes.fixed("106816")
         self._cancels_always = handle.fixes.fixed("111773")
@@ -82,21 +103,27 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Hold the pod while its victims are being evicted."""
-        if not self._async or not self.is_running(pod):
+        if not self._async:
             return None
-        return unresolvable(WAITING).by(self.name)
+        key = group_of(pod)
+        if key is not None and self._for_groups:
+            group = self._handle.listers.pod_groups.get(*key)
+            if group is None or not self.is_running(group.metadata.uid):
+                return None
+            return unresolvable(GROUP_WAITING).by(self.name)
+        return unresolvable(WAITING).by(self.name) if self.is_running(pod.uid) else None
 
-    def is_running(self, pod: Pod) -> bool:
-        """Return whether evictions for the pod are under way.
+    def is_running(self, uid: str) -> bool:
+        """Return whether evictions for the pod, or the group, are under way.
 
         Gate 134730 (issue 134249). The delete event of the last victim must not be missed. Unfixed,
         the preemptor counts as done before that victim's deletion is asked for; an attempt in
         between finds it alive and starts a second preemption. Fixed, the evictions are under way
         until the last victim is gone or terminating.
         """
-        if pod.uid not in self.preempting:
+        if uid not in self.preempting:
             return False
-        last = self.last_victims.get(pod.uid)
+        last = self.last_victims.get(uid)
         if last is None:
             return True
         victim = self._handle.listers.pods.get(*last)
@@ -119,10 +146,49 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         nomination is taken back.
         """
         self.attempts += 1
+        refused = self._left_to_group(pod)
+        if refused is not None:
+            return None, refused
         result, status = self._preempt(state, pod, statuses, filters)
         if status is not None and status.message:
             status = Status(status.code, (_PREFIX + status.message,), status.plugin)
         return result, status
+
+    def _left_to_group(self, pod: Pod) -> Status | None:
+        """Return why room for a pod of a group is not made pod by pod; None: it is."""
+        key = group_of(pod)
+        if key is None:
+            return None
+        if self._by_placement:
+            group = self._handle.listers.pod_groups.get(*key)
+            if group is None:
+                return unschedulable(_PREFIX + "pod group for pod not found")
+            if group.spec.scheduling_constraints is not None:
+                return unschedulable(_PREFIX + LIMITED)
+        return unschedulable(_PREFIX + BY_GROUP) if self._for_groups else None
+
+    def pod_group_post_filter(
+        self, group: PodGroup, pods: Sequence[Pod], fits: Fits, now: int
+    ) -> Effects[Status | None]:
+        """Choose victims anywhere so that the whole group fits; None: they are about to be evicted.
+
+        Nodes of the snapshot are changed on the way: the caller restores them.
+        """
+        snapshot, listers = self._handle.snapshot, self._handle.listers
+        preemptor = GroupPreemptor(group, tuple(pods))
+        victims, status = yield from select_victims(
+            preemptor,
+            snapshot.node_info_map,
+            units(snapshot.node_info_list, listers.pod_groups, now),
+            compile_budgets(list(listers.pod_disruption_budgets.list())),
+            fits,
+            snapshot.note_trial,
+            self._handle.choose_order,
+        )
+        if status is None:
+            task = PreemptionTask(pods[0], CLUSTER, tuple(victims), (), group, tuple(pods))
+            self._start(task, preemptor.priority)
+        return status
 
     def _preempt(
         self, state: CycleState, pod: Pod, statuses: NodeToStatus, filters: Filters
@@ -239,33 +305,35 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     # -- eviction ------------------------------------------------------------------------------
 
     def _prepare(self, best: Candidate, preemptor: Pod) -> None:
-        # What terminates already needs no further request.
-        victims = [pod for pod in best.victims if pod.metadata.deletion_timestamp is None]
+        task = PreemptionTask(preemptor, best.node_name, tuple(best.victims), ())
+        self._start(task, preemptor.spec.priority or 0)
+
+    def _start(self, task: PreemptionTask, priority: int) -> None:
+        """Hand over what is to be evicted: victims that terminate already are left alone."""
+        victims = tuple(pod for pod in task.victims if pod.metadata.deletion_timestamp is None)
         if self._async:
             if not victims:
                 return
-            self.preempting[preemptor.uid] = None
-        nominated = [
+            self.preempting[task.uid] = None
+        nominated = tuple(
             info.pod
-            for info in self._handle.nominated_pods(best.node_name)
-            if (info.pod.spec.priority or 0) < (preemptor.spec.priority or 0)
-        ]
-        self._handle.preemptions.append(
-            PreemptionTask(preemptor, best.node_name, tuple(victims), tuple(nominated))
+            for info in self._handle.nominated_pods(task.node_name)
+            if (info.pod.spec.priority or 0) < priority
         )
+        self._handle.preemptions.append(attrs.evolve(task, victims=victims, nominated=nominated))
 
     def evict_last(self, task: PreemptionTask) -> None:
         """The eviction of the task's last victim begins."""
         if not self._watches_last:
-            self.preempting.pop(task.preemptor.uid, None)
+            self.preempting.pop(task.uid, None)
             return
         last = task.victims[-1]
-        self.last_victims[task.preemptor.uid] = (last.namespace, last.name)
+        self.last_victims[task.uid] = (last.namespace, last.name)
 
     def finish(self, task: PreemptionTask) -> None:
         """All evictions were requested, or one failed (then activate the preemptor)."""
-        self.preempting.pop(task.preemptor.uid, None)
-        self.last_victims.pop(task.preemptor.uid, None)
+        self.preempting.pop(task.uid, None)
+        self.last_victims.pop(task.uid, None)
 
 
 def _terminates_by_preemption(pod: Pod) -> bool:

@@ -6,12 +6,12 @@ InPlacePodVerticalScalingSchedulerPreemption).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from controlplane.api.resize_policy import forbids_preemption, resize_waits
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.deferred_resize import GATE
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
@@ -23,6 +23,7 @@ from controlplane.scheduler.framework.interface import (
     PreFilterResult,
     Status,
     unresolvable,
+    unschedulable,
 )
 
 if TYPE_CHECKING:
@@ -74,9 +75,11 @@ class DeferredPodScheduling(PreFilterPlugin, FilterPlugin, PermitPlugin, Enqueue
             ev.ClusterEventWithHint(grown, _pod_grew),
         ]
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:
+    def sign_pod(self, pod: Pod) -> signers.Fragments | Status:
         """A pod whose resize waits shares its result with none."""
-        return None if self._concerns(pod) else ()
+        if self._concerns(pod):
+            return unschedulable("pods whose resize waits are not signable")
+        return ()
 
 
 def _node_changed(pod: Pod, old: Node | None, new: Node) -> ev.Hint:

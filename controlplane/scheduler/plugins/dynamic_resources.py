@@ -20,7 +20,9 @@ from controlplane.scheduler.dra.claims import (
     ClaimError,
     bindings_of,
     claims_of,
+    group_claim_name,
     group_name,
+    is_controlled_by,
     is_reserved_for,
 )
 from controlplane.scheduler.dra.extended import (
@@ -35,7 +37,7 @@ from controlplane.scheduler.dra.pools import NodeView, selector_of
 from controlplane.scheduler.dra.requests import claim_name, requests_of
 from controlplane.scheduler.dra.tracker import allocation_of
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.column_forms import NodeLocalScore, NormalizeRows
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -65,12 +67,12 @@ from controlplane.scheduler.plugins.claim_cycle import (
     GroupData,
     NodeAllocation,
 )
-from controlplane.scheduler.plugins.claim_return import give_back, unreserve_group
 from controlplane.scheduler.plugins.node_allocatable import (
     NodeResources,
     clear_patch,
     status_patch,
 )
+from controlplane.scheduler.state.pod_groups import group_of, not_found
 from controlplane.scheduler.state.resources import Resource, pod_requests
 
 if TYPE_CHECKING:
@@ -146,9 +148,11 @@ class DynamicResources(
             return unresolvable(str(failed))
         return None
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:
+    def sign_pod(self, pod: Pod) -> signers.Fragments | Status:
         """Pods with claims cannot share results."""
-        return None if pod.spec.resource_claims else ()
+        if pod.spec.resource_claims:
+            return unschedulable("pods with dra resource claims are not signable")
+        return ()
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
         """As upstream registers them."""
@@ -462,24 +466,71 @@ class DynamicResources(
         if data is None or not data.claims:
             return None, unschedulable("no new claims to deallocate")
         try:
-            status = yield from give_back(data, pod.uid, self._handle.choose_order)
+            status = yield from self._give_back(data, pod)
         except writing.WriteError as failed:
             status = error(str(failed))
         if status is None and self._groups:
             status = yield from self._unreserve_group(pod)
         return None, status or unschedulable("still not schedulable")
 
+    def _give_back(self, data: CycleData, pod: Pod) -> Effects[Status | None]:
+        """Deallocate or delete a claim; None where there is none to give back. WriteError."""
+        extended = data.claims.extended
+        written = extended is not None and extended["metadata"].get("name") != IN_MEMORY
+        order = sorted(data.unavailable)
+        if len(order) > 1:  # upstream takes any
+            order = self._handle.choose_order("scheduler.dra.deallocate", order)
+        for index in order:
+            if data.claims.is_extended(index):
+                if written:
+                    break
+                continue
+            claim = data.claims[index]
+            users = (claim.get("status") or {}).get("reservedFor") or ()
+            if not users or (len(users) == 1 and users[0].get("uid", "") == pod.uid):
+                yield from writing.deallocate(claim)
+                return unschedulable("deallocation of ResourceClaim completed")
+        if extended is not None and written:
+            yield from writing.delete_claim(extended)
+            return unschedulable("deletion of ResourceClaim completed")
+        return None
+
     def _unreserve_group(self, pod: Pod) -> Effects[Status | None]:
         """Take the reservation of the pod's group from one of its claims, if no pod of the group is scheduled."""
-        name = group_name(pod.tree)
-        if name is None or self._handle.scheduled_in_group(pod.namespace, name) > 0:
+        key = group_of(pod)
+        if key is None:
+            return None
+        members = self._handle.pod_groups.get(key)
+        if members is None:
+            return error(not_found(key))
+        if members.scheduled_count:
             return None
         try:
             group = self._group_of(pod.tree)
             assert group is not None
-            return (yield from unreserve_group(self._dra.tracker, group, pod.tree))
+            for entry in (group.get("spec") or {}).get("resourceClaims") or ():
+                claim = self._group_claim(group, entry)
+                if claim is None or allocation_of(claim) is None:
+                    continue
+                if is_reserved_for(claim, pod.tree, groups=True):
+                    uid = group["metadata"].get("uid", "")
+                    problem = yield from writing.unreserve(claim, uid)
+                    if not problem:
+                        return unresolvable("ResourceClaim unreserved for PodGroup")
         except ClaimError as failed:
             return error(str(failed))
+        return None
+
+    def _group_claim(self, group: Tree, entry: Tree) -> Tree | None:
+        """Return a claim of a group; None for one that is not needed, or not the group's. ClaimError."""
+        name, must_own = group_claim_name(group, entry)
+        if name is None:
+            return None
+        namespace = group["metadata"].get("namespace", "")
+        claim = self._dra.tracker.find(namespace, name)
+        if claim is None:
+            raise ClaimError(f'could not find resource claim "{namespace}/{name}"')
+        return None if must_own and not is_controlled_by(claim, group) else claim
 
     # -- score ---------------------------------------------------------------------------------
 
@@ -557,9 +608,7 @@ class DynamicResources(
                 if group is not None:
                     group.pending.pop(uid, None)
             if allocation_of(claim) is not None and is_reserved_for(claim, pod.tree):
-                problem = yield from writing.unreserve(claim, pod.uid)
-                if problem:
-                    self._handle.log(f"unreserve {claim_name(claim)}: {problem}")
+                yield from writing.unreserve(claim, pod.uid)
         yield from self._unreserve_extended(data)
         found = data.nodes.get(node_name)
         if found is not None and found.node_resources:
@@ -637,9 +686,7 @@ class DynamicResources(
             except (conditions.BindingFailed, ClaimError) as failed:
                 return error(str(failed))
             left = end - self._handle.clock()
-            stopped = yield Sleep(max(0, min(POLL, left)), point="scheduler.prebind.poll")
-            if stopped:
-                return error(stopped)
+            yield Sleep(max(0, min(POLL, left)), point="scheduler.prebind.poll")
             if self._handle.clock() >= end:
                 return error("device binding timeout: context deadline exceeded")
 

@@ -5,12 +5,12 @@ Upstream: `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.column_forms import NodeLocalScore
 from controlplane.scheduler.framework.handle import Handle
 
@@ -65,9 +65,11 @@ class ImageLocality(NodeLocalScore):
             out[row] = self.score(state, pod, columns.infos[row])
         return out
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
-        """The images."""
-        return (("Images", tuple(sorted(_images(pod)))),)
+    def sign_pod(self, pod: Pod) -> signers.Fragments:
+        """Names of the images of containers, sorted."""
+        containers = (*pod.spec.containers, *pod.spec.init_containers)
+        images = {normalized_name(each.image): None for each in containers}
+        return ((signers.IMAGES, signers.text(sorted(images))),)
 
 
 def _images(pod: Pod) -> list[str]:

@@ -5,7 +5,7 @@ Upstream: `pkg/scheduler/framework/plugins/interpodaffinity`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -13,7 +13,7 @@ import numpy as np
 
 from controlplane.api.labels import SelectorError
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.args import InterPodAffinityArgs
 from controlplane.scheduler.framework.column_forms import (
     ClusterFilter,
@@ -337,12 +337,16 @@ class InterPodAffinity(
             ),
         ]
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:
-        """Pods with pod affinity cannot share results."""
+    def sign_pod(self, pod: Pod) -> signers.Fragments | Status:
+        """Pods with pod affinity see each other; others may be seen by theirs, by labels."""
         affinity = pod.spec.affinity
-        if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
-            return None
-        return (("Labels", tuple(sorted(pod.labels.items()))), ("Namespace", pod.namespace))
+        if affinity is not None and (
+            affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
+        ):
+            return unschedulable("pods with InterPodAffinity are not signable")
+        if self._args.ignore_preferred_terms_of_existing_pods:
+            return ()
+        return ((signers.LABELS, signers.text(dict(pod.labels) or None)),)
 
 
 def _near(kept: FilterState, labels: Mapping[str, str]) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from controlplane.api.labels import SelectorError
 from controlplane.api.node_selector import PreferredTerms, RequiredNodeAffinity, node_selector
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.args import NodeAffinityArgs
 from controlplane.scheduler.framework.column_forms import (
     NodeLocalFilter,
@@ -199,11 +199,12 @@ class NodeAffinity(
                 return ev.Hint.SKIP
         return ev.Hint.QUEUE
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
+    def sign_pod(self, pod: Pod) -> signers.Fragments:
         """Node selector and node affinity."""
-        affinity = pod.spec.affinity
-        node_affinity = None if affinity is None else affinity.node_affinity
-        return (("NodeAffinity", node_affinity), ("NodeSelector", _selector_key(pod)))
+        return (
+            (signers.NODE_AFFINITY, signers.node_affinity(pod)),
+            (signers.NODE_SELECTOR, signers.text(dict(pod.spec.node_selector) or None)),
+        )
 
 
 def _selector_key(pod: Pod) -> tuple[tuple[str, str], ...]:

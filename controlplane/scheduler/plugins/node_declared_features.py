@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.column_forms import NodeLocalFilter
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
@@ -35,6 +35,14 @@ _KEY = "PreFilterNodeDeclaredFeatures"
 
 RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+_KNOWN = (
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    RESTART_ALL_CONTAINERS,
+    USER_NAMESPACES_HOST_NETWORK,
+)
+"""All declared features, sorted."""
 
 
 def required_features(pod: Pod) -> tuple[str, ...]:
@@ -90,9 +98,11 @@ class NodeDeclaredFeatures(PreFilterPlugin, NodeLocalFilter, EnqueueExtensions):
             ev.ClusterEventWithHint(ev.event_of(ev.POD, ev.UPDATE), _pod_changed),
         ]
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
-        """The features."""
-        return (("NodeDeclaredFeatures", required_features(pod)),)
+    def sign_pod(self, pod: Pod) -> signers.Fragments:
+        """A bit for each declared feature that upstream knows."""
+        required = required_features(pod)
+        bits = "".join("1" if name in required else "0" for name in _KNOWN)
+        return ((signers.FEATURES, signers.text(bits)),)
 
 
 def _node_changed(_pod: Pod, old: Node | None, new: Node) -> ev.Hint:

@@ -5,11 +5,11 @@ Upstream: `pkg/scheduler/framework/plugins/nodename/node_name.go`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.column_forms import NodeLocalFilter, StatusTable
 from controlplane.scheduler.framework.interface import (
     EnqueueExtensions,
@@ -59,9 +59,9 @@ class NodeName(NodeLocalFilter, EnqueueExtensions):
         """A new node may be the one."""
         return [ev.ClusterEventWithHint(ev.NODE_ADD, self._added)]
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
+    def sign_pod(self, pod: Pod) -> signers.Fragments:
         """The requested node."""
-        return (("NodeName", pod.spec.node_name),)
+        return ((signers.NODE_NAME, signers.text(pod.spec.node_name)),)
 
 
 def _node_added(pod: Pod, _old: Node | None, new: Node) -> ev.Hint:

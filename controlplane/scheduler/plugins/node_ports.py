@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.column_forms import NodeLocalFilter, StatusTable
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -84,9 +84,9 @@ class NodePorts(PreFilterPlugin, NodeLocalFilter, EnqueueExtensions):
             ev.ClusterEventWithHint(ev.NODE_ADD),
         ]
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
-        """The set of port numbers (protocol and address are left out, as upstream does)."""
-        return (("NodePorts", tuple(sorted({port for _, _, port in pod_host_ports(pod)}))),)
+    def sign_pod(self, pod: Pod) -> signers.Fragments:
+        """The set of port numbers."""
+        return ((signers.HOST_PORTS, signers.host_ports(pod)),)
 
 
 def _pod_deleted(pod: Pod, old: Pod, _new: None) -> ev.Hint:

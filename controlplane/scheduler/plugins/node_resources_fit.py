@@ -15,8 +15,8 @@ from controlplane.api.pod_resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from controlplane.api.resize_policy import as_promised, resize_waits
 from controlplane.scheduler.framework import deferred_resize as deferred
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
-from controlplane.scheduler.framework.args import NodeResourcesFitArgs
+from controlplane.scheduler.framework import names, signers
+from controlplane.scheduler.framework.args import MOST_ALLOCATED, NodeResourcesFitArgs
 from controlplane.scheduler.framework.column_forms import (
     NodeLocalFilter,
     NodeLocalScore,
@@ -31,7 +31,9 @@ from controlplane.scheduler.framework.interface import (
     PreScorePlugin,
     Status,
     unresolvable,
+    unschedulable,
 )
+from controlplane.scheduler.framework.placements import PlacementScorePlugin
 from controlplane.scheduler.plugins.allocation_columns import fit_scores
 from controlplane.scheduler.plugins.deferred_pod_scheduling import FITS
 from controlplane.scheduler.plugins.device_totals import DeviceTotals, scores_devices
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from controlplane.scheduler.columns.rows import Rows
     from controlplane.scheduler.framework.column_forms import Scores, StatusIds
     from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.framework.placements import Assignments
+    from controlplane.scheduler.state.pod_groups import Key
 
 _PARKED = unresolvable(FITS).by(names.NODE_RESOURCES_FIT)
 _NOTHING = Resource()
@@ -75,7 +79,12 @@ def requested_by(pod: Pod) -> Resource:
 
 
 class NodeResourcesFit(
-    PreFilterPlugin, NodeLocalFilter, PreScorePlugin, NodeLocalScore, EnqueueExtensions
+    PreFilterPlugin,
+    NodeLocalFilter,
+    PreScorePlugin,
+    NodeLocalScore,
+    PlacementScorePlugin,
+    EnqueueExtensions,
 ):
     """Refuses nodes without room; rates the others by how full they would be."""
 
@@ -91,6 +100,9 @@ class NodeResourcesFit(
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._scorer = make_scorer(args)
+        self._placement_scorer = make_scorer(
+            NodeResourcesFitArgs(resources=args.resources, strategy=MOST_ALLOCATED)
+        )
 
     def pre_filter(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
@@ -286,6 +298,27 @@ class NodeResourcesFit(
                 return scores
         return super().score_all(state, pod, columns)
 
+    # -- pod groups ----------------------------------------------------------------------------
+
+    def score_placement(self, group: Key, assignments: Assignments) -> int:
+        """Points of a placement by how full the group would make it.
+
+        Per resource; what the pods of the group ask for decides about the resources that count, and grows by what
+        runs on the nodes so far, as upstream.
+        """
+        resources = self.args.resources
+        requested = [0] * len(resources)
+        for pod in assignments.pods:
+            for at, amount in enumerate(self.score_requests(pod)):
+                requested[at] += amount
+        allocatable = [0] * len(resources)
+        for node in assignments.placement.nodes:
+            _, used, capacity = node_vectors(node, resources, requested, plain=False)
+            for at in range(len(resources)):
+                allocatable[at] += capacity[at]
+                requested[at] += used[at]
+        return self._placement_scorer(requested, allocatable)
+
     # -- hints ---------------------------------------------------------------------------------
 
     def events_to_register(self) -> list[ev.ClusterEventWithHint]:
@@ -326,14 +359,13 @@ class NodeResourcesFit(
         )
         return ev.Hint.QUEUE if by_devices else ev.Hint.SKIP
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:
+    def sign_pod(self, pod: Pod) -> signers.Fragments | Status:
         """Requests of the pod; a pod with requests that devices meet cannot share results."""
-        requests = pod_requests(pod)
         if self._dra.extended.classes and self._wants_devices(
-            Resource.from_requests(requests).scalars
+            Resource.from_requests(pod_requests(pod)).scalars
         ):
-            return None
-        return (("Requests", tuple(sorted((name, str(q)) for name, q in requests.items()))),)
+            return unschedulable(signers.BY_DEVICES)
+        return ((signers.RESOURCES, signers.resources(pod)),)
 
 
 def _refusal(lacking: Sequence[tuple[str, bool]]) -> Status | None:

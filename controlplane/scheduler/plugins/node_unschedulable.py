@@ -6,13 +6,13 @@ Upstream: `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from controlplane.api.constraints import Taint
 from controlplane.api.taints import NO_SCHEDULE, tolerated
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.column_forms import NodeLocalFilter, StatusTable
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
@@ -77,9 +77,9 @@ class NodeUnschedulable(NodeLocalFilter, EnqueueExtensions):
     def _toleration_changed(self, pod: Pod, _old: Pod, new: Pod) -> ev.Hint:
         return ev.Hint.QUEUE if new.uid == pod.uid and self.tolerates(new) else ev.Hint.SKIP
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
+    def sign_pod(self, pod: Pod) -> signers.Fragments:
         """The pod's tolerations."""
-        return (("Tolerations", pod.spec.tolerations),)
+        return ((signers.TOLERATIONS, signers.tolerations(pod)),)
 
 
 def _node_changed(_pod: Pod, old: Node | None, new: Node) -> ev.Hint:

@@ -5,11 +5,11 @@ Upstream: `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -188,9 +188,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             ev.ClusterEventWithHint(detached, _detached),
         ]
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
-        """Volumes are signed by VolumeRestrictions already."""
-        return ()
+    def sign_pod(self, pod: Pod) -> signers.Fragments:
+        """The volumes."""
+        return ((signers.VOLUMES, signers.volumes(pod)),)
 
 
 def _limits(csi_node: CSINode | None) -> dict[str, int]:

@@ -6,7 +6,7 @@ Upstream: `pkg/scheduler/framework/plugins/podtopologyspread`.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,7 @@ from controlplane.api.constraints import TopologySpreadConstraint
 from controlplane.api.labels import SelectorError
 from controlplane.api.recent import IdentityCache
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.args import PodTopologySpreadArgs
 from controlplane.scheduler.framework.column_forms import (
     ClusterFilter,
@@ -352,10 +352,12 @@ class PodTopologySpread(
         """With default constraints any pod may be spread."""
         return bool(self._defaults)
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]] | None:
+    def sign_pod(self, pod: Pod) -> signers.Fragments | Status:
         """Pods that spread see each other, so they cannot share results."""
-        if pod.spec.topology_spread_constraints or self._defaults:
-            return None
+        if pod.spec.topology_spread_constraints:
+            return unschedulable("pods with topology constraints are not signable")
+        if self._defaults:
+            return unschedulable("pods with default topology constraints are not signable")
         return ()
 
 

@@ -17,8 +17,8 @@ from controlplane.scheduler.config.model import DEFAULT_ARGS, ProfileConfig
 from controlplane.scheduler.framework import names as n
 from controlplane.scheduler.framework.deferred_resize import GATE
 from controlplane.scheduler.framework.handle import Handle
-from controlplane.scheduler.framework.interface import EXTENSION_POINTS, Plugin
-from controlplane.scheduler.framework.runtime import Framework, PluginSet
+from controlplane.scheduler.framework.interface import Plugin
+from controlplane.scheduler.framework.runtime import EXTENSION_POINTS, Framework, PluginSet
 
 
 @attrs.frozen
@@ -53,6 +53,18 @@ _IN_TREE: Mapping[str, tuple[str, str]] = {
     n.IMAGE_LOCALITY: ("image_locality", "h"),
     n.DEFAULT_BINDER: ("default_binder", ""),
     n.NODE_DECLARED_FEATURES: ("node_declared_features", "h"),
+    n.GANG_SCHEDULING: ("gang_scheduling", "h"),
+    n.TOPOLOGY_PLACEMENT_GENERATOR: ("topology_placement_generator", "h"),
+    n.POD_GROUP_PODS_COUNT: ("pod_group_pods_count", "h"),
+}
+
+# Default plugins of a feature gate, with their weights. They follow those of every profile.
+_DEFAULT_OF_GATE: Mapping[str, tuple[config_expand.Weighted, ...]] = {
+    "GangScheduling": ((n.GANG_SCHEDULING, 0),),
+    "TopologyAwareWorkloadScheduling": (
+        (n.TOPOLOGY_PLACEMENT_GENERATOR, 0),
+        (n.POD_GROUP_PODS_COUNT, 1),
+    ),
 }
 
 # Only there while the gate of the name is on (KEP-5836).
@@ -134,6 +146,38 @@ def _with_plugin(
     return registry, more
 
 
+def _with_gated_defaults(
+    profile: ProfileConfig,
+    points: Mapping[str, Sequence[config_expand.Weighted]],
+    registry: Registry,
+    handle: Handle,
+) -> Mapping[str, Sequence[config_expand.Weighted]]:
+    """Append the default plugins of the gates that are on, except where the profile names or disables them."""
+    gated = [
+        each
+        for gate, plugins in _DEFAULT_OF_GATE.items()
+        if handle.feature(gate)
+        for each in plugins
+        if each[0] in registry
+    ]
+    if not gated:
+        return points
+    more = dict(points)
+    answers = implements(registry)
+    everywhere = profile.disabled.get(config_expand.MULTI_POINT, ())
+    for name, weight in gated:
+        if name in everywhere or config_expand.ALL in everywhere:
+            continue
+        for point in EXTENSION_POINTS:
+            off = profile.disabled.get(point, ())
+            listed = more.get(point, ())
+            if not answers(name, point) or name in off or config_expand.ALL in off:
+                continue
+            if all(each != name for each, _ in listed):
+                more[point] = (*listed, (name, weight))
+    return more
+
+
 def build_framework(
     profile: ProfileConfig, handle: Handle, registry: Registry | None = None
 ) -> Framework:
@@ -148,6 +192,7 @@ def build_framework(
     for gate, (name, module, takes) in _GATED.items():
         if handle.feature(gate):
             registry, points = _with_plugin(registry, points, name, _entry(name, module, takes))
+    points = _with_gated_defaults(profile, points, registry, handle)
     wanted = dict.fromkeys(name for plugins in points.values() for name, _ in plugins)
     instances: dict[str, Plugin] = {}
     for name in (name for name in registry if name in wanted):
@@ -166,5 +211,6 @@ def build_framework(
         sets,
         all_plugins=list(instances.values()),
         weights=dict(points.get("score", ())),
+        placement_weights=dict(points.get("placementScore", ())),
         percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
     )

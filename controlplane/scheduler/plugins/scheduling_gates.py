@@ -5,7 +5,6 @@ Upstream: `pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from controlplane.scheduler.framework import events as ev
@@ -38,10 +37,6 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
         """The last gate is taken away."""
         event = ev.event_of(ev.POD, ev.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
         return [ev.ClusterEventWithHint(event, _gates_eliminated)]
-
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
-        """Gates play no part once a pod is scheduled."""
-        return ()
 
 
 def _gates_eliminated(pod: Pod, _old: Pod, new: Pod) -> ev.Hint:

@@ -12,7 +12,7 @@ import numpy as np
 
 from controlplane.api.taints import PREFER_NO_SCHEDULE, tolerated, untolerated
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.column_forms import (
     NodeLocalFilter,
     NodeLocalScore,
@@ -149,9 +149,9 @@ class TaintToleration(
         was_repelled = old is None or self.repels(old, pod)
         return ev.Hint.QUEUE if was_repelled and not self.repels(new, pod) else ev.Hint.SKIP
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
+    def sign_pod(self, pod: Pod) -> signers.Fragments:
         """The pod's tolerations."""
-        return (("Tolerations", pod.spec.tolerations),)
+        return ((signers.TOLERATIONS, signers.tolerations(pod)),)
 
 
 def _toleration_changed(pod: Pod, _old: Pod, new: Pod) -> ev.Hint:

@@ -5,13 +5,13 @@ Upstream: `pkg/scheduler/framework/plugins/volumebinding`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.args import VolumeBindingArgs
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
@@ -226,9 +226,9 @@ class VolumeBinding(
             for resource, action, hint in hints
         ]
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
-        """Volumes are signed by VolumeRestrictions already."""
-        return ()
+    def sign_pod(self, pod: Pod) -> signers.Fragments:
+        """The volumes."""
+        return ((signers.VOLUMES, signers.volumes(pod)),)
 
 
 def _class_changed(_pod: Pod, old: StorageClass | None, new: StorageClass) -> ev.Hint:

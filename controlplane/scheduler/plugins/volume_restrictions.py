@@ -5,13 +5,13 @@ Upstream: `pkg/scheduler/framework/plugins/volumerestrictions/volume_restriction
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.cycle_state import Clonable, CycleState
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
@@ -119,14 +119,9 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin, Enq
             ev.ClusterEventWithHint(claim_added, _claim_added),
         ]
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
+    def sign_pod(self, pod: Pod) -> signers.Fragments:
         """The volumes."""
-        return (("Volumes", _volume_key(pod)),)
-
-
-def _volume_key(pod: Pod) -> Hashable:
-    ignored = ("config_map", "secret", "empty_dir", "downward_api", "projected", "host_path")
-    return repr([v for v in pod.spec.volumes if not any(getattr(v, f) for f in ignored)])
+        return ((signers.VOLUMES, signers.volumes(pod)),)
 
 
 def _shared_names(kept: RestrictionState, pod: Pod) -> int:

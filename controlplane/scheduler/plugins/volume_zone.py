@@ -5,11 +5,11 @@ Upstream: `pkg/scheduler/framework/plugins/volumezone/volume_zone.go`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.framework import names
+from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.framework.interface import (
     SKIP,
@@ -131,9 +131,9 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             ev.ClusterEventWithHint(ev.event_of(ev.PERSISTENT_VOLUME, changed), _volume_changed),
         ]
 
-    def sign_pod(self, pod: Pod) -> Sequence[tuple[str, Hashable]]:
-        """Volumes are signed by VolumeRestrictions already."""
-        return ()
+    def sign_pod(self, pod: Pod) -> signers.Fragments:
+        """The volumes."""
+        return ((signers.VOLUMES, signers.volumes(pod)),)
 
 
 def _within(labels: Mapping[str, str], topologies: Sequence[Topology]) -> bool:

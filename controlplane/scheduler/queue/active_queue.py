@@ -110,19 +110,29 @@ class ActiveQueue:
                 if info is None:
                     return None
                 self.metrics.incoming("active", POP_FROM_BACKOFF_Q)
-            info.attempts += 1
-            if self.hints_enabled:
-                if info.uid in self.in_flight and self._discards:
-                    self.discarded.append(info.key)
-                    continue
-                self.metrics.inflight(POD_POPPED, 1)
-                self.in_flight[info.uid] = self.ledger.push_pod(info.uid)
-            self.scheduling_cycle += 1
-            profile = info.pod.spec.scheduler_name
-            for plugin in info.rejector_plugins():
-                self.metrics.unschedulable(plugin, profile, -1)
-            return info
+            if self._fly(info):
+                return info
         return None
+
+    def take(self, key: str) -> QueuedPodInfo | None:
+        """Take this pod, as `pop` would; None when it is not active."""
+        info = self.heap.remove(key)
+        return info if info is not None and self._fly(info) else None
+
+    def _fly(self, info: QueuedPodInfo) -> bool:
+        """Mark a popped pod in flight; False when it is a second copy, which is thrown away."""
+        info.attempts += 1
+        if self.hints_enabled:
+            if info.uid in self.in_flight and self._discards:
+                self.discarded.append(info.key)
+                return False
+            self.metrics.inflight(POD_POPPED, 1)
+            self.in_flight[info.uid] = self.ledger.push_pod(info.uid)
+        self.scheduling_cycle += 1
+        profile = info.pod.spec.scheduler_name
+        for plugin in info.rejector_plugins():
+            self.metrics.unschedulable(plugin, profile, -1)
+        return True
 
     def done(self, uid: str) -> None:
         """End the pod's cycle: forget the pod, and the in-flight events that no other pod needs."""

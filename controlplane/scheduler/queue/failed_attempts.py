@@ -41,12 +41,15 @@ class FailedAttempts:
         hints: QueueingHints,
         metrics: QueueMetrics,
         fixes: FixGates,
+        *,
+        groups: bool = False,
     ) -> None:
         self._transfers = transfers
         self._places = transfers.places
         self._moves = moves
         self._hints = hints
         self._metrics = metrics
+        self._groups = groups
         self._done_first = fixes.fixed("139450")
         self._keeps_latest = fixes.fixed("141645")
         self.changes = 0
@@ -128,6 +131,8 @@ class FailedAttempts:
             moved = self._moves.move_request_cycle >= cycle
             return Strategy.AFTER_BACKOFF if moved or not info.has_rejectors else Strategy.SKIP
         if not info.has_rejectors:
+            return Strategy.AFTER_BACKOFF
+        if self._groups and info.pod.spec.scheduling_group is not None:
             return Strategy.AFTER_BACKOFF
         try:
             entries = self._places.active_q.events_for(uid)

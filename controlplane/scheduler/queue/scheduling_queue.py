@@ -15,17 +15,17 @@ about nominations take only locks of their own. Every other operation is a decis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
 from controlplane.api.pod import Pod
-from controlplane.decisions import Locked, Steps, immediate
+from controlplane.decisions import Locked, Point, Steps, immediate
 from controlplane.gates import FixGates
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.nominating import NominatingInfo
-from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
+from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo, pod_key
 from controlplane.scheduler.queue.active_queue import ActiveQueue
 from controlplane.scheduler.queue.backoff_queue import (
     DEFAULT_INITIAL_BACKOFF,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 LOCKED: Final = Locked("scheduler.queue.lock")
+TAKE: Final = Point("scheduler.group.take")
 
 
 def keep_order(_kind: str, infos: list[QueuedPodInfo]) -> list[QueuedPodInfo]:
@@ -66,6 +67,8 @@ class QueueOptions:
     max_in_unschedulable: int = DEFAULT_MAX_IN_UNSCHEDULABLE_PODS
     hints_enabled: bool = True
     pop_from_backoff: bool = True
+    groups: bool = False
+    """Pods of a group are retried with it, after backoff: no event says more (GenericWorkload)."""
 
 
 class PriorityQueue:
@@ -80,7 +83,7 @@ class PriorityQueue:
         pre_enqueue: Mapping[str, Sequence[PreEnqueuePlugin]] | None = None,
         options: QueueOptions | None = None,
         choose_order: ChooseOrder = keep_order,
-        signer: Callable[[Pod], Hashable | None] | None = None,
+        signer: Callable[[Pod], str | None] | None = None,
         fixes: FixGates | None = None,
     ) -> None:
         self.options = options or QueueOptions()
@@ -125,7 +128,14 @@ class PriorityQueue:
         self._flushes = Flushes(
             self._transfers, self._moves, self.options.max_in_unschedulable, fixes
         )
-        self._failed = FailedAttempts(self._transfers, self._moves, self.hints, self.metrics, fixes)
+        self._failed = FailedAttempts(
+            self._transfers,
+            self._moves,
+            self.hints,
+            self.metrics,
+            fixes,
+            groups=self.options.groups,
+        )
 
     def holding(self, steps: Steps[R]) -> Steps[R]:
         """Run steps with the queue's lock held."""
@@ -199,6 +209,15 @@ class PriorityQueue:
     def pop(self) -> QueuedPodInfo | None:
         """Take the next pod and mark it in flight; None when none can be popped now."""
         return self.active_q.pop()
+
+    def pop_specific(self, pod: Pod, now: int) -> Steps[QueuedPodInfo | None]:
+        """Make a pod ready wherever it waits, and take it; None when it cannot be had (in flight, gated, unknown)."""
+        return self.holding(self._pop_specific(pod, now))
+
+    def _pop_specific(self, pod: Pod, now: int) -> Steps[QueuedPodInfo | None]:
+        yield from self._moves.activate((pod,), now)
+        yield TAKE
+        return self.active_q.take(pod_key(pod))
 
     def done(self, uid: str) -> None:
         """The pod's scheduling cycle (up to WaitOnPermit) is over. Idempotent."""

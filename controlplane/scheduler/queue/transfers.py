@@ -6,7 +6,7 @@ Upstream: `moveToActiveQ`, `moveToBackoffQ`, `requeuePodWithQueueingStrategy` an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -86,7 +86,7 @@ class Transfers:
         hints: QueueingHints,
         pre_enqueue: Mapping[str, Sequence[PreEnqueuePlugin]],
         metrics: QueueMetrics,
-        signer: Callable[[Pod], Hashable | None] | None,
+        signer: Callable[[Pod], str | None] | None,
         *,
         pop_from_backoff: bool,
     ) -> None:

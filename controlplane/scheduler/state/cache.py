@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from controlplane.gates import FixGates
 from controlplane.scheduler.state.node_info import ImageState, NodeInfo
 from controlplane.scheduler.state.node_tree import NodeTree
+from controlplane.scheduler.state.pod_groups import PodGroupStates
 from controlplane.scheduler.state.pod_info import PodInfo, PodInfoAsPromised, PodInfoBefore129532
 from controlplane.scheduler.state.snapshot import Snapshot
 
@@ -63,8 +64,12 @@ CORRUPTED = (
 class Cache:
     """Nodes, pods and images, with a log of what changed since a snapshot."""
 
-    def __init__(self, fixes: FixGates | None = None) -> None:
+    def __init__(self, fixes: FixGates | None = None, *, groups: bool = False) -> None:
         fixes = fixes or FixGates()
+        self.pod_groups = None
+        if groups:
+            self.pod_groups = PodGroupStates(adds_unknown=not fixes.fixed("here2"))
+        """Members of pod groups, where these are scheduled as such (GenericWorkload)."""
         self._ttl = ASSUMED_TTL[fixes.variant("106412")]
         self._info: type[PodInfo] = PodInfo
         if fixes.fixed("135107"):
@@ -123,7 +128,7 @@ class Cache:
         pod = info.pod
         if pod.uid in self._pods:
             raise CacheError(f"pod {_id(pod)} is in the cache, so can't be assumed")
-        self._add(info)
+        self._add(info, assume=True)
         self._assumed[pod.uid] = None
 
     @property
@@ -150,7 +155,7 @@ class Cache:
             del self._deadlines[uid]
             if uid in self._assumed:
                 info = self._pods[uid]
-                self._remove(info)
+                self._remove(info, forget=True)
                 out.append(info.pod)
         return out
 
@@ -167,7 +172,7 @@ class Cache:
         if pod.uid not in self._assumed:
             raise CacheError(f"pod {_id(pod)} wasn't assumed so cannot be forgotten")
         self._deadlines.pop(pod.uid, None)
-        self._remove(known)
+        self._remove(known, forget=True)
 
     def add_pod(self, pod: Pod) -> None:
         """A bound pod was seen; it confirms an assumption. Raises CacheError."""
@@ -227,9 +232,12 @@ class Cache:
         self._pods[uid] = info
         node.replace_pod(info)
         self._touch(name, node, changed=False)
+        if self.pod_groups is not None:
+            self.pod_groups.remove(known.pod)
+            self.pod_groups.add(pod)
         return True
 
-    def _add(self, info: PodInfo) -> None:
+    def _add(self, info: PodInfo, *, assume: bool = False) -> None:
         name = info.pod.spec.node_name
         node = self.nodes.get(name)
         if node is None:
@@ -237,8 +245,12 @@ class Cache:
         node.add_pod(info)
         self._pods[info.pod.uid] = info
         self._touch(name, node)
+        if self.pod_groups is not None:
+            (self.pod_groups.assume if assume else self.pod_groups.add)(info.pod)
 
-    def _remove(self, info: PodInfo) -> None:
+    def _remove(self, info: PodInfo, *, forget: bool = False) -> None:
+        if self.pod_groups is not None:
+            (self.pod_groups.forget if forget else self.pod_groups.remove)(info.pod)
         name = info.pod.spec.node_name
         uid = info.pod.uid
         self._pods.pop(uid, None)
@@ -375,6 +387,8 @@ class Cache:
             rebuild = True
         if rebuild:
             snapshot.rebuild_list(tree.names())
+        if self.pod_groups is not None:
+            snapshot.pod_groups.follow(self.pod_groups)
         if len(snapshot.node_info_list) != tree.count:
             message = (
                 "snapshot state is not consistent, "

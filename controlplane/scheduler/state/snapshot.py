@@ -5,9 +5,15 @@ Upstream: `pkg/scheduler/backend/cache/snapshot.go`.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from controlplane.scheduler.state.node_info import NodeInfo
+from controlplane.scheduler.state.pod_groups import PodGroupStates
+
+if TYPE_CHECKING:
+    from controlplane.api.pod import Pod
+    from controlplane.scheduler.state.pod_info import PodInfo
 
 _LOG_LIMIT = 100_000
 
@@ -58,6 +64,8 @@ class Snapshot:
 
     __slots__ = (
         "_lists",
+        "_tried",
+        "_tries",
         "_with_affinity",
         "_with_anti_affinity",
         "changed_rows",
@@ -65,6 +73,7 @@ class Snapshot:
         "generation",
         "node_info_list",
         "node_info_map",
+        "pod_groups",
         "row_of",
         "used_pvcs",
     )
@@ -81,6 +90,10 @@ class Snapshot:
         self.epoch = 0
         self.row_of: dict[str, int] = {}
         self.changed_rows: list[int] = []
+        self.pod_groups = PodGroupStates()
+        """Members of pod groups at that time, and as a group's cycle tries them."""
+        self._tried: dict[str, tuple[int, int]] = {}
+        self._tries = 0
 
     def __len__(self) -> int:
         return len(self.node_info_list)
@@ -168,6 +181,57 @@ class Snapshot:
         self._with_affinity.pop(name, None)
         self._with_anti_affinity.pop(name, None)
         self._count_claims(info, -1)
+
+    # -- what a pod group's cycle tries ----------------------------------------------------------
+
+    def assume_pod(self, info: PodInfo) -> None:
+        """Count a pod on its node, here only. Lists of nodes by affinity do not follow, as upstream."""
+        node = self.node_info_map[info.pod.spec.node_name]
+        node.add_pod(info)
+        self.note_trial(node.name)
+        self.pod_groups.assume_in_copy(info.pod)
+
+    def forget_pod(self, pod: Pod) -> None:
+        """Take that back."""
+        node = self.node_info_map[pod.spec.node_name]
+        node.remove_pod(pod)
+        self.note_trial(node.name)
+        self.pod_groups.forget_in_copy(pod)
+
+    def note_trial(self, name: str) -> None:
+        """A node was changed that the cache knows otherwise: what is kept about it does not hold."""
+        node = self.node_info_map[name]
+        self._tried.setdefault(name, (node.generation, node.substance))
+        self._tries += 1
+        node.generation = node.substance = -self._tries
+        self.note_change(name)
+
+    def end_trials(self) -> None:
+        """All nodes are again as the cache knows them."""
+        for name, (generation, substance) in self._tried.items():
+            node = self.node_info_map[name]
+            node.generation, node.substance = generation, substance
+            self.note_change(name)
+        self._tried.clear()
+
+    def back_up(self) -> Callable[[], None]:
+        """Put copies in the place of all nodes; the answer puts the nodes back."""
+        before = (self.node_info_map, self.node_info_list, self._tried)
+        self.node_info_map = {name: info.clone() for name, info in self.node_info_map.items()}
+        self._take([self.node_info_map[info.name] for info in before[1]])
+        self._tried = {}
+
+        def restore() -> None:
+            self.node_info_map, _, self._tried = before
+            self._take(before[1])
+
+        return restore
+
+    def _take(self, infos: list[NodeInfo]) -> None:
+        self.node_info_list = infos
+        self._lists = None
+        self.epoch += 1
+        self.changed_rows = []
 
     def rebuild_list(self, order: list[str]) -> None:
         """Put the nodes in this order."""

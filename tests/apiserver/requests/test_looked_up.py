@@ -74,7 +74,7 @@ def of_kind(kind, version, name, **fields):
 
 
 def test_every_plugin_looks_up_what_it_declares(looked_up) -> None:
-    world = World(disabled=())
+    world = World(disabled=(), gates=frozenset(("GenericWorkload",)))
     make = world.create
     make("namespaces", of_kind("Namespace", "v1", "default"), namespace="")
     make("serviceaccounts", of_kind("ServiceAccount", "v1", "default"))
@@ -100,6 +100,15 @@ def test_every_plugin_looks_up_what_it_declares(looked_up) -> None:
     ingress = of_kind("Ingress", "networking.k8s.io/v1", "i", spec={"defaultBackend": backend})
     assert make("ingresses", ingress, group="networking.k8s.io").code == 201
     assert make("nodes", of_kind("Node", "v1", "n"), namespace="").code == 201
+    template = {"workload": {"workloadName": "w", "podGroupTemplateName": "t"}}
+    group = {"schedulingPolicy": {"basic": {}}, "podGroupTemplateRef": template}
+    made = of_kind("PodGroup", "scheduling.k8s.io/v1alpha2", "g", spec=group)
+    where = {"group": "scheduling.k8s.io", "version": "v1alpha2"}
+    assert make("podgroups", made, **where).code == 403
+    body = {**created["spec"], "restartPolicy": "Never"}
+    job = of_kind("Job", "batch/v1", "j", spec={"parallelism": 1, "template": {"spec": body}})
+    assert make("jobs", job, group="batch").code == 201
+    assert world.patch("jobs", "j", {"spec": {"parallelism": 2}}, group="batch").code == 200
     declared: dict[str, set[str]] = defaultdict(set)
     for plugin in PLUGINS:
         if plugin.resources is None or not plugin.resources <= LOOKED_UP:

@@ -25,6 +25,14 @@ def test_a_release_has_the_gates_it_had(release, hints, pop_from_backoff, asynch
     assert had["SchedulerAsyncPreemption"] is asynchronous
 
 
+def test_a_gate_needs_the_one_that_it_builds_on():
+    with pytest.raises(UsageError, match="GangScheduling=true needs GenericWorkload=true"):
+        parse(["GangScheduling=true"])
+    with pytest.raises(UsageError, match="WorkloadAwarePreemption=true needs GangScheduling=true"):
+        parse(["GenericWorkload=true,WorkloadAwarePreemption=true"])
+    assert parse(["GangScheduling=true,GenericWorkload=true"])["GangScheduling"]
+
+
 def test_gates_are_asked_for_as_upstream_asks_for_them():
     asked = (
         "SchedulerQueueingHints=false,OpportunisticBatching=true",

@@ -216,31 +216,6 @@ def test_a_pod_is_bound_when_its_device_is_ready(broken):
         assert "device binding failed: claim=one, reason=Cable" in failed.data["message"]
 
 
-def test_a_pod_that_waits_for_its_device_makes_room_for_an_important_one():
-    device = {
-        "name": "a",
-        "bindingConditions": ["example.com/attached"],
-        "bindingFailureConditions": ["example.com/failed"],
-    }
-
-    async def user(ctx: Context) -> None:
-        client = await devices(ctx, slice_of("node-1", device))
-        await client.create(RESOURCE_CLAIMS, claim("one"))
-        await client.create(PODS, pod_with("waiting", "one", priority=0))
-        await ctx.sleep(7 * SECOND)
-        await client.create(PODS, pod_tree("high", cpu="2", priority=10))
-        await ctx.sleep(2 * SECOND)
-        bound.append((await client.get(PODS, "default", "high")).view.spec.node_name)
-
-    bound: list[str] = []
-    cluster = cluster_with(user, nodes=1)
-    cluster.world.run("bare", until_ns=20 * SECOND)
-    assert bound == ["node-1"]
-    failed = [e.data["message"] for e in events(cluster, "scheduler.failed") if "waiting" in e.obj]
-    assert failed[0] == 'running PreBind plugin "DynamicResources": preempted by DefaultPreemption'
-    assert "reservedFor" not in claims(cluster)["one"]
-
-
 async def busy(ctx: Context) -> None:
     """Pods that share claims and compete for devices while claims are changed by others."""
     client = await devices(

@@ -15,7 +15,14 @@ from attrs import field, frozen
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
-from controlplane.apiserver.requests.admission import namespaces, nodes, pods, quota, storage
+from controlplane.apiserver.requests.admission import (
+    namespaces,
+    nodes,
+    pod_groups,
+    pods,
+    quota,
+    storage,
+)
 from controlplane.apiserver.requests.admission.pod_security import plugin as pod_security
 from controlplane.apiserver.requests.admission.policies.mutating import (
     MutatingPolicies,
@@ -62,6 +69,7 @@ _MUTATING = (
     Plugin("ServiceAccount", pods.service_account, ("pods",), ("serviceaccounts",)),
     Plugin("TaintNodesByCondition", nodes.taint_by_condition, ("nodes",)),
     Plugin("Priority", pods.priority, ("pods",), ("priorityclasses",)),
+    Plugin("Priority", pod_groups.priority, ("podgroups",), ("priorityclasses",)),
     Plugin("DefaultTolerationSeconds", pods.default_tolerations, ("pods",)),
     Plugin(
         "DefaultStorageClass",
@@ -74,6 +82,7 @@ _MUTATING = (
         storage.protection,
         ("persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses"),
     ),
+    Plugin("PodGroupProtection", pod_groups.protection, ("podgroups",)),
     Plugin("RuntimeClass", pods.runtime_class, ("pods",), ("runtimeclasses",)),
     Plugin(
         "DefaultIngressClass", storage.default_ingress_class, ("ingresses",), ("ingressclasses",)
@@ -91,6 +100,8 @@ _VALIDATING = (
         ("persistentvolumeclaims",),
         ("storageclasses",),
     ),
+    Plugin("PodGroupWorkloadExists", pod_groups.workload_exists, ("podgroups",), ("workloads",)),
+    Plugin("JobValidation", pod_groups.job_parallelism, ("jobs",), ("podgroups",)),
 )
 _QUOTA = Plugin("ResourceQuota", quota.concerned, None, ("resourcequotas",))
 PLUGINS = (*_MUTATING, *_VALIDATING, _QUOTA)

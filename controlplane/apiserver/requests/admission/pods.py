@@ -74,17 +74,11 @@ def priority(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     name = spec.get("priorityClassName", "")
     policy = "PreemptLowerPriority"
     if name:
-        found = ctx.find("scheduling.k8s.io", "priorityclasses", "", name)
-        if found is None:
-            raise status.forbidden(
-                ctx.info,
-                tree["metadata"].get("name", ""),
-                f"no PriorityClass with name {name} was found",
-            )
-        value = found.tree["value"]
-        policy = found.tree.get("preemptionPolicy", policy)
+        found = class_by_name(ctx, tree, name)
+        value = found["value"]
+        policy = found.get("preemptionPolicy", policy)
     else:
-        name, value, policy = _global_default(ctx)
+        name, value, policy = global_default(ctx)
     given = spec.get("priority")
     if given is not None and given != value:
         raise status.forbidden(
@@ -108,8 +102,20 @@ def priority(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     return {**tree, "spec": spec}
 
 
-def _global_default(ctx: Context) -> tuple[str, int, str]:
-    """The class for pods that name none: the global default of the lowest value."""
+def class_by_name(ctx: Context, tree: Tree, name: str) -> Tree:
+    """The priority class that an object names. Raises ApiError."""
+    found = ctx.find("scheduling.k8s.io", "priorityclasses", "", name)
+    if found is None:
+        raise status.forbidden(
+            ctx.info,
+            tree["metadata"].get("name", ""),
+            f"no PriorityClass with name {name} was found",
+        )
+    return found.tree
+
+
+def global_default(ctx: Context) -> tuple[str, int, str]:
+    """The class for what names none, its value and policy: the global default of the lowest value."""
     best: Tree | None = None
     for obj in ctx.lookup.all("scheduling.k8s.io", "priorityclasses"):
         tree = obj.tree

@@ -16,7 +16,7 @@ from controlplane.client.resources import JOBS, PODS
 from controlplane.controllers.common.consistency import ConsistencyStore
 from controlplane.controllers.common.controller import NORMAL, WARNING, Controller, Handlers, Work
 from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry, together
-from controlplane.controllers.common.features import CONSISTENT_JOB
+from controlplane.controllers.common.features import CONSISTENT_JOB, WORKLOAD_WITH_JOB
 from controlplane.controllers.common.namespaces import namespace_is_terminating
 from controlplane.controllers.common.overdue import look_again
 from controlplane.controllers.common.ownership import controller_of
@@ -33,6 +33,11 @@ from controlplane.controllers.workloads.job import pods as jobpods
 from controlplane.controllers.workloads.job.backoff import BackoffRecord, finished_at, remaining
 from controlplane.controllers.workloads.job.changes import BATCH_PERIOD_NS, JobChanges
 from controlplane.controllers.workloads.job.failure_policy import match_pod_failure_policy
+from controlplane.controllers.workloads.job.scheduling import (
+    JobScheduling,
+    is_candidate,
+    joined,
+)
 from controlplane.controllers.workloads.job.status import (
     COMPLETE_CONDITION,
     FAILED,
@@ -79,6 +84,7 @@ class JobController(Controller):
         self._consistency = ConsistencyStore(caches, enabled=host.features[CONSISTENT_JOB])
         self._pods = caches.of(PODS, controller=controller_index, namespace=namespace_index)
         self._jobs = caches.of(JOBS, namespace=namespace_index)
+        self._scheduling = JobScheduling(host, caches) if host.features[WORKLOAD_WITH_JOB] else None
         self._changes = JobChanges(
             host, self._pods, self._jobs, self.queue, orphans, self.expectations, self.removals
         )
@@ -153,12 +159,15 @@ class JobController(Controller):
             look_again(self.host.fixes, self.queue, self.expectations, key, self.host.now)
         yield Point("job.pods")
         pods = yield from self._claim(job)
+        group = None
+        if self._scheduling is not None and is_candidate(job):
+            group = yield from self._scheduling.ensure(job, pods)
         yield Point("job.finalizers")
         before = self.backoffs.get(key, BackoffRecord())
         removing: frozenset[str] = frozenset()
         if self.host.fixes.fixed(REMOVALS_EXPECTED):
             removing = self.removals.expected(key)
-        turn = Turn(job, pods, removing, before, self.host.now)
+        turn = Turn(job, pods, removing, before, self.host.now, group)
         if turn.started_at is None and not turn.suspended:
             self._start(turn)
         deadline = turn.judge()
@@ -287,8 +296,11 @@ class JobController(Controller):
             tried.append(number)
             index = indexes[number] if indexes else None
             failed = None if index is None else turn.new_failures(index)
+            pod = jobpods.new_pod(job, index, failed)
+            if turn.group is not None:
+                pod = joined(pod, turn.group)
             try:
-                made = yield from create_pod(self.host, job, jobpods.new_pod(job, index, failed))
+                made = yield from create_pod(self.host, job, pod)
             except (*RequestFailed, Retry) as error:
                 if namespace_is_terminating(error):
                     return None

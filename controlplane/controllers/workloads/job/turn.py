@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from controlplane.api.batch import Job
     from controlplane.api.pod import Pod
     from controlplane.api.tree import Tree
+    from controlplane.controllers.workloads.job.scheduling import GroupOfJob
 
 
 @define
@@ -45,6 +46,8 @@ class Turn:
     removing: frozenset[str]
     before: BackoffRecord
     now: int
+    group: GroupOfJob | None = None
+    """The group with which the pods are scheduled."""
     status: JobStatusDraft = field(init=False)
     indexed: bool = field(init=False)
     per_index: bool = field(init=False)

@@ -1,8 +1,8 @@
 """Fields of pods that belong to feature gates which are off: they are dropped before anything looks at them.
 
-An object that uses such a field already may keep it. Off in 1.36: GenericWorkload (schedulingGroup),
-ContainerStopSignals (lifecycle.stopSignal), ClusterTrustBundleProjection and PodCertificateRequest (sources of
-projected volumes). Managed fields name what was written all the same. Upstream: pkg/api/pod/util.go,
+An object that uses such a field already may keep it. Off in 1.36: GenericWorkload (schedulingGroup; it can be
+switched on), ContainerStopSignals (lifecycle.stopSignal), ClusterTrustBundleProjection and PodCertificateRequest
+(sources of projected volumes). Managed fields name what was written all the same. Upstream: pkg/api/pod/util.go,
 dropDisabledFields; the gates' stages: pkg/features/kube_features.go.
 """
 
@@ -20,10 +20,14 @@ _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 _SOURCES: Final = ("clusterTrustBundle", "podCertificate")
 
 
-def without_disabled(spec: Tree, old: Tree | None) -> Tree:
-    """The spec of a pod less the fields of gates that are off, but for those that `old` uses."""
+def without_disabled(spec: Tree, old: Tree | None, gates: frozenset[str] = frozenset()) -> Tree:
+    """The spec of a pod less the fields of gates that are off, but for those that `old` uses.
+
+    `gates` are those that are on although they are off by default.
+    """
     old = old or {}
-    if "schedulingGroup" in spec and old.get("schedulingGroup") is None:
+    grouped = "GenericWorkload" in gates or old.get("schedulingGroup") is not None
+    if "schedulingGroup" in spec and not grouped:
         spec = {name: value for name, value in spec.items() if name != "schedulingGroup"}
     if _signals(spec) and not _signals(old):
         for key in _CONTAINERS:
@@ -34,9 +38,12 @@ def without_disabled(spec: Tree, old: Tree | None) -> Tree:
     return spec
 
 
-def without_disabled_in_template(template: Tree, old: Tree | None) -> Tree:
+def without_disabled_in_template(
+    template: Tree, old: Tree | None, gates: frozenset[str] = frozenset()
+) -> Tree:
     """The same for the template of a workload."""
-    return inside(template, "spec", lambda spec: without_disabled(spec, (old or {}).get("spec")))
+    before = (old or {}).get("spec")
+    return inside(template, "spec", lambda spec: without_disabled(spec, before, gates))
 
 
 def _signals(spec: Tree) -> bool:

@@ -62,7 +62,7 @@ class PodStrategy(Strategy):
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
-        spec = without_disabled(tree["spec"], None)
+        spec = without_disabled(tree["spec"], None, ctx.gates)
         if spec is not tree["spec"]:
             tree = {**tree, "spec": spec}
         status = _NEW[qos_class(spec)]
@@ -100,7 +100,7 @@ class PodStrategy(Strategy):
         """Return an update of this kind with the fields and generation that the server sets."""
         new = with_status(new, old)
         if new["spec"] is not old["spec"]:
-            spec = without_disabled(new["spec"], old["spec"])
+            spec = without_disabled(new["spec"], old["spec"], ctx.gates)
             if spec is not new["spec"]:
                 new = {**new, "spec": spec}
         if not same(new, old, "spec"):
