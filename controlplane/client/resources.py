@@ -87,3 +87,8 @@ AUTOSCALERS: Resource[HorizontalPodAutoscaler] = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers"
 )
 CLUSTER_ROLES: Resource = Resource("rbac.authorization.k8s.io", "v1", "clusterroles")
+RESOURCE_CLAIMS: Resource = Resource("resource.k8s.io", "v1", "resourceclaims")
+RESOURCE_CLAIM_TEMPLATES: Resource = Resource("resource.k8s.io", "v1", "resourceclaimtemplates")
+RESOURCE_SLICES: Resource = Resource("resource.k8s.io", "v1", "resourceslices")
+DEVICE_TAINT_RULES: Resource = Resource("resource.k8s.io", "v1beta2", "devicetaintrules")
+POD_GROUPS: Resource = Resource("scheduling.k8s.io", "v1alpha2", "podgroups")

@@ -1,0 +1,1 @@
+"""Controllers of devices: claims of dynamic resource allocation, and eviction by device taints."""
