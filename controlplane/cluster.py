@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
-from actors import DebugChecks, EventLog, LinkBroken, World
+from actors import DebugChecks, EventLog, World
 from controlplane.api import identity
 from controlplane.api.labels import Requirement, Selector
 from controlplane.api.object import Object
@@ -34,15 +34,14 @@ from controlplane.apiserver.schema.feature_gates import switched_on
 from controlplane.apiserver.schema.resources import ResourceInfo, builtin_resources
 from controlplane.apiserver.storage.store import Store
 from controlplane.apiserver.storage.watch_cache import WatchEvent
-from controlplane.client.errors import ApiError, is_already_exists
 from controlplane.client.features import PLAIN, plain
-from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.connection import IN_CLUSTER, RestConfig
 from controlplane.client.resources import Resource
 from controlplane.controllers.common import features as controller_features
 from controlplane.controllers.common.controller import Controller
 from controlplane.controllers.common.rest_mapper import ServedKind
 from controlplane.controllers.common.selection import STANDARD, names_of, selected
+from controlplane.controllers.devices.resourceclaim.templates import groups_have_claims
 from controlplane.controllers.lifecycle.rootca.controller import RootCAPublisher, published
 from controlplane.controllers.lifecycle.serviceaccount.controller import (
     ServiceAccountController,
@@ -53,6 +52,7 @@ from controlplane.controllers.workloads.pod_group_protection import PodGroupProt
 from controlplane.errors import UsageError
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.kubelet.cm.cpuset import CPUSet
+from controlplane.kubelet.node.devices import devices_of_objects
 from controlplane.kubelet.node.node_status import has_kubelet
 from controlplane.scheduler.config.features import of_release
 from controlplane.scheduler.config.model import SchedulerConfig
@@ -60,9 +60,8 @@ from controlplane.scheduler.loops import scheduler
 from controlplane.shell.files import Disks, Hardware
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from actors import Context
     from actors import Strategy as Answering
     from controlplane.apiserver.loops.replica import ReplicaOptions
     from controlplane.client.election import ElectionConfig
@@ -70,6 +69,8 @@ if TYPE_CHECKING:
     from controlplane.controllers.loops.csi_driver import DriverProbe
     from controlplane.controllers.loops.storage import Process, Storage
     from controlplane.kubelet.loops.host import Host
+    from controlplane.kubelet.loops.node_drivers import NodeDrivers
+    from controlplane.kubelet.node.devices import Devices
     from controlplane.kubelet.node.settings import KubeletSettings
     from controlplane.scheduler.plugins.registry import Registry
     from controlplane.shell.files import Device
@@ -85,6 +86,8 @@ SCHEDULER = "scheduler"
 CONTROLLER_MANAGER = "controller-manager"
 PROVIDER = "machine-provider"
 """The actor that starts machines for Nodes that clients create."""
+DEVICES_SINCE = (1, 34)
+"""The release that serves resource.k8s.io/v1, and has DynamicResourceAllocation on."""
 
 
 @frozen
@@ -101,6 +104,8 @@ class ClusterConfig:
     enabled_controllers: as in `--controllers` ("*", "job", "-cronjob-controller", or all in one text).
     own_controllers: a user's controllers, each a process of its own (`examples/operator.py`).
     storage: emulated CSI drivers with their sidecars (`controllers.loops.storage`).
+    device_drivers: dynamic resource allocation: its controllers, and the drivers on the nodes (`kubelet.node.devices`).
+        None looks for annotations of `nodes`.
     apiservers: the number of API servers. One alone holds the store, and hears of every write in a later step;
         several share the store with the settings of `replica` (`apiserver.replica_actor`), and so does one if
         `replica` is given.
@@ -129,6 +134,7 @@ class ClusterConfig:
     enabled_controllers: Sequence[str] = field(default=STANDARD, converter=names_of)
     own_controllers: Sequence[type[Controller]] = ()
     storage: Storage | None = None
+    device_drivers: Devices | None = None
     heartbeats: bool = True
     kubelet_events: bool = True
     kubelet_settings: Mapping[str, KubeletSettings] = field(factory=dict)
@@ -163,13 +169,6 @@ def _features(config: ClusterConfig) -> dict[str, bool]:
     if config.queueing_hints is not None:
         found["SchedulerQueueingHints"] = config.queueing_hints
     return {**found, **config.scheduler_features}
-
-
-def _controller_features(config: ClusterConfig) -> dict[str, bool]:
-    """The controllers' feature gates: as the release had them, but for those asked for."""
-    found = controller_features.of_release(config.release)
-    asked = _features(config)
-    return {name: asked.get(name, on) for name, on in found.items()}
 
 
 def _server_gates(config: ClusterConfig) -> frozenset[str]:
@@ -301,6 +300,13 @@ class Cluster:
                 enabled = (storage.ATTACHER, *enabled)
         if GROUPS_GATE in _server_gates(config):
             enabled = (*enabled, PodGroupProtectionController.name)
+        self.node_drivers: NodeDrivers | None = None  # DRA drivers, where devices are allocated
+        devices = config.device_drivers or devices_of_objects(config.nodes or ())
+        if devices is not None and minor_of(config.release) >= DEVICES_SINCE:
+            from controlplane.kubelet.loops.node_drivers import NodeDrivers
+
+            self.node_drivers = NodeDrivers(devices, self.world, self.address)
+            enabled = (*enabled, *controllers.of_devices(config.release))
         if config.controllers:
             self._add_replicas(
                 CONTROLLER_MANAGER,
@@ -311,7 +317,7 @@ class Cluster:
                     monitor_nodes=config.heartbeats,
                     enabled=enabled,
                     joined_informers=config.joined_informers,
-                    features=_controller_features(config),
+                    features=controller_features.chosen(config.release, _features(config)),
                     kinds=served_kinds(config.release, *sorted(_server_gates(config))),
                     fixes=config.gates,
                     client_rate=config.controller_client_rate,
@@ -348,7 +354,9 @@ class Cluster:
             self._add_kubelets(config)
             bare = [tree for tree in bare if not has_kubelet(tree)]
         if bare or not config.kubelets:
-            self.world.actor("registrar", _register, bare, self.address("registrar"))
+            from controlplane.kubelet.loops import registrar
+
+            self.world.actor("registrar", registrar.run, bare, self.address("registrar"))
         if config.joining_nodes and config.kubelets:
             from controlplane.kubelet.loops import joining
 
@@ -472,8 +480,10 @@ class Cluster:
             if has_kubelet(tree):
                 name = tree["metadata"]["name"]
                 settings = self._settings(config.kubelet_settings.get(name))
+                if self.node_drivers is not None:
+                    self.node_drivers.add(tree)
                 main, *args = self._kubelet(tree, number)
-                self.world.actor(name, main, *args, **self._kubelet_options(name, settings))
+                self.world.actor(name, main, *args, **self._kubelet_options(tree, settings))
                 self._write_manifests(name, settings)
 
     def _kubelet(self, tree: Tree, number: int) -> tuple[Any, ...]:
@@ -494,16 +504,25 @@ class Cluster:
         return settings
 
     def _kubelet_options(
-        self, name: str, settings: KubeletSettings, *, joins: bool = False
+        self, tree: Tree, settings: KubeletSettings, *, actor: str = ""
     ) -> dict[str, Any]:
+        """The options of a node's kubelet; of one that joins, with the name of its `actor`."""
         from controlplane.kubelet.loops.kubelet import KubeletOptions
 
-        config = self.config
-        drivers = tuple(self.csi_drivers)
+        config, name = self.config, tree["metadata"]["name"]
         options = KubeletOptions(
-            settings, config.gates, config.heartbeats, config.kubelet_events, drivers, joins
+            settings,
+            config.gates,
+            config.heartbeats,
+            config.kubelet_events,
+            tuple(self.csi_drivers),
+            joins=bool(actor),
         )
-        return {"server": self.address(name), "options": options}
+        if self.node_drivers is not None:
+            groups = groups_have_claims(dict.fromkeys(_server_gates(config), True))
+            drivers = self.node_drivers.of(name)
+            options = evolve(options, dra_drivers=drivers, claims_of_groups=groups)
+        return {"server": self.address(actor or name), "options": options}
 
     def _write_manifests(self, name: str, settings: KubeletSettings) -> None:
         from controlplane.kubelet.pod.static_pods import write_manifest
@@ -528,8 +547,10 @@ class Cluster:
                 (tree,), found = self.config.equip((tree,))
                 given = found[node]
         settings = self._settings(given)
+        if self.node_drivers is not None:
+            self.node_drivers.add(tree, start=True)
         main, *args = self._kubelet(tree, number)
-        options = self._kubelet_options(name, settings, joins=True)
+        options = self._kubelet_options(tree, settings, actor=name)
         self.world.start(name, main, *args, **options)
         self._write_manifests(name, settings)
         self._joined[node] = name
@@ -537,6 +558,8 @@ class Cluster:
     def end_kubelet(self, node: str) -> None:
         """End such a kubelet, and forget its machine."""
         self.world.end(self._joined.pop(node))
+        if self.node_drivers is not None:
+            self.node_drivers.end(node)
         del self.machines[node]
 
     def options_of_servers(self) -> Callable[[], ServerOptions]:
@@ -675,20 +698,3 @@ def _bootstrap_uid(first: int = 0) -> Callable[[], str]:
         return identity.uid(serial)
 
     return next_uid
-
-
-async def _register(ctx: Context, nodes: Iterable[Tree], server: RestConfig) -> None:
-    """Create the nodes in place of absent kubelets; retry without end, as a kubelet does."""
-    client = Client(ctx, server)
-    for tree in nodes:
-        while True:
-            try:
-                await client.create(NODES, tree)
-            except LinkBroken:
-                await ctx.sleep(SECOND)
-            except ApiError as error:
-                if not is_already_exists(error):
-                    raise
-                break
-            else:
-                break

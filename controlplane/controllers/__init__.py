@@ -2,6 +2,7 @@
 
     workloads    deployment, replicaset, statefulset, daemonset, job, cronjob, disruption
     network      endpoints, endpoint slices
+    devices      claims of devices, eviction by device taints
     storage      volumes, claims, attachments, snapshots, provisioning
     lifecycle    namespaces, nodes, taints, garbage collection, quotas, service accounts
     autoscaling  horizontal pod autoscaling

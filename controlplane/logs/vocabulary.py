@@ -352,6 +352,16 @@ EVENTS: Final[dict[str, Kind]] = {
     "node.disruption": Kind("All nodes fell silent, or some came back.", MESSAGE, level="warning"),
     "node.error": Kind("The node controller met an error.", MESSAGE, level="warning"),
     "csi.call": Kind("A CSI driver answers a call.", {"method": TEXT, "code": TEXT}),
+    "dra.call": Kind(
+        "A DRA driver answers a call.",
+        {"driver": TEXT, "method": TEXT, "claims": TEXT, "error": TEXT},
+    ),
+    "dra.error": Kind("A DRA driver could not publish a slice.", MESSAGE, level="warning"),
+    "kubelet.claims": Kind(
+        "The claims of a pod were prepared, or unprepared; or that failed.",
+        {"change": TEXT, "error": TEXT},
+    ),
+    "kubelet.dra": Kind("A DRA driver is connected, or away.", {"driver": TEXT, "is": TEXT}),
     "pod.written": Kind(
         "A program of a pod has written to a volume.",
         {"volume": TEXT, "number": COUNT},

@@ -175,6 +175,7 @@ def build(setting: Setting) -> ClusterConfig:
     """Every component, and the nodes of files and options."""
     from controlplane.cluster import EPOCH_NS, ClusterConfig
     from controlplane.controllers.common.selection import STANDARD
+    from controlplane.kubelet.node.devices import devices_of_objects
 
     given: Given = setting.given
     return ClusterConfig(
@@ -186,6 +187,9 @@ def build(setting: Setting) -> ClusterConfig:
         epoch_ns=setting.options.get("epoch") or EPOCH_NS,
         storage=storage_of(given.submissions),
         devices=_has_devices(given.submissions),
+        device_drivers=devices_of_objects(
+            (*given.nodes, *(each.tree for each in given.submissions))
+        ),
     )
 
 

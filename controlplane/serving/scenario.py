@@ -59,9 +59,13 @@ def make(config: ClusterConfig, **options: Any) -> Cluster:
 
 
 def build(setting: Setting) -> ClusterConfig:
-    """As for files, over the store that --store names."""
+    """As for files, over the store that --store names. Clients may ask for devices at any time."""
+    from controlplane.kubelet.node.devices import Devices
+
+    config = files.build(setting)
     config = evolve(
-        files.build(setting),
+        config,
+        device_drivers=config.device_drivers or Devices(),
         webhook_services=hosts(setting["webhook_service"]),
         joining_nodes=True,
         old_versions=setting["old_versions"],

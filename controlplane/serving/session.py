@@ -123,11 +123,12 @@ class ServedCluster(Cluster):
         super()._add_replicas(name, count, main, args, election, **kwargs)
 
     def _kubelet_options(
-        self, name: str, settings: KubeletSettings, *, joins: bool = False
+        self, tree: Tree, settings: KubeletSettings, *, actor: str = ""
     ) -> dict[str, Any]:
         """A kubelet reads the names of the drivers at each start."""
-        found = super()._kubelet_options(name, settings, joins=joins)
-        drivers = self._plugins[name] = [*found["options"].csi_drivers]
+        found = super()._kubelet_options(tree, settings, actor=actor)
+        drivers = [*found["options"].csi_drivers]
+        self._plugins[actor or tree["metadata"]["name"]] = drivers
         return {**found, "options": evolve(found["options"], csi_drivers=drivers)}
 
     def add_process(self, process: Process, client_rate: tuple[int, int] | None) -> list[str]:

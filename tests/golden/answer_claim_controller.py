@@ -9,6 +9,7 @@ from controlplane.controllers.common.controller import Caches
 from controlplane.controllers.devices.resourceclaim.controller import ResourceClaimController
 from controlplane.controllers.devices.resourceclaim.templates import (
     ADMIN_ACCESS,
+    GENERIC_WORKLOAD,
     PRIORITIZED_LIST,
     WORKLOAD_CLAIMS,
 )
@@ -63,6 +64,7 @@ class _Run:
             ADMIN_ACCESS: case.get("adminAccess", True),
             PRIORITIZED_LIST: case.get("prioritizedList", True),
             WORKLOAD_CLAIMS: case.get("workloadResourceClaims", False),
+            GENERIC_WORKLOAD: True,
         }
         host: Any = _Host(features)
         self.host = host

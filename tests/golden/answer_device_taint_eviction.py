@@ -8,7 +8,10 @@ from controlplane.api.times import format_time, parse_time
 from controlplane.client.errors import ApiError
 from controlplane.controllers.common.controller import Caches
 from controlplane.controllers.common.effects import Retry
-from controlplane.controllers.devices.resourceclaim.templates import WORKLOAD_CLAIMS
+from controlplane.controllers.devices.resourceclaim.templates import (
+    GENERIC_WORKLOAD,
+    WORKLOAD_CLAIMS,
+)
 from controlplane.controllers.devices.tainteviction.controller import (
     TAINT_RULES,
     DeviceTaintEvictionController,
@@ -66,7 +69,7 @@ class _Queue:
 
 class _Host:
     def __init__(self, groups: bool) -> None:
-        self.features = {TAINT_RULES: True, WORKLOAD_CLAIMS: groups}
+        self.features = {TAINT_RULES: True, GENERIC_WORKLOAD: True, WORKLOAD_CLAIMS: groups}
         self.fixes = FixGates()
         self.now = START
         self.queued = _Queue()

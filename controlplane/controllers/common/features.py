@@ -12,6 +12,7 @@ from controlplane.gates import LATEST, minor_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+DRA_DEVICE_TAINTS: Final = "DRADeviceTaints"
 HPA_SCALE_TO_ZERO: Final = "HPAScaleToZero"
 MAX_UNAVAILABLE_STATEFUL_SET: Final = "MaxUnavailableStatefulSet"
 CONSISTENT_DAEMON_SET: Final = "StaleControllerConsistencyDaemonSet"
@@ -21,6 +22,11 @@ WORKLOAD_WITH_JOB: Final = "WorkloadWithJob"
 CONSISTENT_STATEFUL_SET: Final = "StaleControllerConsistencyStatefulSet"
 
 _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
+    "DRAAdminAccess": (("1.32", False), ("1.34", True)),
+    DRA_DEVICE_TAINTS: (("1.33", False), ("1.36", True)),
+    "DRADeviceTaintRules": (("1.36", False),),
+    "DRAPrioritizedList": (("1.33", False), ("1.34", True)),
+    "DRAWorkloadResourceClaims": (("1.36", False),),
     HPA_SCALE_TO_ZERO: (("1.16", False),),
     MAX_UNAVAILABLE_STATEFUL_SET: (("1.24", False),),
     CONSISTENT_DAEMON_SET: (("1.36", True),),
@@ -39,3 +45,8 @@ def of_release(release: str = LATEST) -> dict[str, bool]:
         name: next((on for since, on in reversed(history) if minor_of(since) <= wanted), False)
         for name, history in _HISTORY.items()
     }
+
+
+def chosen(release: str, asked: Mapping[str, bool]) -> dict[str, bool]:
+    """Every gate as the release had it, but for those asked for."""
+    return {name: asked.get(name, on) for name, on in of_release(release).items()}

@@ -38,10 +38,16 @@ ALIASES: Final = {
 
 
 BY_NAME_ONLY: Final = frozenset(
-    {"persistentvolume-attach-detach-controller", "podgroup-protection-controller"}
+    {
+        "device-taint-eviction-controller",
+        "persistentvolume-attach-detach-controller",
+        "podgroup-protection-controller",
+        "resourceclaim-controller",
+    }
 )
-"""Controllers that `*` leaves out: the cluster names them where a driver's volumes have to be attached, and
-where pod groups are served."""
+"""Controllers that `*` leaves out: the cluster names them where a driver's volumes have to be attached, pod groups are
+served, or devices are allocated.
+"""
 
 
 class UnknownController(ValueError):

@@ -18,10 +18,14 @@ from controlplane.controllers.autoscaling.podautoscaler.controller import (
     HorizontalPodAutoscalerController,
 )
 from controlplane.controllers.common.controller import Caches, Controller
-from controlplane.controllers.common.features import of_release
+from controlplane.controllers.common.features import DRA_DEVICE_TAINTS, of_release
 from controlplane.controllers.common.ref_manager import controller_index
 from controlplane.controllers.common.rest_mapper import RESTMapper, ServedKind
 from controlplane.controllers.common.selection import STANDARD, UnknownController, selected
+from controlplane.controllers.devices.resourceclaim.controller import ResourceClaimController
+from controlplane.controllers.devices.tainteviction.controller import (
+    DeviceTaintEvictionController,
+)
 from controlplane.controllers.lifecycle.clusterroleaggregation.controller import (
     ClusterRoleAggregationController,
 )
@@ -103,6 +107,8 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     ClusterRoleAggregationController,
     AttachDetachController,
     PodGroupProtectionController,
+    ResourceClaimController,
+    DeviceTaintEvictionController,
 )
 """Every controller, in the order in which they are notified of changes."""
 
@@ -113,6 +119,13 @@ LOOPS: Final = ("node-lifecycle-controller", "taint-eviction-controller")
 def names() -> tuple[str, ...]:
     """The names of all controllers."""
     return (*(kind.name for kind in CONTROLLERS), *LOOPS)
+
+
+def of_devices(release: str) -> tuple[str, ...]:
+    """Return the controllers of dynamic resource allocation that run by default in a release."""
+    if of_release(release)[DRA_DEVICE_TAINTS]:
+        return (ResourceClaimController.name, DeviceTaintEvictionController.name)
+    return (ResourceClaimController.name,)
 
 
 def _node_index(obj: Object[Pod]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.api.quantity import Quantity
     from controlplane.kubelet.cm.container_manager import ContainerManager
+    from controlplane.kubelet.cm.dra.manager import DRAManager
     from controlplane.kubelet.pod.container_runtime import Sandbox
     from controlplane.metrics.numbers import Metrics
     from controlplane.shell.running import Life
@@ -43,6 +44,8 @@ class Host:
         """The managers of the current kubelet, for observers outside the run."""
         self.metrics: Metrics | None = None
         """The metrics of the current kubelet, for observers outside the run."""
+        self.claims: DRAManager | None = None
+        """The claims of the current kubelet, for observers outside the run."""
         self.promises: Callable[[], tuple[Mapping[str, Quantity], Sequence[Pod]]] | None = None
         """The allocatable amounts of the current kubelet, and its counted pods with their allocations, for observers
         outside the run.

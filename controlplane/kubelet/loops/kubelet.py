@@ -16,6 +16,7 @@
 | node lease, node status | `lease`, `status` (`loops/node.py`) |
 | server of attach | `attached` (`loops/clients.py`), once a program waits for its input |
 | volume manager, where the node has CSI drivers | `loops/volumes.py` |
+| DRA manager and plugin manager, where there are claims | `loops/claims.py` |
 
 The container runtime is part of the machine, not of the process: sandboxes survive a crash of the
 kubelet.
@@ -36,6 +37,7 @@ from controlplane.gates import FixGates
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.loops import file_source, status_sender, sync_loop
 from controlplane.kubelet.loops import node as own_node
+from controlplane.kubelet.loops.claims import NodeClaims
 from controlplane.kubelet.loops.eviction import Evictions
 from controlplane.kubelet.loops.host import Host
 from controlplane.kubelet.loops.pod_workers import PodWorkers
@@ -47,7 +49,7 @@ from controlplane.kubelet.node.settings import KubeletSettings
 from controlplane.kubelet.pod.pod_config import API, FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from actors import Condition, Context
     from controlplane.api.object import Object
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from controlplane.client.loops.connection import RestConfig
 
 COMPONENT = "kubelet"
+RESOURCE_HEALTH = "ResourceHealthStatus"
 DEFAULT_SETTINGS = KubeletSettings()
 NO_GATES = FixGates()
 
@@ -70,6 +73,8 @@ class KubeletOptions:
         fixes: fix gates.
         heartbeats: whether it renews its lease and reports its node's status.
         events: whether it records Events.
+        dra_drivers: the actors of DRA drivers by name; None where there is no dynamic resource allocation.
+        claims_of_groups: the gate DRAWorkloadResourceClaims is on.
         csi_drivers: the drivers that have a plugin on the node; without any, CSI volumes are not mounted.
         joins: the Node is there already, made by a client; the kubelet takes it over.
     """
@@ -80,6 +85,8 @@ class KubeletOptions:
     events: bool = True
     csi_drivers: Sequence[str] = ()
     joins: bool = False
+    dra_drivers: Mapping[str, str] | None = None
+    claims_of_groups: bool = False
 
 
 DEFAULT_OPTIONS = KubeletOptions()
@@ -131,6 +138,8 @@ async def run(
     tell = _teller(ctx, shared, node_changed, reports=options.heartbeats)
     evictions = workers.evictions = Evictions(shared, workers, resources, tell)
     evictions.look_again()
+    if options.dra_drivers is not None and not await _start_claims(ctx, shared, workers, options):
+        return
     if csi_drivers:
         volumes = VolumeManager(shared, csi_drivers, workers.relisted, tell)
         workers.volumes = shared.volumes = volumes
@@ -148,6 +157,27 @@ async def run(
         ctx.spawn(own_node.report_status, shared, node_changed, name="status")
     await nodes.wait_synced()
     await _follow(ctx, shared, name)
+
+
+async def _start_claims(
+    ctx: Context, shared: Shared, workers: PodWorkers, options: KubeletOptions
+) -> bool:
+    """Start the manager of claims; False when its checkpoint does not fit: such a kubelet does not run."""
+    claims = NodeClaims(
+        shared,
+        options.dra_drivers or {},
+        workers,
+        groups=options.claims_of_groups,
+        tells_health=options.settings.features.enabled(RESOURCE_HEALTH),
+    )
+    workers.claims = claims
+    try:
+        await claims.start(ctx)
+    except ManagerError as error:
+        shared.host.refused = str(error)
+        ctx.log("kubelet.fatal", level=ERROR, data={"message": shared.host.refused})
+        return False
+    return True
 
 
 def _teller(

@@ -22,10 +22,13 @@ from controlplane.kubelet.pod.actions import (
     Ended,
     Event,
     Made,
+    PrepareClaims,
     ReconcileMirror,
     Resize,
     SetStatus,
+    UnprepareClaims,
 )
+from controlplane.kubelet.pod.claims import Claims
 from controlplane.kubelet.pod.container_runtime import DEFAULTS
 from controlplane.kubelet.pod.pod_state import FINISHED, SYNC, TERMINATING, PodServices
 from controlplane.kubelet.pod.pod_worker import PodWorker
@@ -114,6 +117,19 @@ class Provider(Protocol):
         """A status changed: a container may run that has the wrong CPUs."""
 
 
+class NodeClaims(Claims, Protocol):
+    """The manager of claims, as pod workers use it."""
+
+    async def prepare(self, ctx: Context, pod: Pod) -> str:
+        """Prepare the claims of a pod; why that failed, "" if it did not."""
+
+    async def unprepare(self, ctx: Context, pod: Pod) -> str:
+        """Unprepare the claims of a pod; why that failed, "" if it did not."""
+
+    def might_need(self, uid: str) -> bool:
+        """Return whether claims may have to be unprepared for a pod."""
+
+
 class Watcher(Protocol):
     """Observer of pods' usage."""
 
@@ -142,6 +158,8 @@ class PodWorkers:
         """Likewise."""
         self.volumes: Volumes | None = None
         """Likewise, where the node has CSI drivers."""
+        self.claims: NodeClaims | None = None
+        """Likewise, where there is dynamic resource allocation."""
         self.programs: Programs | None = None
         """Likewise."""
 
@@ -182,8 +200,15 @@ class PodWorkers:
         if found is not None:
             found.wake()
 
+    def claims_promising(self) -> None:
+        """A driver has come back: pods whose claims failed are worth another try when it is due."""
+        for worker in self._workers.values():
+            if worker.machine.claims_wait:
+                worker.machine.claims_promising()
+                worker.wake()
+
     def _probed(self, uid: str) -> None:
-        """A probe found something new."""
+        """A probe found something new, or it is time for another sync."""
         if uid in self._workers:
             self._shared.probed[uid] = None
             self._shared.news.notify_all()
@@ -276,6 +301,7 @@ class PodWorkers:
                 probes=self.probers.results,
                 resizing=self.resources.resizing,
                 volumes=self.volumes,
+                claims=self.claims,
                 terminal_first=not shared.fixes.fixed(FIRST_SEEN_TERMINATED),
                 execute=self._execute,
             )
@@ -307,6 +333,8 @@ class PodWorkers:
                 self._look_at_mirror(worker, pending)
             if pending is not None:
                 machine.update(pending, shared.now())
+            if machine.resync_due(shared.now()):
+                self._probed(machine.uid)
             if machine.phase == SYNC:
                 await self._objects.register(ctx, machine.pod, worker)
                 await self.probers.add(ctx, machine.pod)
@@ -420,11 +448,23 @@ class PodWorkers:
                 if await self._carry_out(ctx, machine, action):
                     machine.poke()
                     worker.told = True
+            elif isinstance(action, (PrepareClaims, UnprepareClaims)):
+                await self._serve_claims(ctx, worker, action)
             elif isinstance(action, ReconcileMirror):
                 worker.shown = await self.mirrors.reconcile(ctx, action.pod, worker.mirror)
             elif shared.statuses.terminate(pod):
                 shared.status_changed()
         return deadline
+
+    async def _serve_claims(
+        self, ctx: Context, worker: Worker, action: PrepareClaims | UnprepareClaims
+    ) -> None:
+        assert self.claims is not None
+        if isinstance(action, PrepareClaims):
+            worker.machine.claims_done(await self.claims.prepare(ctx, action.pod))
+        else:
+            worker.machine.claims_done(await self.claims.unprepare(ctx, action.pod))
+        worker.told = True
 
     @staticmethod
     def _note_phase(ctx: Context, worker: Worker) -> None:
@@ -470,9 +510,14 @@ class PodWorkers:
             found.agreed(told, shown)
 
     def may_run(self, uid: str) -> bool:
-        """Return whether containers of a pod may still run. Upstream: CouldHaveRunningContainers."""
+        """Return whether containers of a pod may still run, or its claims are prepared.
+
+        Upstream: PodCouldHaveRunningContainers.
+        """
         found = self.get(uid)
-        return found is not None and found.active
+        if found is not None and found.active:
+            return True
+        return self.claims is not None and self.claims.might_need(uid)
 
     def active_pods(self) -> list[Pod]:
         """The pods that count, in the order in which they came.

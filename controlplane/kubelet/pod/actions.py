@@ -70,4 +70,28 @@ class ReconcileMirror:
     pod: Pod
 
 
-Action = SetStatus | Finished | Event | Made | Ended | Resize | ReconcileMirror
+@attrs.frozen
+class PrepareClaims:
+    """Prepare the devices of the pod's claims; `PodWorker.claims_done` takes the outcome."""
+
+    pod: Pod
+
+
+@attrs.frozen
+class UnprepareClaims:
+    """Unprepare them, likewise."""
+
+    pod: Pod
+
+
+Action = (
+    SetStatus
+    | Finished
+    | Event
+    | Made
+    | Ended
+    | Resize
+    | ReconcileMirror
+    | PrepareClaims
+    | UnprepareClaims
+)

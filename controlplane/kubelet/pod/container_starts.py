@@ -13,7 +13,6 @@ from controlplane.kubelet.pod import container_runtime as runtime
 from controlplane.kubelet.pod.actions import Action, Event, Made
 from controlplane.kubelet.pod.mounting import Retry
 from controlplane.kubelet.pod.pod_state import RETRY, ContainerState, PodState
-from controlplane.kubelet.pod.references import environment_error
 from controlplane.kubelet.pod.restarts import BackOff
 from controlplane.kubelet.pod.status import APP, EPHEMERAL
 
@@ -139,7 +138,7 @@ class ContainerStarts:
         assert each.due is not None
         if each.stage == runtime.PULL:
             actions.append(Event("Normal", "Pulled", _pulled(each.spec.image, each.pull_ns), name))
-            error = environment_error(state.pod, name, state.find)
+            error = state.config_error(name)
             if error:
                 each.stage, each.due = "", None
                 each.unmade = Retry(error, now + RETRY, RETRY, RETRY)

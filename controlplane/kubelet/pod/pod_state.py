@@ -17,6 +17,7 @@ from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.kubelet.pod import container_runtime as runtime
 from controlplane.kubelet.pod.actions import Action, Ended
+from controlplane.kubelet.pod.claims import Claims
 from controlplane.kubelet.pod.container_runtime import (
     NOT_SEEN,
     READINESS,
@@ -75,6 +76,7 @@ class PodServices:
         probes: results of probes.
         resizing: resizes in place; None: there are none.
         volumes: the volume manager of the node's CSI drivers, if it has any.
+        claims: the manager of claims; None where the kubelet does not prepare any.
         execute: runs the program of a container (pod, name, id of the run, time); None where the emulated shell does
             not know it.
         terminal_first: a pod that has ended before its first sync goes through termination like others.
@@ -88,6 +90,7 @@ class PodServices:
     probes: Results = attrs.field(factory=Results)
     resizing: Resizing | None = None
     volumes: Volumes | None = None
+    claims: Claims | None = None
     terminal_first: bool = False
     execute: Callable[[Pod, str, str, int], Life | None] = _no_life
 
@@ -258,4 +261,10 @@ class PodState:
     def unmakeable(self, state: ContainerState) -> bool:
         """Return whether making a container would fail as it did before."""
         before = "" if state.unmade is None else state.unmade.error
-        return bool(before) and environment_error(self.pod, state.spec.name, self.find) == before
+        return bool(before) and self.config_error(state.spec.name) == before
+
+    def config_error(self, name: str) -> str:
+        """Return why a container cannot be made, "" if it can: its devices are looked up first."""
+        claims = self.services.claims
+        error = "" if claims is None else claims.devices_error(self.pod, name)
+        return error or environment_error(self.pod, name, self.find)

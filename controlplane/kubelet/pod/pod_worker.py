@@ -23,6 +23,7 @@ from controlplane.kubelet.allocation.actuation import Step
 from controlplane.kubelet.pod import container_runtime as runtime
 from controlplane.kubelet.pod import status
 from controlplane.kubelet.pod.actions import Action, Event, Finished, ReconcileMirror
+from controlplane.kubelet.pod.claims import PodClaims, has_claims
 from controlplane.kubelet.pod.container_resizes import ContainerResizes
 from controlplane.kubelet.pod.container_runtime import Sandbox
 from controlplane.kubelet.pod.container_starts import ContainerStarts
@@ -58,6 +59,7 @@ class PodWorker:
     __slots__ = (
         "_asked",
         "_busy",
+        "_claims",
         "_mounting",
         "_newer",
         "_reports",
@@ -87,6 +89,9 @@ class PodWorker:
         self._resizes = ContainerResizes(state, self._termination)
         self._reports = StatusReports(state, pod.status.start_time or now, reported)
         self._mounting = Mounting(pod, state.find, services.volumes) if volumes_of(pod) else None
+        self._claims: PodClaims | None = None
+        if services.claims is not None and has_claims(pod):
+            self._claims = PodClaims(prepared=state.sandbox.ready_at is not None)
         self._unmounting = False
         self._newer: Pod | None = None
         self._asked = True
@@ -162,6 +167,34 @@ class PodWorker:
         if self._reports.reported is told:
             self._reports.reported = shown
 
+    def claims_done(self, error: str) -> None:
+        """The claims are prepared, or unprepared; or that failed with `error`."""
+        if self._claims is not None:
+            self._claims.done(error)
+
+    @property
+    def claims_wait(self) -> bool:
+        """Return whether the pod's claims failed, and wait for another try."""
+        return self._claims is not None and self._claims.again_at is not None
+
+    def claims_promising(self) -> None:
+        """A driver has come back: claims may work now."""
+        if self._claims is not None:
+            self._claims.promising()
+
+    def resync_due(self, now: int) -> bool:
+        """Return True once when it is time for a sync after one that could not prepare the claims.
+
+        The sync loop begins it, with the pod as it is known by then.
+        """
+        claims = self._claims
+        if claims is None or self._state.phase != SYNC or claims.again_at is None:
+            return False
+        if claims.again_at > now:
+            return False
+        claims.again_at = None
+        return True
+
     def poke(self) -> None:
         """Something about its containers or probes changed: sync."""
         self._asked = True
@@ -193,6 +226,8 @@ class PodWorker:
     def _terminate(self, now: int, grace_ns: int | None) -> None:
         """Begin to stop, or shorten the time that is left to stop. A sync under way is cancelled."""
         syncs = self._busy and self._state.phase == SYNC
+        if self._claims is not None and self._state.phase == SYNC:
+            self._claims.ends()
         if self._termination.begin(now, grace_ns) and syncs:
             self._end_sync(now)
 
@@ -265,7 +300,7 @@ class PodWorker:
     def _go_on(self, now: int, actions: list[Action]) -> bool:
         """Take the next action of the sync that is under way; False while it waits.
 
-        The order is upstream's: volumes, sandbox, containers to kill, resizes, containers to start.
+        The order is upstream's: volumes, claims, sandbox, containers to kill, resizes, containers to start.
         """
         state = self._state
         if state.phase == TERMINATING:
@@ -276,6 +311,13 @@ class PodWorker:
             if not self._mounting.done:
                 return False
         sandbox = state.sandbox
+        if sandbox.ready_at is None and self._claims is not None:
+            prepared = self._claims.prepare(state.pod, now, actions)
+            if prepared is None:
+                return False
+            if not prepared:
+                self._end_sync(now)
+                return True
         if sandbox.ready_at is None:
             sandbox.ready_at = now + state.services.durations(runtime.SANDBOX, state.pod.name)
         if not sandbox.ready(now):
@@ -292,6 +334,9 @@ class PodWorker:
     def _advance_termination(self, now: int, actions: list[Action]) -> bool:
         """Stop containers; when none runs any more, report that and be terminated."""
         if not self._termination.advance(now, actions):
+            return False
+        # Before the end is told: the scheduler may give the devices to others as soon as it is.
+        if self._claims is not None and not self._claims.unprepare(self._state.pod, now, actions):
             return False
         self._reports.report(now, actions, stopped=True)
         self._end_sync(now)
@@ -338,6 +383,12 @@ class PodWorker:
     @property
     def only_recurs(self) -> bool:
         """Return whether the next step is only one more of a container's ever same restarts."""
+        claims = self._claims
+        if claims is not None and claims.again_at is not None:
+            if not claims.lasts:
+                return False
+            if self._state.phase == TERMINATING:
+                return not self._state.sandbox.running()
         return (
             self._state.phase == SYNC
             and not (self._busy or self._asked)
@@ -354,7 +405,8 @@ class PodWorker:
         if not self._busy:
             if state.phase != SYNC or self._asked:
                 return now
-            times = self._timers(now)
+            claims = None if self._claims is None else self._claims.again_at
+            times = [claims, *self._timers(now)]
         elif state.phase == SYNC:
             times = [state.sandbox.ready_at]
             if self._mounting is not None:
@@ -364,4 +416,5 @@ class PodWorker:
                 times.append(each.container.ends_at if each.restarts else None)
         else:
             times = [each.container.ends_at for each in containers]
+            times.append(None if self._claims is None else self._claims.again_at)
         return min((time for time in times if time is not None and time > now), default=None)

@@ -113,7 +113,14 @@ class StatusReports:
             may_restart=restarts,
             resources=promised if given is None else given or None,
             allocated=promised,
+            devices=self._devices(each),
         )
+
+    def _devices(self, each: ContainerState) -> tuple[Tree, ...]:
+        claims = self._state.services.claims
+        if claims is None or each.role != APP:
+            return ()
+        return tuple(claims.resource_statuses(self._state.pod, each.spec.name))
 
     def _promises(self) -> Callable[[str], Tree | None]:
         """Return the resources allocated to each container by now, by its name."""

@@ -67,6 +67,8 @@ class ContainerReport:
     """Its actual resources; the allocated ones of a container that does not run."""
     allocated: Tree | None = None
     """Its allocated resources."""
+    devices: tuple[Tree, ...] = ()
+    """The devices of its claims, as its status tells of them."""
 
     @property
     def done(self) -> bool:
@@ -274,6 +276,8 @@ def container_status(report: ContainerReport) -> Tree:
         tree["resources"] = alike(report.resources)
     if report.allocated and report.allocated.get("requests"):
         tree["allocatedResources"] = alike(report.allocated["requests"])
+    if report.devices:
+        tree["allocatedResourcesStatus"] = list(report.devices)
     return compact(tree)
 
 

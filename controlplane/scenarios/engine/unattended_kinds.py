@@ -27,7 +27,6 @@ _NOBODYS: Final = frozenset(
         "networkpolicies.networking.k8s.io",
         "podtemplates",
         "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-        "resourceclaimtemplates.resource.k8s.io",
         "servicecidrs.networking.k8s.io",
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
         "volumeattributesclasses.storage.k8s.io",
@@ -41,7 +40,12 @@ _CONTROLLED: Final = {
     "jobs.batch": "job-controller",
     "poddisruptionbudgets.policy": "disruption-controller",
     "replicasets.apps": "replicaset-controller",
+    "deviceclasses.resource.k8s.io": "resourceclaim-controller",
+    "devicetaintrules.resource.k8s.io": "device-taint-eviction-controller",
     "replicationcontrollers": "replicationcontroller-controller",
+    "resourceclaims.resource.k8s.io": "resourceclaim-controller",
+    "resourceclaimtemplates.resource.k8s.io": "resourceclaim-controller",
+    "resourceslices.resource.k8s.io": "resourceclaim-controller",
     "statefulsets.apps": "statefulset-controller",
 }
 """The controller without which a kind is only kept."""
@@ -61,10 +65,14 @@ class Attention:
         """The parts of the cluster with this configuration."""
         from controlplane.controllers.common.selection import selected
         from controlplane.controllers.loops import manager
+        from controlplane.kubelet.node.devices import devices_of_objects
 
         running: tuple[str, ...] = ()
         if config.controllers:
-            running = selected(config.enabled_controllers, manager.names())
+            enabled = config.enabled_controllers
+            if config.device_drivers or devices_of_objects(config.nodes or ()):
+                enabled = (*enabled, *manager.of_devices(config.release))
+            running = selected(enabled, manager.names())
         storage = config.storage
         looked_after = storage is not None and storage.drivers and storage.snapshots
         return cls(running, _SNAPSHOTS if looked_after else (), bool(config.own_controllers))

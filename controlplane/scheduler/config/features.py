@@ -83,6 +83,7 @@ OF_RELEASE: Final = (
 
 SERVED: Final = (
     "DRADeviceTaintRules",
+    "DRAWorkloadResourceClaims",
     "GangScheduling",
     "GenericWorkload",
     "TopologyAwareWorkloadScheduling",
@@ -92,6 +93,7 @@ SERVED: Final = (
 """Gates that are off by default and that some component acts on when they are on."""
 
 NEEDS: Final[Mapping[str, str]] = {
+    "DRAWorkloadResourceClaims": "GenericWorkload",
     "GangScheduling": "GenericWorkload",
     "TopologyAwareWorkloadScheduling": "GenericWorkload",
     "WorkloadAwarePreemption": "GangScheduling",

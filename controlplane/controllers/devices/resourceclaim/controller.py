@@ -36,9 +36,9 @@ from controlplane.controllers.devices.resourceclaim.releasing import Users, rele
 from controlplane.controllers.devices.resourceclaim.templates import (
     ADMIN_ACCESS,
     PRIORITIZED_LIST,
-    WORKLOAD_CLAIMS,
     Features,
     claim_of,
+    groups_have_claims,
     refusal,
 )
 from controlplane.controllers.devices.uid_cache import UidCache
@@ -70,7 +70,7 @@ class ResourceClaimController(Controller):
         self.features = Features(
             gates.get(ADMIN_ACCESS, True),
             gates.get(PRIORITIZED_LIST, True),
-            gates.get(WORKLOAD_CLAIMS, False),
+            groups_have_claims(gates),
         )
         self.queue = host.queue(QUEUE)
         self._gone = UidCache()

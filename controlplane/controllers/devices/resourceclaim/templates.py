@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from attrs import frozen
@@ -10,11 +11,21 @@ from controlplane.api.resource_claims import CLAIM_ANNOTATION
 from controlplane.api.tree import Tree
 from controlplane.client.resources import POD_GROUPS
 
-__all__ = ["ADMIN_ACCESS", "PRIORITIZED_LIST", "WORKLOAD_CLAIMS", "Features", "claim_of", "refusal"]
+__all__ = [
+    "ADMIN_ACCESS",
+    "GENERIC_WORKLOAD",
+    "PRIORITIZED_LIST",
+    "WORKLOAD_CLAIMS",
+    "Features",
+    "claim_of",
+    "groups_have_claims",
+    "refusal",
+]
 
 ADMIN_ACCESS: Final = "DRAAdminAccess"
 PRIORITIZED_LIST: Final = "DRAPrioritizedList"
 WORKLOAD_CLAIMS: Final = "DRAWorkloadResourceClaims"
+GENERIC_WORKLOAD: Final = "GenericWorkload"
 LONGEST_BASE: Final = 57
 """The longest generateName; the server appends five characters, and a name has 63 at most."""
 
@@ -26,6 +37,11 @@ class Features:
     admin_access: bool = True
     prioritized_list: bool = True
     workload_claims: bool = False
+
+
+def groups_have_claims(gates: Mapping[str, bool]) -> bool:
+    """Return whether pod groups may have claims: by their gate, where pod groups are served at all."""
+    return gates.get(WORKLOAD_CLAIMS, False) and gates.get(GENERIC_WORKLOAD, False)
 
 
 def refusal(template: Tree, features: Features) -> str:

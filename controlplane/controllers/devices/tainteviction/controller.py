@@ -23,7 +23,7 @@ from controlplane.controllers.common.controller import NORMAL, Controller, Handl
 from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry
 from controlplane.controllers.common.pod_status import status_patch, with_condition
 from controlplane.controllers.devices.resourceclaim.indexes import members
-from controlplane.controllers.devices.resourceclaim.templates import WORKLOAD_CLAIMS
+from controlplane.controllers.devices.resourceclaim.templates import groups_have_claims
 from controlplane.controllers.devices.tainteviction.rule_status import (
     PERIOD_NS,
     condition_for,
@@ -59,7 +59,7 @@ class DeviceTaintEvictionController(Controller):
 
     def __init__(self, host: Host, caches: Caches) -> None:
         super().__init__(host, caches)
-        groups = host.features.get(WORKLOAD_CLAIMS, False)
+        groups = groups_have_claims(host.features)
         self.queue = host.queue(QUEUE)
         self._pods = caches.of(PODS, pod_group=members) if groups else caches.of(PODS)
         self._evicted = UidCache()

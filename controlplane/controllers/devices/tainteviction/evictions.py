@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import frozen
 
 from controlplane.api.resource_claims import allocated_devices, tolerates
 from controlplane.api.times import SECOND, parse_time
+from controlplane.controllers.devices.tainteviction.pools import NO_EXECUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.controllers.devices.tainteviction.pools import Pool, PoolId
 
-__all__ = ["NO_EXECUTE", "Eviction", "TrackedTaint", "earliest", "of_claim", "rule_matches"]
-
-NO_EXECUTE: Final = "NoExecute"
+__all__ = ["Eviction", "TrackedTaint", "earliest", "of_claim", "rule_matches"]
 
 
 @frozen

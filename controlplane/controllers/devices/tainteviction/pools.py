@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from controlplane.controllers.devices.tainteviction import evictions
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -12,8 +10,9 @@ if TYPE_CHECKING:
     from controlplane.api.object import Object
     from controlplane.api.tree import Tree
 
-__all__ = ["Pool", "PoolId", "modified", "pool_of"]
+__all__ = ["NO_EXECUTE", "Pool", "PoolId", "modified", "pool_of"]
 
+NO_EXECUTE: Final = "NoExecute"
 PoolId = tuple[str, str]
 """Driver and name of a pool."""
 
@@ -63,7 +62,7 @@ class Pool:
             (device.get("name", ""), taint)
             for _, device in self.current()
             for taint in device.get("taints") or ()
-            if taint.get("effect") == evictions.NO_EXECUTE
+            if taint.get("effect") == NO_EXECUTE
         ]
         return sorted(found, key=lambda each: each[0])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.times import SECOND, parse_time
-from controlplane.controllers.devices.tainteviction.evictions import NO_EXECUTE
+from controlplane.controllers.devices.tainteviction.pools import NO_EXECUTE
 from controlplane.controllers.devices.tainteviction.state import effect_of
 
 if TYPE_CHECKING:

@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from controlplane.api import resource_claims as rules
 from controlplane.api.resource_claims import ClaimRuleError
 from controlplane.controllers.devices.tainteviction.evictions import (
-    NO_EXECUTE,
     Eviction,
     earliest,
     of_claim,
     rule_matches,
 )
-from controlplane.controllers.devices.tainteviction.pools import Pool, PoolId, modified, pool_of
+from controlplane.controllers.devices.tainteviction.pools import (
+    NO_EXECUTE,
+    Pool,
+    PoolId,
+    modified,
+    pool_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -261,6 +261,26 @@ class DRAManager:
                 found += info.cdi_devices(request)
         return found
 
+    def resource_statuses(self, pod: Tree, container: Tree) -> list[Tree]:
+        """Return allocatedResourcesStatus of a container: the devices of each claim that it names.
+
+        Their health is Unknown, as with drivers that do not tell of it. Upstream: UpdateAllocatedResourcesStatus.
+        """
+        namespace = pod["metadata"].get("namespace", "")
+        names = {entry.get("name", ""): entry for entry in rules.claim_entries(pod)}
+        found: dict[str, list[Tree]] = {}
+        for used in (container.get("resources") or {}).get("claims") or ():
+            entry, request = names.get(used.get("name", "")), used.get("request", "")
+            try:
+                name = None if entry is None else rules.name_of(pod, entry).name
+            except ClaimRuleError:
+                continue
+            info = None if not name else self.cache.get(namespace, name)
+            if info is not None:
+                label = f"claim:{used.get('name', '')}{'/' if request else ''}{request}"
+                found[label] = _health(info, request)
+        return [{"name": name, "resources": each} for name, each in found.items() if each]
+
     def _requests(self, pod: Tree, container: Tree) -> dict[str, list[str]]:
         """By name of the claim, the requests that a container names; "" means all of them."""
         resources = container.get("resources") or {}
@@ -300,6 +320,19 @@ class DRAManager:
             ):
                 name = status.get("resourceClaimName", "")
                 found.setdefault(name, []).append(mapping.get("requestName", ""))
+
+
+def _health(info: ClaimInfo, request: str) -> list[Tree]:
+    """The devices of a claim for a request ("": all), each once."""
+    wanted = rules.base_request(request)
+    ids: dict[str, None] = {}
+    for driver, devices in info.drivers.items():
+        for device in devices or ():
+            if request and device.requests and wanted not in device.requests:
+                continue
+            known = device.cdi_ids[0] if device.cdi_ids else f"{driver}/{device.pool}/{device.name}"
+            ids[known] = None
+    return [{"resourceID": each, "health": "Unknown"} for each in ids]
 
 
 def _is_extended(name: str) -> bool:
