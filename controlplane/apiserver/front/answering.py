@@ -204,9 +204,14 @@ def answer(server: ApiServer, http: HttpRequest, now: int) -> HttpAnswer | Watch
         work.on(work.FREE)
 
 
+_BEFORE_ROUTES = ("406: ", "415: ")
+"""The beginnings of errors that upstream answers before it knows the resource's handler, which warns."""
+
+
 def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswer | WatchAnswer]:
     """The handling of an HTTP request: access, negotiation, answer."""
     target = http.target
+    info: ResourceInfo | None = None
     try:
         if server.access.enabled:
             server.access.check(http.user, rbac.attributes_of(http))
@@ -230,7 +235,11 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
         response = yield from server.allowed_steps(request, now)
         return _rendered(server, request, response, chosen, now)
     except status.ApiError as error:
-        return failed(failure(error), http.headers.get("accept", ""))
+        response = failure(error)
+        routed = error.code not in (404, 405) and not error.message.startswith(_BEFORE_ROUTES)
+        if info is not None and routed:
+            response.warnings[:0] = server.deprecations(info)
+        return failed(response, http.headers.get("accept", ""))
 
 
 def _in_scope(info: ResourceInfo, target: Target, method: str) -> bool:

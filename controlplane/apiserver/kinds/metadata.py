@@ -144,12 +144,17 @@ def validate_finalizer_name(name: str, path: str) -> list[FieldError]:
 
 
 def validate_meta(
-    meta: Tree, rule: NameRule, *, namespaced: bool, path: str = "metadata"
+    meta: Tree,
+    rule: NameRule,
+    *,
+    namespaced: bool,
+    path: str = "metadata",
+    prefix: bool = True,
 ) -> list[FieldError]:
-    """Return the errors of a new object's metadata."""
+    """Return the errors of a new object's metadata; `prefix`: the rule holds for generateName, too."""
     errors: list[FieldError] = []
     generate_name = meta.get("generateName")
-    if generate_name:
+    if generate_name and prefix:
         errors += problems(f"{path}.generateName", generate_name, rule(names.masked(generate_name)))
     name = meta.get("name", "")
     errors += name_at(name, f"{path}.name", rule, detail="name or generateName is required")
@@ -248,7 +253,7 @@ def change_errors(new: Tree, old: Tree, *, changed: bool = True) -> list[FieldEr
     errors: list[FieldError] = []
     if old.get("deletionTimestamp") and "finalizers" in new:
         kept = frozenset(old.get("finalizers", ()))
-        added = [name for name in new["finalizers"] if name not in kept]
+        added = dict.fromkeys(name for name in new["finalizers"] if name not in kept)
         if added:
             listed = ", ".join(f'"{name}"' for name in added)
             errors.append(

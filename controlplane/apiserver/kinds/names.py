@@ -114,8 +114,14 @@ _ENV_RULE = (
 
 
 def masked(name: str) -> str:
-    """A generateName prefix as it will look with a suffix: a trailing dash becomes a letter."""
-    return name[:-2] + "a" if len(name) > 1 and name.endswith("-") else name
+    """A generateName prefix as it will look with a suffix: a dash at the end, and the byte before it, become a letter.
+
+    Upstream: apimachinery pkg/api/validation/generic.go, maskTrailingDash, which counts bytes.
+    """
+    raw = name.encode()
+    if len(raw) < 2 or not name.endswith("-"):
+        return name
+    return (raw[:-2] + b"a").decode(errors="replace")
 
 
 @remembered(16384)

@@ -177,6 +177,8 @@ class Strategy:
     graceful: bool = False
     ttl_seconds: int = 0
     name_rule: Callable[[str], names.Problems] = names.dns_subdomain
+    checks_prefix: bool = True
+    """The rule of names holds for generateName, too. Upstream: not with ValidateObjectMetaWithOpts."""
     unsupported_gc: bool = False
     status_keeps_labels: bool = False
     status_keeps_meta: bool = False

@@ -86,7 +86,7 @@ def finalizers_for(strategy: Strategy, meta: Tree, options: DeleteOptions) -> li
         kept.append(_ORPHAN)
     if foreground:
         kept.append(_FOREGROUND)
-    return had if kept == had else kept
+    return had if set(kept) == set(had) else kept  # the same finalizers stay in their order
 
 
 def check_meant(info: ResourceInfo, meta: Tree, options: DeleteOptions) -> None:

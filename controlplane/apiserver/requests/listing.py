@@ -214,6 +214,12 @@ def list_objects(ctx: Context, caches: Caches, interest: Interest) -> Steps[Page
         query.get("resourceVersionMatch", ""),
         query.get("continue", ""),
     )
+    revision = relative = None
+    if token:
+        revision, relative = decode_token(token)
+        if version and version != "0":
+            text = "specifying resource version is not allowed when using continue"
+            raise status.bad_request(text)
     try:
         wanted = parse_version(version)
     except ValueError as error:
@@ -224,12 +230,7 @@ def list_objects(ctx: Context, caches: Caches, interest: Interest) -> Steps[Page
     base = _prefix(ctx.request.namespace, "", namespaced=info.namespaced)
     cached = is_cached(info)
     start = ""
-    if token:
-        if version and version != "0":
-            raise status.bad_request(
-                "specifying resource version is not allowed when using continue"
-            )
-        revision, relative = decode_token(token)
+    if revision is not None and relative is not None:
         start = base + relative
         if version and cached:
             limit = 0

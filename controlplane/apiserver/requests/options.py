@@ -139,7 +139,7 @@ def delete_options(request: Request) -> DeleteOptions:
             )
         )
     dry_run = tree.get("dryRun") or []
-    if any(item != "All" for item in dry_run if item) or (dry_run and dry_run != ["All"]):
+    if any(item != "All" for item in dry_run):
         errors.append(not_supported("dryRun", dry_run, ("All",)))
     if errors:
         raise status.invalid_kind("meta.k8s.io", "DeleteOptions", "", errors)

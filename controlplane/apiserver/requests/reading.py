@@ -132,10 +132,10 @@ class Reader:
     def delete_collection(self, ctx: Context) -> Steps[Response]:
         """DELETE of everything that a list would show."""
         request, info = ctx.request, ctx.info
-        options = delete_options(request)
-        ctx.dry_run = options.dry_run
         check_list_options(request.query)
         interest = interest_of(info, request.namespace, "", request.query)
+        options = delete_options(request)
+        ctx.dry_run = options.dry_run
         registry = self._registries.of(info)
         registry.strategy.warn_delete(ctx, options)
         page = yield from self._page(ctx, interest)

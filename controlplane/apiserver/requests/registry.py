@@ -188,7 +188,9 @@ class Registry:
             tree = strategy.prepare_create(ctx, tree)
             meta = tree["metadata"]
             errors, rule = strategy.permits(ctx, tree), strategy.name_rule_of(tree)
-            errors += validate_meta(meta, rule, namespaced=info.namespaced)
+            errors += validate_meta(
+                meta, rule, namespaced=info.namespaced, prefix=strategy.checks_prefix
+            )
             if strategy.standard_finalizers:
                 errors += finalizer_errors(meta)
             errors += strategy.validate(ctx, tree)

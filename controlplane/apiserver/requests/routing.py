@@ -16,6 +16,8 @@ from attrs import define, field, frozen
 from controlplane.api.flags import flag
 from controlplane.api.request import ADMIN, Request, User
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.selectable import field_selector
+from controlplane.apiserver.requests.listing import check_list_options
 from controlplane.apiserver.requests.options import check_write_options
 from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import META_STRUCT, kind_error
@@ -202,6 +204,9 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
             check_write_options(Request(verb, query=query))
         body, issues = read_body(media, http.body, sub.kind if sub is not None else info.kind)
     elif verb in ("delete", "deletecollection"):
+        if verb == "deletecollection" and query:  # the list's options come first, too
+            check_list_options(query)
+            field_selector(info, query.get("fieldSelector", ""))
         body = _read_delete_options(content, http.body)
     return Request(
         verb,

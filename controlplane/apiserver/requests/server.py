@@ -353,11 +353,16 @@ class ApiServer:
         answer = self._verbs.get(verb)
         if verb not in info.verbs or answer is None:
             raise status.method_not_supported(info, verb)
-        if info.deprecation:
-            ctx.warn(info.deprecation)
-        for text in ctx.strategy.read_warnings():
+        for text in self.deprecations(info):
             ctx.warn(text)
         return answer(ctx)
+
+    def deprecations(self, info: ResourceInfo) -> tuple[str, ...]:
+        """Return the warnings that every answer about a built-in resource in this version brings."""
+        if info.custom is not None:
+            return ()
+        own = (info.deprecation,) if info.deprecation else ()
+        return (*own, *self.registries.strategy(info).read_warnings())
 
     def wanted_revision(self, request: Request) -> tuple[WatchCache, int] | None:
         """The cache and revision that a read must wait for, or None if it can be answered now.

@@ -82,12 +82,8 @@ _RETENTION = ("Retain", "Delete")
 
 def validate_stateful_set(tree: Tree, *, new: bool = True) -> list[FieldError]:
     """Return the errors of a stateful set. The claim templates of one that is there are not looked at again."""
-    meta, spec = tree["metadata"], tree.get("spec") or {}
-    errors = [
-        invalid("metadata.name", meta.get("name", ""), problem)
-        for problem in names.dns_label(meta.get("name", ""))
-        if meta.get("name") and not names.dns_subdomain(meta["name"])
-    ]
+    spec = tree.get("spec") or {}
+    errors: list[FieldError] = []
     policy = spec.get("podManagementPolicy", "")
     if not policy:
         errors.append(required("spec.podManagementPolicy"))
@@ -272,6 +268,7 @@ def _row(tree: Tree, now: int) -> list[Any]:
 KIND = Kind(
     strategy=StatefulSetStrategy(
         default=default_stateful_set,
+        name_rule=names.dns_label,
         rule=validate_stateful_set,
         update_rule=validate_stateful_set_update,
         status_rule=validate_stateful_set_status,

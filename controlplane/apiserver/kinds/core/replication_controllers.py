@@ -69,6 +69,7 @@ KIND = Kind(
     strategy=Workload(
         default=default_replication_controller,
         rule=validate_replication_controller,
+        checks_prefix=False,
         status_rule=validate_replica_status,
         generation=True,
         named_pods=True,

@@ -77,6 +77,7 @@ def validate_device_class(tree: Tree) -> list[FieldError]:
 KIND = Kind(
     strategy=Strategy(
         rule=validate_device_class,
+        checks_prefix=False,
         returns_deleted=True,
         has_status=False,
         generation=True,
