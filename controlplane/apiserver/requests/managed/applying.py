@@ -183,7 +183,9 @@ class Apply:
         paths = reset_paths(stripped(paths_of(config, type_of(ctx))), reset(ctx, ""))
         identity = Identity(ctx.request.manager, "Apply", "")
         fields = encoded({identity: Entry(paths, format_time(ctx.now), info.api_version)})
-        body = {**config, "metadata": {**(config.get("metadata") or {}), "managedFields": fields}}
+        meta = {**(config.get("metadata") or {}), "managedFields": fields}
+        meta.pop("resourceVersion", None)
+        body = {**config, "metadata": meta}
         _named(ctx, body)
         wanted = self._bodies.missing(ctx)
         if wanted is not None:

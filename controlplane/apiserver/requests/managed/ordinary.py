@@ -24,6 +24,9 @@ from controlplane.apiserver.schema.types import Kind, StructType
 
 __all__ = ["claimed", "empty", "reset", "track", "type_of"]
 
+_UNKNOWN = "unknown"
+"""The manager of a request that names neither a manager nor a user agent. Upstream: managedfields, buildManagerInfo."""
+
 
 def type_of(ctx: Context) -> StructType:
     """The type of the request's objects."""
@@ -81,7 +84,7 @@ def claimed(ctx: Context, tree: Tree, path: Path, sub: str) -> Tree:
     if not owners:
         return tree
     managers = without_paths(managers, frozenset((path,)), None)
-    identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
+    identity = Identity(ctx.request.manager or _UNKNOWN, "Update", ctx.info.api_version, sub)
     managers[identity] = Entry(frozenset((path,)), "", ctx.info.api_version)
     return {**tree, "metadata": {**tree["metadata"], "managedFields": encoded(managers)}}
 
@@ -119,7 +122,7 @@ def track(
     """The object to write with its managedFields brought up to date."""
     if not ctx.track_fields:
         return tree
-    identity = Identity(ctx.request.manager, "Update", ctx.info.api_version, sub)
+    identity = Identity(ctx.request.manager or _UNKNOWN, "Update", ctx.info.api_version, sub)
     fields = updated(
         _shown(ctx, live) if live is not None else empty(ctx),
         _as_written(_shown(ctx, tree), ctx.document),

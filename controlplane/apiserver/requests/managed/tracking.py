@@ -62,11 +62,37 @@ def managers_of(fields: list[Tree] | None) -> Managers:
 
 
 def _readable(fields: list[Tree] | None) -> Managers:
-    """The managers in managedFields that a client sent; none if anything there is unreadable."""
+    """The managers in managedFields that a client sent; none if anything there is unreadable.
+
+    Upstream: structured merge in apimachinery, managedfields/internal/managedfields.go, decodeManagedFields.
+    """
+    for item in fields or ():
+        if item.get("operation") not in ("Apply", "Update") or not item.get("apiVersion"):
+            return {}
+        if item.get("fieldsType") != "FieldsV1" or not _are_fields(item.get("fieldsV1") or {}):
+            return {}
     try:
         return managers_of(fields)
     except ValueError:
         return {}
+
+
+def _are_fields(tree: Tree) -> bool:
+    """Return whether every key of a set of fields has a letter and a colon before its text, or is the dot."""
+    return all(
+        key == "." or (key[1:2] == ":" and isinstance(part, dict) and _are_fields(part))
+        for key, part in tree.items()
+    )
+
+
+def _known(managers: Managers, version: str) -> Managers:
+    """The managers less those of a version to which objects of this group are not converted."""
+    group = version.rpartition("/")[0]
+    return {
+        identity: entry
+        for identity, entry in managers.items()
+        if entry.version.rpartition("/")[0] == group
+    }
 
 
 def encoded(managers: Managers) -> list[Tree]:
@@ -137,6 +163,7 @@ def updated(
         managers = owned
     if not managers and not creating:
         return had
+    managers = _known(managers, version)
     difference = compare(live, new, struct)
     changed_paths = difference.taken()
     if difference.keyless and any(NO_KEY in path for path in changed_paths):
