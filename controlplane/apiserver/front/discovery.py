@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.front import openapi, openapi_v2
-from controlplane.apiserver.front.negotiation import parse_accept
+from controlplane.apiserver.front.negotiation import check_media, media_of, parse_accept
 from controlplane.apiserver.front.served import Answer, Served
 from controlplane.apiserver.kinds.custom.resources import version_preference
 from controlplane.apiserver.requests.routing import HttpRequest, no_such_method, no_such_path
@@ -102,24 +102,21 @@ def answer(server: Served, http: HttpRequest) -> Answer:
     if path == "/api":
         if _wants_aggregated(http):
             return _aggregated(server, http, legacy=True)
-        return _json(
-            {
-                "kind": "APIVersions",
-                "versions": ["v1"],
-                "serverAddressByClientCIDRs": [
-                    {"clientCIDR": "0.0.0.0/0", "serverAddress": server.address}
-                ],
-            }
-        )
+        addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": server.address}]
+        tree: Tree = {
+            "kind": "APIVersions",
+            "versions": ["v1"],
+            "serverAddressByClientCIDRs": addresses,
+        }
+        return _written(http, tree, routed=False)
     if path == "/apis":
         if _wants_aggregated(http):
             return _aggregated(server, http, legacy=False)
-        return _json(
-            {"kind": "APIGroupList", "apiVersion": "v1", "groups": _groups(server, by_version=True)}
-        )
+        groups = _groups(server, by_version=True)
+        tree = {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        return _written(http, tree, routed=False)
     if head == "api" and len(parts) == 2 and parts[1] == "v1":
-        _plain_only(http)
-        return _json(_resource_list(server, "", "v1"))
+        return _written(http, _resource_list(server, "", "v1"), routed=True)
     if head == "apis" and len(parts) in (2, 3):
         return _group(server, http, parts)
     if head == "openapi":
@@ -225,17 +222,15 @@ def _group(server: Served, http: HttpRequest, parts: list[str]) -> Answer:
     if not versions:
         return _missing()
     if len(parts) == 2:
-        _plain_only(http)
         tree = {"kind": "APIGroup", "apiVersion": "v1", **_group_tree(group, versions)}
-        return _json(tree)
+        return _written(http, tree, routed=True)
     if parts[2] not in versions:
         if server.table.built_in(group):
             raise status.ApiError(
                 404, "NotFound", "the server could not find the requested resource", {}
             )
         return _missing()
-    _plain_only(http)
-    return _json(_resource_list(server, group, parts[2]))
+    return _written(http, _resource_list(server, group, parts[2]), routed=True)
 
 
 def _entries(info: ResourceInfo) -> list[Tree]:
@@ -261,27 +256,38 @@ def _resource_list(server: Served, group: str, version: str) -> Tree:
 
 
 def _wants_aggregated(http: HttpRequest) -> bool:
-    """Return whether the aggregated form is requested; ApiError 406 if only an unknown form is."""
-    header = http.headers.get("accept", "")
-    if not header:
-        return False
-    for clause in parse_accept(header):
-        form = clause.parameters.get("as", "")
-        if form == "APIGroupDiscoveryList":
+    """Return whether the aggregated form comes before every plain one."""
+    for clause in parse_accept(http.headers.get("accept", "")):
+        if clause.parameters.get("as", "") == "APIGroupDiscoveryList":
             if clause.parameters.get("v") == "v2" and (
                 clause.parameters.get("g") == "apidiscovery.k8s.io"
             ):
                 return True
-            continue
-        if clause.media_type in ("application/json", "*/*", "application/yaml", "application/*"):
+        elif media_of(clause, _WRITTEN) and not clause.parameters.get("as"):
             return False
-    raise status.not_acceptable(_MEDIA)
+    return False
 
 
-def _plain_only(http: HttpRequest) -> None:
+_WRITTEN: Final = ("application/json", "application/yaml")
+"""The media types in which discovery documents are written."""
+
+
+def _written(http: HttpRequest, tree: Tree, *, routed: bool) -> Answer:
+    """Return a plain discovery document in the form that the client accepts. ApiError 406.
+
+    `routed`: the path has a route of its own, which refuses unknown media types first.
+    Upstream: responsewriters.WriteObjectNegotiated with DefaultEndpointRestrictions.
+    """
     header = http.headers.get("accept", "")
-    if header and all(clause.parameters.get("as") for clause in parse_accept(header)):
+    if header and routed:
+        check_media(header)
+    for clause in parse_accept(header) if header else ():
+        media = "" if clause.parameters.get("as") else media_of(clause, _WRITTEN)
+        if media:
+            return 200, {"Content-Type": media}, tree, None
+    if header:
         raise status.not_acceptable(_MEDIA)
+    return _json(tree)
 
 
 def _aggregated(server: Served, http: HttpRequest, *, legacy: bool) -> Answer:

@@ -10,7 +10,17 @@ from attrs import frozen
 from controlplane.api.request import Request
 from controlplane.apiserver.schema import status
 
-__all__ = ["Format", "PLAIN", "PROTOBUF", "error_media", "negotiate", "parse_accept"]
+__all__ = [
+    "PLAIN",
+    "PROTOBUF",
+    "Format",
+    "check_media",
+    "check_stream",
+    "error_media",
+    "media_of",
+    "negotiate",
+    "parse_accept",
+]
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _SUPPORTED = ("application/json", "application/yaml", PROTOBUF)
@@ -76,7 +86,7 @@ def negotiate(request: Request, *, protobuf: bool = False, tables: bool = True) 
     header = request.accept
     if not header or header == "application/json":
         return PLAIN
-    _check_media(request, header)
+    check_media(header, streams=request.verb in ("list", "watch", "deletecollection"))
     for clause in parse_accept(header):
         for media in _SUPPORTED:
             if not _accepts(clause, media):
@@ -90,14 +100,20 @@ def negotiate(request: Request, *, protobuf: bool = False, tables: bool = True) 
     raise status.not_acceptable(_SUPPORTED)
 
 
-def _check_media(request: Request, header: str) -> None:
-    """Before anything else, some alternative must be of a known media type."""
+def media_of(clause: Clause, written: tuple[str, ...]) -> str:
+    """Return the first of these media types that an alternative accepts, "" if it accepts none."""
+    return next((media for media in written if _accepts(clause, media)), "")
+
+
+def check_media(header: str, *, streams: bool = False) -> None:
+    """Before anything else, some alternative must be of a known media type. ApiError 406.
+
+    `streams`: the route offers watches, too.
+    """
     for clause in parse_accept(header):
         if clause.media_type in ("*/*", *_SUPPORTED):
             return
-    listed = ", ".join(_SUPPORTED)
-    if request.verb in ("list", "watch", "deletecollection"):
-        listed = ", ".join((listed, *_STREAMS))
+    listed = ", ".join((*_SUPPORTED, *_STREAMS) if streams else _SUPPORTED)
     raise status.ApiError(
         406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {listed}", {}
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
@@ -23,24 +23,78 @@ if TYPE_CHECKING:
 
 __all__ = ["KindName", "check_foreign_kind", "from_hub", "read_typed", "to_hub", "unreadable_kind"]
 
-# Versions that are still known though no longer served.
-LEGACY = (
-    "extensions/v1beta1",
-    "apps/v1beta1",
-    "apps/v1beta2",
-    "policy/v1beta1",
-    "batch/v1beta1",
-    "autoscaling/v2beta1",
-    "autoscaling/v2beta2",
-    "networking.k8s.io/v1beta1",
-    "events.k8s.io/v1beta1",
-    "coordination.k8s.io/v1beta1",
-    "storage.k8s.io/v1beta1",
-    "rbac.authorization.k8s.io/v1beta1",
-    "discovery.k8s.io/v1beta1",
-    "node.k8s.io/v1beta1",
-    "scheduling.k8s.io/v1beta1",
-)
+LEGACY: Final[Mapping[str, tuple[str, ...]]] = {
+    "extensions/v1beta1": ("DaemonSet", "Deployment", "Ingress", "NetworkPolicy", "ReplicaSet"),
+    "apps/v1beta1": ("ControllerRevision", "Deployment", "StatefulSet"),
+    "apps/v1beta2": (
+        "ControllerRevision",
+        "DaemonSet",
+        "Deployment",
+        "ReplicaSet",
+        "StatefulSet",
+    ),
+    "admissionregistration.k8s.io/v1alpha1": (
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    ),
+    "admissionregistration.k8s.io/v1beta1": (
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "MutatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
+    ),
+    "batch/v1beta1": ("CronJob",),
+    "certificates.k8s.io/v1beta1": ("CertificateSigningRequest",),
+    "coordination.k8s.io/v1beta1": ("Lease",),
+    "discovery.k8s.io/v1beta1": ("EndpointSlice",),
+    "events.k8s.io/v1beta1": ("Event",),
+    "flowcontrol.apiserver.k8s.io/v1beta1": ("FlowSchema", "PriorityLevelConfiguration"),
+    "flowcontrol.apiserver.k8s.io/v1beta2": ("FlowSchema", "PriorityLevelConfiguration"),
+    "flowcontrol.apiserver.k8s.io/v1beta3": ("FlowSchema", "PriorityLevelConfiguration"),
+    "networking.k8s.io/v1beta1": ("IPAddress", "Ingress", "IngressClass", "ServiceCIDR"),
+    "node.k8s.io/v1alpha1": ("RuntimeClass",),
+    "node.k8s.io/v1beta1": ("RuntimeClass",),
+    "policy/v1beta1": ("PodDisruptionBudget",),
+    "rbac.authorization.k8s.io/v1alpha1": (
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
+    ),
+    "rbac.authorization.k8s.io/v1beta1": (
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
+    ),
+    "resource.k8s.io/v1beta1": (
+        "DeviceClass",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+        "ResourceSlice",
+    ),
+    "resource.k8s.io/v1beta2": (
+        "DeviceClass",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+        "ResourceSlice",
+    ),
+    "scheduling.k8s.io/v1beta1": ("PriorityClass",),
+    "storage.k8s.io/v1alpha1": ("CSIStorageCapacity", "VolumeAttachment", "VolumeAttributesClass"),
+    "storage.k8s.io/v1beta1": (
+        "CSIDriver",
+        "CSINode",
+        "CSIStorageCapacity",
+        "StorageClass",
+        "VolumeAttachment",
+        "VolumeAttributesClass",
+    ),
+}
+"""Versions that upstream's scheme still knows though they are not served, with their kinds."""
 _SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 _SCHEMES = {"apiregistration.k8s.io": "k8s.io/kube-aggregator/pkg/apiserver/scheme/scheme.go:28"}
 """Groups that a server of their own answers for: where its kinds are registered."""
@@ -87,7 +141,7 @@ def check_foreign_kind(table: ResourceTable, info: ResourceInfo | KindName, body
             f"{subject}: converting ({version}.{kind}) to ({info.group.partition('.')[0] or 'core'}"
             f".{info.kind}): unknown conversion"
         )
-    if kind == info.kind and api_version in LEGACY:
+    if kind == info.kind and kind in LEGACY.get(api_version, ()):
         raise status.bad_request(
             f"the API version in the data ({api_version}) does not match the expected API version "
             f"({info.api_version})"

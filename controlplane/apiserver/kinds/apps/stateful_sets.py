@@ -219,6 +219,7 @@ def validate_stateful_set_status(new: Tree, old: Tree) -> list[FieldError]:
             ("availableReplicas", "replicas"),
             ("availableReplicas", "readyReplicas"),
         ],
+        full=True,
     )
     return errors + validate_collisions(status, was)
 

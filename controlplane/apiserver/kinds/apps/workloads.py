@@ -98,14 +98,17 @@ _LESS = "cannot be greater than {}"
 
 
 def validate_counts(
-    status: Tree, limits: list[tuple[str, str]], prefix: str = "status"
+    status: Tree, limits: list[tuple[str, str]], prefix: str = "status", *, full: bool = False
 ) -> list[FieldError]:
-    """Return the errors of the counts of a status; none exceeds the number of replicas."""
+    """Return the errors of the counts of a status; none exceeds the number of replicas.
+
+    `full`: messages name the path of every bound, not of `replicas` alone.
+    """
     errors: list[FieldError] = []
     for key, bound in limits:
         value, limit = status.get(key, 0), status.get(bound, 0)
         if value > limit:
-            shown = f"{prefix}.{bound}" if bound == "replicas" else bound
+            shown = f"{prefix}.{bound}" if full or bound == "replicas" else bound
             errors.append(invalid(f"status.{key}", value, _LESS.format(shown)))
     return errors
 

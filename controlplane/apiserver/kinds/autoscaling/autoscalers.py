@@ -337,28 +337,58 @@ class AutoscalerStrategy(Strategy):
         return with_status(new, old, "spec")
 
 
+_SHOWN = 2
+"""The number of metrics in a table; the others are counted."""
+_SOURCES = {
+    "External": "external",
+    "Pods": "pods",
+    "Object": "object",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+}
+
+
+def _metric_text(metric: Tree, seen: Tree) -> str:
+    """A metric as current value and target. Upstream: pkg/printers, formatHPAMetrics."""
+    key = _SOURCES.get(metric.get("type", ""), "")
+    source = metric.get(key)
+    if source is None:
+        return "<unknown type>"
+    target, now = part_of(source, "target"), seen.get(key)
+    value = part_of(now or {}, "current")
+    average = target.get("averageValue")
+    if key in ("resource", "containerResource"):
+        name = source.get("name", "")
+        if average is not None:
+            had = "<unknown>" if now is None else value.get("averageValue", "<nil>")
+            return f"{name}: {had}/{average}"
+        used, wanted = value.get("averageUtilization"), target.get("averageUtilization")
+        had = "<unknown>" if used is None else f"{used}%"
+        return f"{name}: {had}/{'<auto>' if wanted is None else f'{wanted}%'}"
+    if key == "pods":
+        had = "<unknown>" if now is None else value.get("averageValue", "<nil>")
+        return f"{had}/{'<nil>' if average is None else average}"
+    if average is not None:
+        return f"{value.get('averageValue', '<unknown>')}/{average} (avg)"
+    had = "<unknown>" if now is None else value.get("value", "<nil>")
+    return f"{had}/{target.get('value', '<nil>')}"
+
+
 def _row(tree: Tree, now: int) -> list[Any]:
     spec, state = part_of(tree, "spec"), part_of(tree, "status")
     ref = part_of(spec, "scaleTargetRef")
-    targets = []
     current = state.get("currentMetrics") or []
-    for index, metric in enumerate(spec.get("metrics") or ()):
-        seen = current[index] if index < len(current) else {}
-        source = metric.get("resource") or {}
-        target = source.get("target") or {}
-        value = part_of(part_of(seen, "resource"), "current")
-        name = source.get("name", metric.get("type", ""))
-        if target.get("averageUtilization") is not None:
-            now_value = value.get("averageUtilization")
-            had = "<unknown>" if now_value is None else f"{now_value}%"
-            targets.append(f"{name}: {had}/{target['averageUtilization']}%")
-        else:
-            wanted = target.get("averageValue") or target.get("value") or "<auto>"
-            targets.append(f"{name}: {value.get('averageValue', '<unknown>')}/{wanted}")
+    targets = [
+        _metric_text(metric, current[index] if index < len(current) else {})
+        for index, metric in enumerate(spec.get("metrics") or ())
+    ]
+    listed = ", ".join(targets[:_SHOWN]) or "<none>"
+    if len(targets) > _SHOWN:
+        listed += f" + {len(targets) - _SHOWN} more..."
     return [
         name_of(tree),
         f"{ref.get('kind', '')}/{ref.get('name', '')}",
-        ", ".join(targets) or "<none>",
+        listed,
         "<unset>" if spec.get("minReplicas") is None else str(spec["minReplicas"]),
         spec.get("maxReplicas", 0),
         state.get("currentReplicas", 0),

@@ -351,7 +351,7 @@ def _row(tree: Tree, now: int) -> list[Any]:
         capacity,
         modes,
         class_text(tree),
-        spec.get("volumeAttributesClassName") or "<unset>",
+        spec.get("volumeAttributesClassName", "<unset>"),
         age_of(tree, now),
         spec.get("volumeMode") or "<unset>",
     ]

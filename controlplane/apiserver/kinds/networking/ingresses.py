@@ -179,11 +179,8 @@ def _ingress_class(tree: Tree) -> str | None:
 
 def _row(tree: Tree, now: int) -> list[Any]:
     spec = part_of(tree, "spec")
-    hosts: dict[str, None] = {}
-    for rule in spec.get("rules") or ():
-        if rule.get("host"):
-            hosts[rule["host"]] = None
-    listed = ",".join(list(hosts)[:3]) or "*"
+    hosts = [rule["host"] for rule in spec.get("rules") or () if rule.get("host")]
+    listed = ",".join(hosts[:3]) or "*"
     if len(hosts) > 3:
         listed += f" + {len(hosts) - 3} more..."
     points = part_of(part_of(tree, "status"), "loadBalancer").get("ingress") or []
