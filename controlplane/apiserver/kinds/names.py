@@ -19,6 +19,7 @@ __all__ = [
     "env_var_name",
     "http_header",
     "ip_problems",
+    "strict_ip_problems",
     "label_key",
     "label_value",
     "path_segment",
@@ -297,6 +298,12 @@ def port_name(port: str) -> Problems:
     return tuple(problems)
 
 
+_LEADING_ZEROS = re.compile(
+    r"(?<![0-9A-Fa-f:.])0+(?=[0-9]+\.)|(?<=\.)0+(?=[0-9])|(?<=:)0+(?=[0-9]+\.)"
+)
+"""Zeros before the numbers of a dotted address, over which upstream's older parser reads."""
+
+
 @remembered(16384)
 def ip_problems(text: str) -> Problems:
     """An IP address."""
@@ -305,3 +312,19 @@ def ip_problems(text: str) -> Problems:
     except ValueError:
         return ("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",)
     return ()
+
+
+def strict_ip_problems(text: str) -> Problems:
+    """An IP address in its canonical form. Upstream: IsValidIP of apimachinery's pkg/util/validation."""
+    plain = _LEADING_ZEROS.sub("", text)
+    problems = ip_problems(plain)
+    if problems:
+        return problems
+    address = ipaddress.ip_address(plain)
+    mapped = getattr(address, "ipv4_mapped", None)
+    if plain != text and "::ffff:" not in text.lower():
+        return ("must not have leading 0s",)
+    if mapped is not None:
+        return ("must not be an IPv4-mapped IPv6 address",)
+    canonical = str(address)
+    return () if canonical == text else (f'must be in canonical form ("{canonical}")',)

@@ -191,7 +191,7 @@ class Strategy:
         """The object as field managers see it: with what only upstream's conversion writes."""
         return tree
 
-    def settles_on_update(self, sub: str, old: Tree) -> bool:
+    def settles_on_update(self, ctx: Context, sub: str, old: Tree) -> bool:
         """Return whether the first PUT or PATCH after creation is a write even if it changes nothing.
 
         Seen in recordings: what creation stores is not what an update of the same object stores.

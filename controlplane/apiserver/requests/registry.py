@@ -506,7 +506,9 @@ class Registry:
 
     def _settles(self, ctx: Context, sub: str, old: Tree) -> bool:
         """Return whether an unchanged first update is a write, because only then the stored form settles."""
-        return ctx.request.verb in ("update", "patch") and self.strategy.settles_on_update(sub, old)
+        return ctx.request.verb in ("update", "patch") and self.strategy.settles_on_update(
+            ctx, sub, old
+        )
 
     def _finished(self, tree: Tree) -> bool:
         """Return whether an object under deletion without metadata finalizers may be removed."""

@@ -138,6 +138,7 @@ class ApiServer:
             minor=int(options.build["minor"]),
             webhooks=self.webhooks,
             mutating=mutating,
+            access=self.access,
         )
         self._suffix = suffix
         self._without_admitters = -1

@@ -123,3 +123,27 @@ def test_a_signer_neither_changes_nor_removes_a_decision():
     assert kept.tree["status"]["conditions"] == before
     gone = decided(world, tree, sub="status")
     assert [cause["field"] for cause in gone.tree["details"]["causes"]] == ["status.conditions"]
+
+
+def test_a_certificate_without_a_block_is_refused():
+    world = World()
+    asked(world)
+    change = {"status": {"certificate": base64.b64encode(b"a").decode()}}
+    answer = world.patch(RESOURCE, "c", change, sub="status", **KIND)
+    assert answer.code == 422
+    (cause,) = answer.tree["details"]["causes"]
+    assert cause["message"].endswith("must contain at least one CERTIFICATE PEM block")
+
+
+def test_a_client_certificate_for_the_masters_is_refused():
+    name = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters")])
+    made = x509.CertificateSigningRequestBuilder().subject_name(name)
+    signed = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+    spec = {
+        "request": base64.b64encode(signed.public_bytes(serialization.Encoding.PEM)).decode(),
+        "signerName": "kubernetes.io/kube-apiserver-client",
+        "usages": ["client auth"],
+    }
+    answer = World().create(RESOURCE, {"metadata": {"name": "c"}, "spec": spec}, **KIND)
+    assert answer.code == 403
+    assert "system:masters group is not allowed" in answer.tree["message"]

@@ -80,7 +80,7 @@ def test_a_daemon_set_keeps_the_count_of_its_template() -> None:
     assert made.tree["metadata"]["annotations"] == {key: "1", "mine": "1"}
 
 
-def test_the_status_of_a_range_of_services_may_be_written_everywhere() -> None:
+def test_the_status_of_a_range_of_services_is_written_through_its_endpoint_alone() -> None:
     world, where = World(), {"group": "networking.k8s.io", "namespace": ""}
     status = {
         "conditions": [
@@ -94,9 +94,11 @@ def test_the_status_of_a_range_of_services_may_be_written_everywhere() -> None:
         ]
     }
     body = {"metadata": {"name": "a"}, "spec": {"cidrs": ["10.9.0.0/24"]}, "status": status}
-    assert world.create("servicecidrs", body, **where).tree["status"] == status
+    assert world.create("servicecidrs", body, **where).tree["status"] == {}
+    made = world.patch("servicecidrs", "a", {"status": status}, sub="status", **where)
+    assert made.tree["status"] == status
     made = world.patch("servicecidrs", "a", {"status": {"conditions": None}}, **where)
-    assert made.tree["status"] == {}
+    assert made.tree["status"] == status
 
 
 def test_an_api_service_is_replaced_by_version_only() -> None:

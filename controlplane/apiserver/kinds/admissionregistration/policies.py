@@ -13,6 +13,7 @@ from controlplane.apiserver.kinds.admissionregistration.matching import (
     validate_match_conditions,
     validate_match_resources,
 )
+from controlplane.apiserver.kinds.admissionregistration.rows import binding_row, policy_row
 from controlplane.apiserver.kinds.checks import (
     choice,
     entries,
@@ -312,7 +313,8 @@ VALIDATING_POLICIES = Kind(
         status_keeps_meta=True,
         meta_steps="A",
         standard_finalizers=False,
-    )
+    ),
+    row=policy_row("validations"),
 )
 
 MUTATING_POLICIES = Kind(
@@ -324,7 +326,8 @@ MUTATING_POLICIES = Kind(
         unconditional_update=False,
         meta_steps="A",
         standard_finalizers=False,
-    )
+    ),
+    row=policy_row("mutations"),
 )
 
 VALIDATING_BINDINGS = Kind(
@@ -336,7 +339,8 @@ VALIDATING_BINDINGS = Kind(
         unconditional_update=False,
         meta_steps="A",
         standard_finalizers=False,
-    )
+    ),
+    row=binding_row,
 )
 
 MUTATING_BINDINGS = Kind(
@@ -348,5 +352,6 @@ MUTATING_BINDINGS = Kind(
         unconditional_update=False,
         meta_steps="A",
         standard_finalizers=False,
-    )
+    ),
+    row=binding_row,
 )

@@ -15,6 +15,7 @@ from controlplane.apiserver.kinds.admissionregistration.matching import (
     validate_match_conditions,
     validate_rule,
 )
+from controlplane.apiserver.kinds.admissionregistration.rows import counted_row
 from controlplane.apiserver.kinds.admissionregistration.webhook_clients import validate_client
 from controlplane.apiserver.kinds.checks import choice, entries, problems, when
 from controlplane.apiserver.kinds.counted import CountedAsWritten
@@ -139,7 +140,8 @@ MUTATING = Kind(
         generation=True,
         meta_steps="A",
         standard_finalizers=False,
-    )
+    ),
+    row=counted_row("webhooks"),
 )
 
 VALIDATING = Kind(
@@ -152,5 +154,6 @@ VALIDATING = Kind(
         generation=True,
         meta_steps="A",
         standard_finalizers=False,
-    )
+    ),
+    row=counted_row("webhooks"),
 )

@@ -73,7 +73,7 @@ def _template_labels(job: Tree) -> Tree | None:
 class JobStrategy(Workload):
     """Jobs; selector and template labels are generated from the uid."""
 
-    def settles_on_update(self, sub: str, old: Tree) -> bool:
+    def settles_on_update(self, ctx: Context, sub: str, old: Tree) -> bool:
         """A job that came without labels shares those of its template until it is written again."""
         return sub in ("", "status") and old["metadata"].get("labels") == _template_labels(old)
 

@@ -5,14 +5,14 @@ Upstream: pkg/registry/certificates/certificates/strategy.go, pkg/apis/certifica
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
+from typing import Any
 
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.apiregistration.api_services import CONDITION_STATES
+from controlplane.apiserver.kinds.cells import age_of, human_duration, name_of, part_of
+from controlplane.apiserver.kinds.certificates import certificate_data
 from controlplane.apiserver.kinds.checks import entries, present, problems, repeated, when, word
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status
@@ -56,14 +56,11 @@ _USAGES = (
 )
 
 
-_PEM = re.compile(rb"-----BEGIN ([A-Z ]+)-----\s*\n((?:[A-Za-z0-9+/=]+\s*\n)*)-----END \1-----")
-
-
-def validate_signing_request(tree: Tree) -> list[FieldError]:
-    """Return the errors of a CertificateSigningRequest."""
+def validate_signing_request(tree: Tree, written: Any = None) -> list[FieldError]:
+    """Return the errors of a CertificateSigningRequest; `written` is its request as it came, "" or None."""
     spec = tree.get("spec") or {}
     problem = _request_problem(spec.get("request") or "")
-    errors = when(problem, invalid, "spec.request", spec.get("request"), problem)
+    errors = when(problem, invalid, "spec.request", spec.get("request") or written, problem)
     errors += present(spec, "usages", "spec")
     listed = [(usage, f"spec.usages[{i}]") for i, usage in enumerate(spec.get("usages") or ())]
     errors += [
@@ -78,42 +75,21 @@ def validate_signing_request(tree: Tree) -> list[FieldError]:
     return errors + _conditions(tree)
 
 
+def _certificate(new: Tree, old: Tree) -> list[FieldError]:
+    """Return the errors of the issued certificate; one that was stored with an error may stay."""
+    text, was = ((tree.get("status") or {}).get("certificate") or "" for tree in (new, old))
+    if certificate_data.certificate_problem(was):
+        return []
+    problem = certificate_data.certificate_problem(text)
+    return when(problem, invalid, "status.certificate", "<certificate data>", problem)
+
+
 def _request_problem(text: str) -> str:
     """Return why the bytes are not a certificate request; "" if they are one."""
-    try:
-        raw = base64.b64decode(text)
-    except (binascii.Error, ValueError):
-        raw = b""
-    found = _PEM.search(raw)
-    if found is None or found[1] not in (b"CERTIFICATE REQUEST", b"NEW CERTIFICATE REQUEST"):
-        return _NO_BLOCK
-    try:
-        der = base64.b64decode(b"".join(found[2].split()))
-    except binascii.Error:  # Go finds no block there
-        return _NO_BLOCK
-    from cryptography import x509
-
-    try:
-        x509.load_der_x509_csr(der)
-    except ValueError:
-        return _asn1_problem(der)
-    return ""
-
-
-_NO_BLOCK = "PEM block type must be CERTIFICATE REQUEST"
-
-
-def _asn1_problem(der: bytes) -> str:
-    """Go's words for bytes that are no such structure, as far as lengths tell."""
-    if len(der) < 2:
-        return "asn1: syntax error: sequence truncated"
-    length, head = der[1], 2
-    if length & 0x80:
-        head += length & 0x7F
-        length = int.from_bytes(der[2:head], "big")
-    if head + length > len(der):
-        return "asn1: syntax error: data truncated"
-    return "asn1: structure error: tags don't match"
+    block, _ = certificate_data.first_block(certificate_data.decoded(text))
+    if block is None or block.kind != "CERTIFICATE REQUEST":
+        return "PEM block type must be CERTIFICATE REQUEST"
+    return certificate_data.request_problem(block.content)
 
 
 def _signer(name: str) -> list[FieldError]:
@@ -176,7 +152,7 @@ def validate_signing_request_status(new: Tree, old: Tree, *, approving: bool) ->
             text = f"updates may not add a condition of type {go_quote(kind)}"
             errors.append(forbidden(where, text))
     certificate, was = ((tree.get("status") or {}).get("certificate") for tree in (new, old))
-    if was and certificate != was:
+    if certificate != was and was:
         text = "updates may not modify existing certificate content"
         errors.append(forbidden("status.certificate", text))
     return errors
@@ -193,6 +169,25 @@ _DECISIONS = ("Approved", "Denied")
 
 class SigningRequestStrategy(Strategy):
     """The rules of CertificateSigningRequests."""
+
+    def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
+        """Field paths that a write through the endpoint cannot set."""
+        part = {"status": ("f:conditions",), "approval": ("f:certificate",)}.get(sub, ())
+        return (("f:spec",), ("f:status", *part))
+
+    def settles_on_update(self, ctx: Context, sub: str, old: Tree) -> bool:
+        """A certificate written without content is stored as such, which is not the same as none."""
+        if sub != "status" or (old.get("status") or {}).get("certificate"):
+            return False
+        return bool(ctx.written("status", "certificate") == "")
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """Return the errors of a CertificateSigningRequest."""
+        return validate_signing_request(tree, ctx.written("spec", "request"))
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """Return the errors of an update, which changes metadata alone."""
+        return self.validate(ctx, new) + _certificate(new, old)
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Set the requesting user to the sender."""
@@ -229,7 +224,7 @@ class SigningRequestStrategy(Strategy):
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of a decision, or of a signer's status update."""
         approving = ctx.request.subresource == "approval"
-        errors = self.validate(ctx, new)
+        errors = self.validate_update(ctx, new, old)
         return errors + validate_signing_request_status(new, old, approving=approving)
 
 
@@ -257,7 +252,29 @@ def _timed(item: Tree, before: list[Tree], now: str) -> Tree:
     return timed
 
 
+def _condition_text(tree: Tree) -> str:
+    """The state of a request: decided, failed, issued."""
+    denied, approved, failed = (bool(_of_type(tree, k)) for k in ("Denied", "Approved", "Failed"))
+    text = "Denied" if denied else "Approved" if approved else "Pending"
+    issued = bool((tree.get("status") or {}).get("certificate"))
+    return text + ",Failed" * failed + ",Issued" * issued
+
+
+def _row(tree: Tree, now: int) -> list[Any]:
+    spec = part_of(tree, "spec")
+    seconds = spec.get("expirationSeconds")
+    return [
+        name_of(tree),
+        age_of(tree, now),
+        spec.get("signerName") or "<none>",
+        spec.get("username", ""),
+        "<none>" if seconds is None else human_duration(seconds),
+        _condition_text(tree),
+    ]
+
+
 KIND = Kind(
-    strategy=SigningRequestStrategy(rule=validate_signing_request, meta_steps="AU"),
+    strategy=SigningRequestStrategy(meta_steps="AU"),
+    row=_row,
     selectable={"metadata.name": "", "spec.signerName": ""},
 )

@@ -266,7 +266,7 @@ def claim_warnings(spec: Tree, path: str) -> list[str]:
 class ClaimStrategy(Strategy):
     """Persistent volume claims."""
 
-    def settles_on_update(self, sub: str, old: Tree) -> bool:
+    def settles_on_update(self, ctx: Context, sub: str, old: Tree) -> bool:
         """Return whether the first update is a write though it changes nothing."""
         return sub in ("", "status")
 

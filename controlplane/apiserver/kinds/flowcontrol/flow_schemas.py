@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
 from controlplane.apiserver.kinds.checks import entries, exclusive_star, present, problems, when
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
@@ -191,6 +194,24 @@ def _path_problem(url: str) -> str:
     return ""
 
 
+def _row(tree: Tree, now: int) -> list[Any]:
+    spec = part_of(tree, "spec")
+    dangling = (
+        each.get("status", "")
+        for each in part_of(tree, "status").get("conditions") or ()
+        if each.get("type") == "Dangling"
+    )
+    method = spec.get("distinguisherMethod")
+    return [
+        name_of(tree),
+        part_of(spec, "priorityLevelConfiguration").get("name", ""),
+        spec.get("matchingPrecedence", 0),
+        "<none>" if method is None else method.get("type", ""),
+        age_of(tree, now),
+        next(dangling, "?"),
+    ]
+
+
 KIND = Kind(
     strategy=Strategy(
         default=default_flow_schema,
@@ -199,5 +220,6 @@ KIND = Kind(
         generation=True,
         status_keeps_meta=True,
         meta_steps="A",
-    )
+    ),
+    row=_row,
 )

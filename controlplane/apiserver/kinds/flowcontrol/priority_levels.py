@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
 from controlplane.apiserver.kinds.checks import choice, when
 from controlplane.apiserver.kinds.flowcontrol.flow_schemas import validate_flow_status
 from controlplane.apiserver.kinds.kind import Kind
@@ -136,6 +138,21 @@ def _entropy_bits(deck: int, hand: int) -> int:
     return math.ceil(math.log2(math.prod(range(deck - hand + 1, deck + 1))))
 
 
+def _row(tree: Tree, now: int) -> list[Any]:
+    spec = part_of(tree, "spec")
+    limited = spec.get("limited")
+    response = part_of(part_of(spec, "limited"), "limitResponse")
+    queuing = response.get("queuing")
+    queues = ("queues", "handSize", "queueLengthLimit")
+    return [
+        name_of(tree),
+        spec.get("type", ""),
+        "<none>" if limited is None else limited.get("nominalConcurrencyShares"),
+        *("<none>" if queuing is None else queuing.get(key, 0) for key in queues),
+        age_of(tree, now),
+    ]
+
+
 KIND = Kind(
     strategy=Strategy(
         default=default_priority_level,
@@ -144,5 +161,6 @@ KIND = Kind(
         generation=True,
         status_keeps_meta=True,
         meta_steps="A",
-    )
+    ),
+    row=_row,
 )

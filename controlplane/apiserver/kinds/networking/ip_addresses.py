@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import ipaddress
+from typing import Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import immutable, name_at, problems
+from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
+from controlplane.apiserver.kinds.checks import name_at, problems
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Strategy
-from controlplane.apiserver.schema.field_errors import FieldError, required
+from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
 
 __all__ = ["KIND"]
 
 
 def address_name(name: str) -> names.Problems:
     """The name of an IPAddress is the address, in canonical form."""
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return ("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",)
-    if str(address) != name:
-        return (f"not a valid address in canonical form ({address})",)
-    return ()
+    return names.strict_ip_problems(name)
 
 
 def validate_ip_address(tree: Tree) -> list[FieldError]:
@@ -44,7 +39,24 @@ def validate_ip_address(tree: Tree) -> list[FieldError]:
 def validate_ip_address_update(new: Tree, old: Tree) -> list[FieldError]:
     """Return the errors of a changed IPAddress, which stays with its owner."""
     ref, was = ((each.get("spec") or {}).get("parentRef") for each in (new, old))
-    return immutable(ref, was, "spec.parentRef")
+    if ref == was:
+        return []
+    shown = None if ref is None else {key: ref.get(key.lower(), "") for key in _REFERENCE}
+    return [invalid("spec.parentRef", shown, "field is immutable")]
+
+
+_REFERENCE = ("Group", "Resource", "Namespace", "Name")
+
+
+def _row(tree: Tree, now: int) -> list[Any]:
+    """Name, the object that has the address, and age, for which no column is declared."""
+    ref = part_of(tree, "spec").get("parentRef")
+    parent = "<none>"
+    if ref is not None:
+        resource = ".".join(filter(None, (ref.get("resource", ""), ref.get("group", ""))))
+        parts = (resource.lower(), ref.get("namespace", ""), ref.get("name", ""))
+        parent = "/".join(part for at, part in enumerate(parts) if part or at != 1)
+    return [name_of(tree), parent, age_of(tree, now)]
 
 
 KIND = Kind(
@@ -53,5 +65,6 @@ KIND = Kind(
         update_rule=validate_ip_address_update,
         has_status=False,
         name_rule=address_name,
-    )
+    ),
+    row=_row,
 )

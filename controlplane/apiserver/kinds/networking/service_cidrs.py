@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 
+from controlplane.api.go_values import go_json
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
 from controlplane.apiserver.kinds.checks import cidr_problems, immutable, problems
 from controlplane.apiserver.kinds.kind import Kind
-from controlplane.apiserver.kinds.strategy import Context, Strategy
-from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
+from controlplane.apiserver.kinds.strategy import Strategy
+from controlplane.apiserver.schema.field_errors import FieldError, Raw, invalid, required
 
 __all__ = ["KIND"]
 
@@ -20,25 +22,31 @@ def validate_service_cidr(tree: Tree) -> list[FieldError]:
     if not cidrs:
         return [required(path, "at least one CIDR required")]
     if len(cidrs) > 2:
-        return [invalid(path, cidrs, "may only hold up to 2 values")]
+        spec = Raw(go_json({"CIDRs": list(cidrs)}))
+        return [invalid(path, spec, "may only hold up to 2 values")]
     errors: list[FieldError] = []
-    families = []
     for index, cidr in enumerate(cidrs):
         found = cidr_problems(cidr)
         errors += problems(f"{path}[{index}]", cidr, found)
         if not found:
             network = ipaddress.ip_network(cidr, strict=False)
-            families.append(network.version)
             if str(network) != cidr:
                 text = f'must be in canonical form ("{network}")'
                 errors.append(invalid(f"{path}[{index}]", cidr, text))
-    if len(cidrs) == 2 and (len(families) < 2 or families[0] == families[1]):
+    if len(cidrs) == 2 and _same_family(*cidrs):
         text = (
             "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and "
             "2001:db8::/64"
         )
-        errors.insert(0, invalid(path, cidrs, text))
+        errors.append(invalid(path, cidrs, text))
     return errors
+
+
+def _same_family(one: str, other: str) -> bool:
+    """Return whether two texts are ranges of the same family; what is no range has none."""
+    if cidr_problems(one) or cidr_problems(other):
+        return False
+    return (":" in one) == (":" in other)
 
 
 def validate_service_cidr_update(new: Tree, old: Tree) -> list[FieldError]:
@@ -53,23 +61,11 @@ def validate_service_cidr_update(new: Tree, old: Tree) -> list[FieldError]:
 
 
 class ServiceCIDRStrategy(Strategy):
-    """Ranges of services; their status may be written everywhere: upstream prepares nothing.
-
-    The fields that upstream resets stand under a group's name that is not theirs, so every writer
-    manages what it wrote. Upstream: pkg/registry/networking/servicecidr/strategy.go.
-    """
-
-    def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
-        """Return a new object of this kind with the fields that the server sets."""
-        return tree
-
-    def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """Return an update of this kind with the fields and generation that the server sets."""
-        return new
+    """Ranges of services. Upstream: pkg/registry/networking/servicecidr/strategy.go."""
 
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
         """Field paths that a write through the endpoint cannot set."""
-        return ()
+        return (("f:metadata",), ("f:spec",)) if sub == "status" else (("f:status",),)
 
 
 KIND = Kind(
@@ -77,5 +73,10 @@ KIND = Kind(
         rule=validate_service_cidr,
         update_rule=validate_service_cidr_update,
         status_keeps_meta=True,
-    )
+    ),
+    row=lambda tree, now: [
+        name_of(tree),
+        ",".join(part_of(tree, "spec").get("cidrs") or ()),
+        age_of(tree, now),
+    ],
 )

@@ -16,6 +16,7 @@ from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission import (
+    certificates,
     namespaces,
     nodes,
     pod_groups,
@@ -30,6 +31,7 @@ from controlplane.apiserver.requests.admission.policies.mutating import (
 )
 from controlplane.apiserver.requests.admission.policies.validating import ValidatingPolicies
 from controlplane.apiserver.requests.admission.webhooks import Webhooks
+from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.storage.transactions import Get, Live, Steps
 
 __all__ = ["DEFAULT_PLUGINS", "PLUGINS", "Admission", "Plugin", "Wanted"]
@@ -88,6 +90,7 @@ _MUTATING = (
         "DefaultIngressClass", storage.default_ingress_class, ("ingresses",), ("ingressclasses",)
     ),
 )
+_SIGNING = ("certificatesigningrequests",)
 # Pod Security looks at a namespace's pods, too, but only when the namespace is written; that meets every write anyway.
 _VALIDATING = (
     Plugin("LimitRanger", quota.limit_check, ("pods", "persistentvolumeclaims"), ("limitranges",)),
@@ -102,6 +105,9 @@ _VALIDATING = (
     ),
     Plugin("PodGroupWorkloadExists", pod_groups.workload_exists, ("podgroups",), ("workloads",)),
     Plugin("JobValidation", pod_groups.job_parallelism, ("jobs",), ("podgroups",)),
+    Plugin("CertificateApproval", certificates.approval, _SIGNING),
+    Plugin("CertificateSigning", certificates.signing, _SIGNING),
+    Plugin("CertificateSubjectRestriction", certificates.restrict_subject, _SIGNING),
 )
 _QUOTA = Plugin("ResourceQuota", quota.concerned, None, ("resourcequotas",))
 PLUGINS = (*_MUTATING, *_VALIDATING, _QUOTA)
@@ -133,7 +139,7 @@ class Admission:
     `disabled` names plugins that are switched off. With `auto_namespaces` objects may be created in
     namespaces that do not exist. If the `lookup_lags` behind the store, what it does not know is asked
     of the store. `mutating` policies are asked after the plugins that mutate, `policies` after all. `minor` is
-    the release: what the newest standards for pods are.
+    the release: what the newest standards for pods are. `access` is the authorizer that plugins ask.
     """
 
     def __init__(
@@ -146,9 +152,11 @@ class Admission:
         minor: int = 36,
         webhooks: Webhooks | None = None,
         mutating: MutatingPolicies | None = None,
+        access: Access | None = None,
     ) -> None:
         self.disabled = frozenset(disabled)
         self._minor = minor
+        self._access = access
         self._hooks = webhooks
         self._calls = {
             name: webhooks is not None and name not in self.disabled for name in (CHANGING, JUDGING)
@@ -226,6 +234,8 @@ class Admission:
     def _checking(self, plugin: Callable[..., None]) -> Validation:
         if plugin is pod_security.check:
             return partial(pod_security.check, newest=self._minor)
+        if plugin in (certificates.approval, certificates.signing):
+            return partial(plugin, access=self._access)
         return plugin
 
     def validate(self, ctx: Context, tree: Tree, old: Tree | None) -> None:
