@@ -306,25 +306,23 @@ _LEADING_ZEROS = re.compile(
 
 @remembered(16384)
 def ip_problems(text: str) -> Problems:
-    """An IP address."""
+    """An IP address, in any form of it. Upstream: IsValidIPForLegacyField, gate StrictIPCIDRValidation."""
+    plain = _LEADING_ZEROS.sub("", text)
     try:
-        ipaddress.ip_address(text)
+        address = ipaddress.ip_address(plain)
     except ValueError:
         return ("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",)
+    if plain != text:
+        return ("must not have leading 0s",)
+    if getattr(address, "ipv4_mapped", None) is not None:
+        return ("must not be an IPv4-mapped IPv6 address",)
     return ()
 
 
 def strict_ip_problems(text: str) -> Problems:
     """An IP address in its canonical form. Upstream: IsValidIP of apimachinery's pkg/util/validation."""
-    plain = _LEADING_ZEROS.sub("", text)
-    problems = ip_problems(plain)
+    problems = ip_problems(text)
     if problems:
         return problems
-    address = ipaddress.ip_address(plain)
-    mapped = getattr(address, "ipv4_mapped", None)
-    if plain != text and "::ffff:" not in text.lower():
-        return ("must not have leading 0s",)
-    if mapped is not None:
-        return ("must not be an IPv4-mapped IPv6 address",)
-    canonical = str(address)
+    canonical = str(ipaddress.ip_address(text))
     return () if canonical == text else (f'must be in canonical form ("{canonical}")',)

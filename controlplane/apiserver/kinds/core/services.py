@@ -12,13 +12,13 @@ from controlplane.apiserver.kinds.checks import (
     cidr_problems,
     immutable,
     name_at,
-    needed_one_of,
     problems,
     when,
     word,
 )
 from controlplane.apiserver.kinds.core.pods.probes import port_or_name
 from controlplane.apiserver.kinds.core.service_addresses import (
+    cluster_ip_errors,
     is_external,
     normal_ips,
     with_address,
@@ -32,7 +32,7 @@ from controlplane.apiserver.kinds.kind import META, Kind
 from controlplane.apiserver.kinds.metadata import validate_labels
 from controlplane.apiserver.kinds.selectors import label_name
 from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status
-from controlplane.apiserver.kinds.trees import each, filled, in_spec
+from controlplane.apiserver.kinds.trees import each, filled, in_spec, inside
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
@@ -76,7 +76,19 @@ def default_service(tree: Tree) -> Tree:
             defaults["allocateLoadBalancerNodePorts"] = True
         return each(filled(spec, defaults), "ports", _service_port)
 
-    return in_spec(tree, spec)
+    tree = in_spec(tree, spec)
+    if (tree.get("spec") or {}).get("type") != "LoadBalancer":
+        return tree
+    return inside(tree, "status", _ingress_modes)
+
+
+def _ingress_modes(status: Tree) -> Tree:
+    """Addresses of a load balancer are virtual ones unless they say otherwise."""
+
+    def point(point: Tree) -> Tree:
+        return filled(point, {"ipMode": "VIP"}) if point.get("ip") else point
+
+    return inside(status, "loadBalancer", lambda balancer: each(balancer, "ingress", point))
 
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -195,28 +207,9 @@ def _affinity(spec: Tree) -> list[FieldError]:
 
 
 def _cluster_ips(spec: Tree) -> list[FieldError]:
-    if not _wants_ip(spec):
-        return []
     policy = spec.get("ipFamilyPolicy")
-    errors = needed_one_of(policy, "spec.ipFamilyPolicy", _POLICIES)
-    ips, single = spec.get("clusterIPs") or [], spec.get("clusterIP", "")
-    if single:
-        if not ips:
-            errors.append(required("spec.clusterIPs"))
-        elif ips[0] != single:
-            errors.append(invalid("spec.clusterIPs", ips, "first value must match `clusterIP`"))
-    elif ips:
-        text = "must be empty when `clusterIP` is not specified"
-        errors.append(invalid("spec.clusterIPs", ips, text))
-    for index, ip in enumerate(ips):
-        if index == 0 and ip == "None":
-            if len(ips) > 1:
-                text = "'None' must be the first and only value"
-                errors.append(invalid(f"spec.clusterIPs[{index}]", ips, text))
-                return errors
-            continue
-        errors += problems(f"spec.clusterIPs[{index}]", ip, names.ip_problems(ip))
-    return errors
+    needed = when(_wants_ip(spec) and not policy, required, "spec.ipFamilyPolicy")
+    return needed + cluster_ip_errors(spec)
 
 
 def _external_ips(ips: list[str], path: str) -> list[FieldError]:
@@ -235,7 +228,7 @@ def validate_not_special(text: str, path: str) -> list[FieldError]:
     """Return the errors of an address that no endpoint can have."""
     ip = ipaddress.ip_address(text)
     if ip.is_unspecified:
-        return [invalid(path, text, "may not be unspecified (0.0.0.0 or ::)")]
+        return [invalid(path, text, f"may not be unspecified ({text})")]
     if ip.is_loopback:
         return [invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")]
     if ip.is_link_local:
@@ -463,7 +456,8 @@ class ServiceStrategy(Strategy):
 
     def defaults(self, tree: Tree, old: Tree | None) -> Tree:
         """The defaults of this kind."""
-        if old is not None and tree.get("spec") is old.get("spec"):
+        parts = ("spec", "status")
+        if old is not None and all(tree.get(key) is old.get(key) for key in parts):
             return tree
         return super().defaults(tree, old)
 
@@ -471,7 +465,7 @@ class ServiceStrategy(Strategy):
         """Allocate what a new object needs."""
         spec = normal_ips(tree["spec"], None)
         spec = with_policy(spec)
-        spec = with_families(ctx, tree, spec)
+        spec = with_families(ctx, tree, spec, None)
         if not is_external(spec):
             spec = with_address(ctx, tree, spec)
         spec = with_ports(ctx, tree, spec, None)
@@ -489,13 +483,12 @@ class ServiceStrategy(Strategy):
         was = old["spec"]
         spec = with_kept(new["spec"], was)
         spec = normal_ips(spec, was)
-        spec = without_dropped(spec, was)
         spec = with_policy(spec)
-        spec = with_families(ctx, new, spec)
-        if not is_external(spec) and not spec.get("clusterIPs"):
+        spec = with_families(ctx, new, spec, was)
+        if is_external(was) and not is_external(spec):
             spec = with_address(ctx, new, spec)
         spec = with_ports(ctx, new, spec, was)
-        return {**new, "spec": spec}
+        return {**new, "spec": without_dropped(spec, was)}
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """Return an update of this kind with the fields and generation that the server sets."""
