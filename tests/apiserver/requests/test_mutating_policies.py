@@ -295,11 +295,11 @@ def appending(word):
     [
         ("Never", "Never", "ab"),
         ("IfNeeded", "Never", "aba"),
-        ("Never", "IfNeeded", "ab"),
+        ("Never", "IfNeeded", "abb"),
         ("IfNeeded", "IfNeeded", "abab"),
     ],
 )
-def test_whoever_came_before_a_change_is_asked_again_if_it_says_so(first, second, seen):
+def test_a_policy_is_asked_again_after_any_change_if_it_says_so(first, second, seen):
     policies = [
         policy(appending("a"), name="a", reinvocationPolicy=first, resources=("configmaps",)),
         policy(appending("b"), name="b", reinvocationPolicy=second, resources=("configmaps",)),

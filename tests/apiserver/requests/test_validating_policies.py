@@ -101,7 +101,6 @@ def test_a_policy_is_enforced_only_once_it_was_compiled():
     ("reason", "code"),
     [
         ("Forbidden", 403),
-        ("Unauthorized", 401),
         ("RequestEntityTooLarge", 413),
         ("Invalid", 422),
     ],

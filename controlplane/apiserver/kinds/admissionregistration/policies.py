@@ -61,7 +61,7 @@ def default_policy_binding(tree: Tree) -> Tree:
     return in_spec(tree, lambda spec: inside(spec, "matchResources", default_match_resources))
 
 
-_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 MAX_ANNOTATIONS = 20
 
 
@@ -135,7 +135,7 @@ def _variable(variable: Tree, path: str, types: dict[str, Type]) -> list[FieldEr
     if not name.strip():
         errors.append(required(f"{path}.name", "name is not specified"))
     elif not (name.isascii() and name.isidentifier()):
-        errors.append(invalid(f"{path}.name", name, "name is not a valid CEL identifier"))
+        errors.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
     if not expression.strip():
         errors.append(required(f"{path}.expression", "expression is not specified"))
     else:
@@ -152,7 +152,7 @@ def validate_validating_policy(tree: Tree) -> list[FieldError]:
     types = policy_types(variables, params=params)
     plain = policy_types(variables, params=params, authorizer=False)
     if not spec.get("validations") and not spec.get("auditAnnotations"):
-        text = "validations or auditAnnotations must be non-empty"
+        text = "validations or auditAnnotations must contain at least one item"
         errors += [required(f"spec.{key}", text) for key in ("validations", "auditAnnotations")]
     for validation, path in entries(spec, "validations", "spec"):
         errors += _validation(validation, path, types, plain)
@@ -276,7 +276,16 @@ def _param_ref(reference: Tree, path: str) -> list[FieldError]:
     errors += when(
         not name and selector is None, required, path, "one of name or selector must be specified"
     )
-    return errors + choice(reference, "parameterNotFoundAction", path, ("Allow", "Deny"))
+    return errors + _not_found_action(reference, path)
+
+
+def _not_found_action(reference: Tree, path: str) -> list[FieldError]:
+    action, place = reference.get("parameterNotFoundAction"), f"{path}.parameterNotFoundAction"
+    if not action:
+        return [required(place)]
+    if action in ("Allow", "Deny"):
+        return []
+    return [not_supported(place, action, ("Deny", "Allow"), sort=False)]
 
 
 def validate_mutating_policy_binding(tree: Tree) -> list[FieldError]:

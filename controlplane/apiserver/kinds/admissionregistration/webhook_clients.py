@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
-from controlplane.apiserver.kinds.checks import present, when
+from controlplane.apiserver.kinds.checks import when
 from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
 
 __all__ = ["validate_client"]
@@ -46,24 +46,24 @@ def _url(url: str, path: str) -> list[FieldError]:
 
 
 def _service(service: Tree, path: str) -> list[FieldError]:
-    errors = present(service, "name", path) + present(service, "namespace", path)
+    """Upstream's callers hand over name and namespace the wrong way round: each is missed as the other."""
+    errors = when(not service.get("namespace"), required, f"{path}.name")
+    errors += when(not service.get("name"), required, f"{path}.namespace")
     port = service.get("port", 443)
-    texts = names.port_number(port)
-    errors += [invalid(f"{path}.port", port, f"port is not valid: {text}") for text in texts]
+    text = ", ".join(names.port_number(port))
+    errors += when(text, invalid, f"{path}.port", port, f"port is not valid: {text}")
     route = service.get("path")
-    if route is None:
+    if not route or route == "/":
         return errors
     place = f"{path}.path"
+    if route == "//":
+        return [*errors, invalid(place, route, "segment[0] may not be empty")]
     errors += when(not route.startswith("/"), invalid, place, route, "must start with a '/'")
-    inner = route[1:] if route else route
-    inner = inner.removesuffix("/")
-    if route != "/" and (inner or "/" in route[1:] or not route.startswith("/")):
-        for index, step in enumerate(inner.split("/")):
-            if not step:
-                errors.append(invalid(place, route, f"segment[{index}] may not be empty"))
-                continue
-            errors += [
-                invalid(place, route, f"segment[{index}]: {text}")
-                for text in names.dns_subdomain(step)
-            ]
+    for index, step in enumerate(route[1:].removesuffix("/").split("/")):
+        if not step:
+            errors.append(invalid(place, route, f"segment[{index}] may not be empty"))
+            continue
+        errors += [
+            invalid(place, route, f"segment[{index}]: {text}") for text in names.dns_subdomain(step)
+        ]
     return errors

@@ -21,23 +21,26 @@ def validate_event(tree: Tree, ctx: Any = None) -> list[FieldError]:
     """Return the errors of an event, by the older rules where it comes in the core group."""
     if ctx is None or ctx.info.group == "" or ctx.request.verb not in ("create", "patch"):
         return _event(tree, "reportingComponent")
-    errors = present(tree, "eventTime", "")
-    errors += _new_event(tree, "reportingController")
+    errors = _event(tree, "reportingController") + _series(tree)
+    errors += present(tree, "eventTime", "")
     kind = tree.get("type", "")
     errors += when(
         kind not in ("Normal", "Warning"), invalid, "type", "", f"has invalid value: {kind}"
     )
     for key in ("firstTimestamp", "lastTimestamp", "count", "source"):
         errors += when(tree.get(key), invalid, key, "", "needs to be unset")
-    return errors + _series(tree)
+    return errors
 
 
 def _event(tree: Tree, controller: str) -> list[FieldError]:
     """Return the errors of events of either group; those with an exact time are of the newer form."""
-    errors = _event_namespace(
-        tree.get("involvedObject") or {}, tree["metadata"].get("namespace", "")
-    )
-    return errors + _new_event(tree, controller) if tree.get("eventTime") else errors
+    given = (tree.get("involvedObject") or {}).get("namespace", "")
+    namespace, exact = tree["metadata"].get("namespace", ""), bool(tree.get("eventTime"))
+    other = "kube-system" if exact else ""
+    fits = namespace in (other, "default") if not given else exact or given == namespace
+    text = "does not match event.namespace"
+    errors = when(not fits, invalid, "involvedObject.namespace", given, text)
+    return errors + _new_event(tree, controller) if exact else errors
 
 
 _KEPT = (
@@ -97,17 +100,6 @@ _ZERO: dict[str, Any] = {
     "reportingComponent": "",
     "reportingInstance": "",
 }
-
-
-def _event_namespace(involved: Tree, namespace: str) -> list[FieldError]:
-    given = involved.get("namespace", "")
-    if not given:
-        if namespace not in ("", "default"):
-            return [invalid("involvedObject.namespace", given, "does not match event.namespace")]
-        return []
-    if given != namespace and not (not given and namespace == "default"):
-        return [invalid("involvedObject.namespace", given, "does not match event.namespace")]
-    return []
 
 
 def _new_event(tree: Tree, path: str) -> list[FieldError]:

@@ -77,7 +77,7 @@ def validate_priority_level(tree: Tree) -> list[FieldError]:
             )
     config, path = spec.get(parts[kind]), f"spec.{parts[kind]}"
     if config is None:
-        return [*errors, required(path, "must not be empty")]
+        return [*errors, required(path, "must not be empty when type is Limited")]
     shares = config.get("nominalConcurrencyShares") or 0
     if shares < 0:
         text = "must be a non-negative integer"

@@ -56,7 +56,7 @@ def validate_ingress_class(tree: Tree) -> list[FieldError]:
         value = reference.get(key, "")
         errors += name_at(value, f"{path}.{key}", names.path_segment)
     scope, namespace = reference.get("scope"), reference.get("namespace")
-    if not scope:
+    if scope is None:
         errors.append(required(f"{path}.scope"))
     elif scope not in _CLASS_SCOPES:
         errors.append(not_supported(f"{path}.scope", scope, _CLASS_SCOPES))

@@ -32,14 +32,14 @@ def validate_csi_node(tree: Tree) -> list[FieldError]:
         errors += non_negative_field(
             driver.get("allocatable") or {}, "count", f"{path}.allocatable"
         )
+        errors += when(name in seen, duplicate, f"{path}.name", name)
+        seen[name] = None
         keys: dict[str, None] = {}
         for key in driver.get("topologyKeys") or ():
             errors += when(not key, required, path)
             errors += when(key in keys, duplicate, path, key)
             keys[key] = None
             errors += label_name(key, path)
-        errors += when(name in seen, duplicate, f"{path}.name", name)
-        seen[name] = None
     return errors
 
 

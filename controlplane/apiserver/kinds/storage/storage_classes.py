@@ -30,6 +30,19 @@ def default_storage_class(tree: Tree) -> Tree:
     return filled(tree, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
 
 
+def validate_parameters(parameters: Tree, path: str) -> list[FieldError]:
+    """Return the errors of the parameters of a storage class or of a class of attributes."""
+    if len(parameters) > MAX_PARAMETERS:
+        return [too_long(path, MAX_PARAMETERS)]
+    errors = when("" in parameters, invalid, path, "", "field can not be empty.")
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in parameters.items())
+    return errors + when(size > MAX_PARAMETER_BYTES, too_long, path, MAX_PARAMETER_BYTES)
+
+
+MAX_PARAMETERS = 512
+MAX_PARAMETER_BYTES = 256 * 1024
+
+
 def validate_storage_class(tree: Tree) -> list[FieldError]:
     """Return the errors of a storage class."""
     errors: list[FieldError] = []
@@ -39,11 +52,7 @@ def validate_storage_class(tree: Tree) -> list[FieldError]:
     else:
         lower = provisioner.lower()
         errors += problems("provisioner", lower, names.qualified_name(lower))
-    parameters = tree.get("parameters") or {}
-    for key in sorted(parameters):
-        errors += when(not key, invalid, "parameters", key, "field can not be empty.")
-    if sum(len(k) + len(v) for k, v in parameters.items()) > 256 * 1024:
-        errors.append(too_long("parameters", 256 * 1024))
+    errors += validate_parameters(tree.get("parameters") or {}, "parameters")
     policy = tree.get("reclaimPolicy")
     errors += when(
         policy and policy not in ("Delete", "Retain"),

@@ -60,13 +60,15 @@ def validate_attachment(tree: Tree) -> list[FieldError]:
         errors.append(required("spec.source", problem))
     elif name is None:
         errors += validate_inline_volume(source["inlineVolumeSpec"], "spec.source.inlineVolumeSpec")
-    if name is not None:
-        place = "spec.source.persistentVolumeName"
+    place = "spec.source.persistentVolumeName"
+    if name is not None and source.get("inlineVolumeSpec") is None:
         errors += when(not name, required, place, "must specify non empty persistentVolumeName")
-        errors += problems(place, name, names.dns_subdomain(name))
     node = spec.get("nodeName", "")
     errors += problems("spec.nodeName", node, names.dns_subdomain(node))
-    return errors + _attachment_status(tree.get("status") or {})
+    errors += _attachment_status(tree.get("status") or {})
+    if name is not None:
+        errors += problems(place, name, names.dns_subdomain(name))
+    return errors
 
 
 def _attachment_status(status: Tree) -> list[FieldError]:

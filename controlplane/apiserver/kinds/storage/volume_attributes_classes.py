@@ -7,6 +7,7 @@ from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import plain_row
 from controlplane.apiserver.kinds.checks import present, problems
 from controlplane.apiserver.kinds.kind import Kind
+from controlplane.apiserver.kinds.storage.storage_classes import validate_parameters
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden, required
 
@@ -21,6 +22,7 @@ def validate_attributes_class(tree: Tree) -> list[FieldError]:
     else:
         lower = tree["driverName"].lower()
         errors += problems("driverName", lower, names.qualified_name(lower))
+    errors += validate_parameters(tree.get("parameters") or {}, "parameters")
     return errors + present(tree, "parameters", "", "must contain at least one key/value pair")
 
 

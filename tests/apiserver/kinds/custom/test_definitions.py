@@ -69,7 +69,7 @@ def said(errors: list[Any]) -> list[str]:
         ({"strategy": "Webhook"}, [WEBHOOK, REVIEWS]),
         (hook(url="https://x", service=SERVICE), [WEBHOOK]),
         (hook(url="http://x"), [f"{WEBHOOK}.url"]),
-        (hook(service={**SERVICE, "port": 0, "name": ""}),
+        (hook(service={**SERVICE, "port": 0, "namespace": ""}),
          [f"{WEBHOOK}.service.name", f"{WEBHOOK}.service.port"]),
         (hook(reviews=()), [REVIEWS]),
         (hook(reviews=("v1", "v1", "Bad")), [f"{REVIEWS}[1]", f"{REVIEWS}[2]"]),

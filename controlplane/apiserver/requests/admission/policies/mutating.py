@@ -62,6 +62,7 @@ __all__ = ["MutatingPolicies", "Mutations", "Reinvocation"]
 
 _GIVES: Final = {"ApplyConfiguration": "Object", "JSONPatch": "list(JSONPatch)"}
 _EXPRESSIONS: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+_UNREADABLE: Final = " cannot be handled as a "
 Key = tuple[str, str, str, str]
 """Policy, binding, and the parameter's namespace and name."""
 
@@ -106,6 +107,8 @@ class Reinvocation:
     output: Tree | None = None
     wanted: bool = False
     second: bool = False
+    dirty: bool = False
+    """Whether a mutation of this round gave an object, changed or not."""
 
     def changed(self) -> None:
         """Note that the object was changed."""
@@ -149,6 +152,7 @@ class MutatingPolicies:
             return tree
         if state.second and tree != state.output:
             state.changed()
+        state.dirty = False
         given = attributes_of(ctx, tree, old)
         denied: list[_Denial] = []
 
@@ -158,6 +162,9 @@ class MutatingPolicies:
 
         for each in [*self._invocations(given, namespace, denied)]:
             tree = self._invoked(ctx, each, tree, old, namespace, denied, state)
+        if state.dirty:  # as upstream, also where the mutations changed nothing
+            state.wanted = True
+            state.changed()
         state.output = tree
         if denied:
             raise _refusal(ctx, given, denied)
@@ -217,7 +224,7 @@ class MutatingPolicies:
         before = tree
         for kind, one in hook.compiled.patches:
             try:
-                tree = self._patched(ctx, asked, kind, one, scope, tree)
+                tree = self._patched(ctx, asked, kind, one, scope, tree, state)
             except _MutationError as error:
                 _deny(hook, asked.binding.name, str(error), denied)
                 continue
@@ -237,6 +244,7 @@ class MutatingPolicies:
         one: Compiled,
         scope: dict[str, Any],
         tree: Tree,
+        state: Reinvocation,
     ) -> Tree:
         """The tree after one mutation. ApiError, _MutationError."""
         if one.program is None:
@@ -252,7 +260,19 @@ class MutatingPolicies:
         assert shown is not None
         make = _applied if kind == "ApplyConfiguration" else _json_patched
         changed = make(asked.info, shown, result.value)
-        return tree if changed == shown else self._read(ctx, changed)
+        state.dirty = True
+        if changed == shown:
+            return tree
+        if kind == "ApplyConfiguration":
+            return self._read(ctx, changed)
+        try:
+            return self._read(ctx, changed)
+        except status.ApiError as error:
+            if error.code != 400:
+                problem = error.message.removeprefix("Internal error occurred: ")
+                raise status.internal_error(f"failed to convert object: {problem}") from None
+            problem = error.message.partition(_UNREADABLE)[2].partition(": ")[2]
+            raise status.internal_error(problem or error.message) from None
 
 
 def _matches(hook: Hook[Mutations], scope: dict[str, Any]) -> bool:
@@ -363,6 +383,24 @@ def _atomics_at(value: Any, known: Field, path: str) -> Iterator[str]:
                 yield from _atomics_at(item, known.element, f"{path}[{index}]")
 
 
+_MISSING: Final = {
+    "add": 'doc is missing path: "{}"',
+    "remove": 'doc is missing path: "{}"',
+    "replace": "doc is missing path: {}",
+    "test": "is missing path: {}",
+}
+
+
+def _patch_problem(operation: Tree, problem: str) -> str:
+    """The library's error for a path that leads nowhere; any other problem as it is."""
+    if not problem.startswith("no path "):
+        return problem
+    action, path = operation["op"], problem.removeprefix("no path ")
+    which = "from" if operation.get("from") == path else "destination"
+    text = _MISSING.get(action, f"doc is missing {which} path: {{}}").format(path)
+    return f"{action} operation does not apply: {text}: missing value"
+
+
 def _json_patched(info: ResourceInfo, shown: Tree, value: list[Any]) -> Tree:
     """The object after a JSON patch; as it was if a test in it fails. ApiError, _MutationError."""
     operations = []
@@ -383,12 +421,14 @@ def _json_patched(info: ResourceInfo, shown: Tree, value: list[Any]) -> Tree:
                     f" {error}"
                 ) from None
         operations.append({"op": "", "path": "", **operation})
-    try:
-        patched: Tree = json_patch(shown, operations)
-    except JsonPatchTestError:
-        return shown
-    except JsonPatchError as error:
-        raise _MutationError(f"JSONPath: {error}") from None
+    patched = shown
+    for operation in operations:
+        try:
+            patched = json_patch(patched, [operation])
+        except JsonPatchTestError:
+            return shown
+        except JsonPatchError as error:
+            raise _MutationError(f"JSON Patch: {_patch_problem(operation, str(error))}") from None
     issues = [] if info.custom is not None else strict_issues(info.type_name, patched)
     if issues:
         raise status.internal_error(f"strict decoding error: {', '.join(issues)}")
