@@ -36,6 +36,7 @@ from controlplane.apiserver.schema import go_json, status
 from controlplane.apiserver.schema.codec import kind_error
 from controlplane.apiserver.schema.json_values import json_type
 from controlplane.apiserver.schema.raw_extension import compact
+from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.schema.types import StructType
 from controlplane.apiserver.storage.transactions import Live, Steps
 
@@ -153,7 +154,7 @@ class Apply:
             live = compact(info.kind, self._bodies.external(info, Object(current)).tree)
             applied = self._applied(ctx, live, config, sub)
             _check_repeated(ctx, repeated)
-            return self._admission.mutate(ctx, applied, current)
+            return self._admission.mutate(ctx, _as_it_came(info, applied, current), current)
 
         if found is None:
             if sub:
@@ -257,6 +258,26 @@ class Apply:
         if fields:
             new_meta["managedFields"] = fields
         return _named(ctx, {**external, "metadata": _with_last_applied(ctx, new_meta, config)})
+
+
+_WITH_TEXTS = ("controllerrevisions", "deviceclasses", "resourceclaims", "resourceclaimtemplates")
+"""The resources that hold objects as the texts that they came as, see `schema.raw_extension`."""
+
+
+def _as_it_came(info: ResourceInfo, made: Tree, current: Tree) -> Tree:
+    """Return the stored object with the new managed fields where applying changed no value of it.
+
+    Upstream's merge answers no object then, so texts within the stored one stay as they are.
+    """
+    if info.custom is not None or info.resource not in _WITH_TEXTS:
+        return made
+    one, other = (json.dumps(_unmanaged(each), sort_keys=True) for each in (made, current))
+    return {**current, "metadata": made["metadata"]} if one == other else made
+
+
+def _unmanaged(tree: Tree) -> Tree:
+    meta = {key: value for key, value in tree["metadata"].items() if key != "managedFields"}
+    return {**tree, "metadata": meta}
 
 
 def _unconvertible(ctx: Context, config: Tree, why: UnfitError) -> status.ApiError:
