@@ -12,6 +12,9 @@ __all__ = ["embedding", "text_type"]
 _EMBEDDED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "Probe": ("ProbeHandler", ("exec", "httpGet", "tcpSocket", "grpc")),
     "EphemeralContainer": ("EphemeralContainerCommon", ()),
+    "DeviceClassConfiguration": ("DeviceConfiguration", ("opaque",)),
+    "DeviceClaimConfiguration": ("DeviceConfiguration", ("opaque",)),
+    "DeviceAllocationConfiguration": ("DeviceConfiguration", ("opaque",)),
     "IngressRule": ("IngressRuleValue", ("http",)),
     "RuleWithOperations": ("Rule", ("apiGroups", "apiVersions", "resources", "scope")),
     "PersistentVolumeClaim": ("TypeMeta", ("apiVersion", "kind")),  # inside a StatefulSet

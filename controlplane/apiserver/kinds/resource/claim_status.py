@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from typing import Any
 
 from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
@@ -62,8 +63,11 @@ def admin_access(requests: list[Tree], path: str, key: str = "") -> str:
     return ""
 
 
-def validate_device_claim_status(new: Tree, old: Tree) -> list[FieldError]:
-    """Consumers, devices and the allocation, which stays as it is once it is made."""
+def validate_device_claim_status(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
+    """Return the errors of a claim's status: an allocation that is made stays as it is.
+
+    `written` is the allocation as it came.
+    """
     status, was = new.get("status") or {}, old.get("status") or {}
     allocation, before = status.get("allocation"), was.get("allocation")
     errors = _consumers(status, "status")
@@ -88,7 +92,7 @@ def validate_device_claim_status(new: Tree, old: Tree) -> list[FieldError]:
         )
         errors.append(forbidden("status.reservedFor", text))
     if allocation is not None and before is not None:
-        shown = internal("AllocationResult", allocation)
+        shown = internal("AllocationResult", allocation, written)
         errors += immutable(shown, internal("AllocationResult", before), "status.allocation")
     elif allocation is not None:
         known = request_names(((new.get("spec") or {}).get("devices")) or {})

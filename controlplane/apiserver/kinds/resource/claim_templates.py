@@ -20,6 +20,7 @@ from controlplane.apiserver.kinds.resource.claims import (
 from controlplane.apiserver.kinds.strategy import Context, Strategy, without_labels
 from controlplane.apiserver.kinds.trees import in_spec, inside
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden
+from controlplane.apiserver.schema.field_order import in_order
 from controlplane.apiserver.schema.internal_form import internal
 
 __all__ = ["KIND"]
@@ -74,7 +75,10 @@ def _template_shown(tree: Tree, written: Any) -> Tree:
     spec = tree.get("spec") or {}
     inner = internal("ResourceClaimSpec", spec.get("spec") or {}, written)
     kept = {key: value for key, value in (spec.get("metadata") or {}).items() if value}
-    return {**kept, "Spec": inner}
+    return {**in_order(_META, kept), "Spec": inner}
+
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 class ClaimTemplateStrategy(Strategy):

@@ -233,7 +233,9 @@ class DeviceClaimStrategy(Strategy):
         place = "status.allocation.devices.results"
         had = admin_access(_results(old), place)
         asked = "" if had else admin_access(_results(new), place)
-        return admin_allowed(ctx, asked) + validate_device_claim_status(new, old)
+        return admin_allowed(ctx, asked) + validate_device_claim_status(
+            new, old, ctx.written("status", "allocation")
+        )
 
     def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """Return a status update of this kind without the state of deallocated devices."""

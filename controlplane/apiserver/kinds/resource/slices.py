@@ -41,6 +41,7 @@ from controlplane.apiserver.schema.field_errors import (
     too_long,
     too_many,
 )
+from controlplane.apiserver.schema.internal_form import internal
 
 __all__ = ["KIND"]
 
@@ -168,7 +169,8 @@ def _placement(spec: Tree) -> list[FieldError]:
         terms = spec["nodeSelector"].get("nodeSelectorTerms")
         if len(terms or ()) != 1:
             text = "must have exactly one node selector term"
-            errors.append(invalid("spec.nodeSelector.nodeSelectorTerms", terms, text))
+            shown = terms and [internal("NodeSelectorTerm", term) for term in terms]
+            errors.append(invalid("spec.nodeSelector.nodeSelectorTerms", shown, text))
     for key in ("allNodes", "perDeviceNodeSelection"):
         if spec.get(key):
             given.append(f"`{key}`")
