@@ -21,6 +21,22 @@ class AccountStrategy(Strategy):
         """Return an update of this kind with the fields and generation that the server sets."""
         return super().prepare_update(ctx, _secrets_named(new), old)
 
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """Warn where the deprecated annotation on mounted secrets appears."""
+        if not _enforces(tree) or (old is not None and _enforces(old)):
+            return []
+        return [
+            f"metadata.annotations[{_ENFORCED}]: deprecated in v1.32+; prefer separate namespaces "
+            "to isolate access to mounted secrets"
+        ]
+
+
+_ENFORCED = "kubernetes.io/enforce-mountable-secrets"
+
+
+def _enforces(tree: Tree) -> bool:
+    return _ENFORCED in (tree["metadata"].get("annotations") or {})
+
 
 def _secrets_named(tree: Tree) -> Tree:
     secrets = tree.get("secrets")

@@ -36,6 +36,25 @@ def default_endpoint_slice(tree: Tree) -> Tree:
     }
 
 
+def _full_name(text: str, path: str) -> list[FieldError]:
+    """Upstream: IsFullyQualifiedDomainName of apimachinery's pkg/util/validation."""
+    if not text:
+        return [required(path)]
+    text = text.removesuffix(".")
+    wrong = names.dns_subdomain(text)
+    if wrong:
+        return [invalid(path, text, ",".join(wrong))]
+    labels = text.split(".")
+    if len(labels) < 2:
+        problem = "should be a domain with at least two segments separated by dots"
+        return [invalid(path, text, problem)]
+    return [
+        invalid(path, label, ",".join(found))
+        for label in labels
+        if (found := names.dns_label(label))
+    ]
+
+
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 
 
@@ -97,7 +116,7 @@ def _slice_endpoint(endpoint: Tree, kind: str, path: str) -> list[FieldError]:
             errors += validate_not_special(text, place)
     elif kind == "FQDN":
         for index, text in enumerate(addresses):
-            errors += problems(f"{path}.addresses[{index}]", text, names.dns_subdomain(text))
+            errors += _full_name(text, f"{path}.addresses[{index}]")
     node = endpoint.get("nodeName")
     if node is not None:
         errors += problems(f"{path}.nodeName", node, names.dns_subdomain(node))
