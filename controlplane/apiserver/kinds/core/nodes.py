@@ -140,9 +140,6 @@ def _taints(taints: list[Tree], path: str) -> list[FieldError]:
     return errors
 
 
-_NODE_MUTABLE = ("podCIDR", "podCIDRs", "providerID", "taints", "unschedulable", "configSource")
-
-
 def validate_node_update(new: Tree, old: Tree) -> list[FieldError]:
     """Return the errors of a changed node."""
     spec, was = new.get("spec") or {}, old.get("spec") or {}
@@ -171,15 +168,8 @@ def validate_node_update(new: Tree, old: Tree) -> list[FieldError]:
         errors += (
             _taints(spec.get("taints") or [], "metadata.taints") * 2
         )  # in both upstream checks
-    kept = {k: v for k, v in spec.items() if k not in _NODE_MUTABLE}
-    before = {k: v for k, v in was.items() if k not in _NODE_MUTABLE}
-    errors += when(
-        kept != before,
-        forbidden,
-        "spec",
-        "node updates may only change labels, taints, or capacity (or configSource, if the "
-        "DynamicKubeletConfig feature gate is enabled)",
-    )
+    moved = spec.get("externalID", "") != was.get("externalID", "")
+    errors += when(moved, forbidden, "spec.externalID", "may not be updated")
     return errors
 
 
