@@ -60,6 +60,7 @@ def command(
     """
     from actors import collector
     from controlplane.metrics import listing
+    from controlplane.scenarios.engine import device_table
     from controlplane.scenarios.engine.custom_tables import custom_tables
     from controlplane.scenarios.engine.execution import check_folder
     from controlplane.scenarios.engine.kubelets import pictures
@@ -89,8 +90,11 @@ def command(
     )
     counted = metrics_of(run.cluster) if metrics else ()
     notes = [note for note in (*run.plan.given.notes, idle) if note]
+    devices = device_table.devices_of(run)
     if output_format == "json":
         told: dict[str, Any] = {"notes": notes}
+        if devices:
+            told["devices"] = [row._asdict() for row in devices]
         if metrics:
             told["metrics"] = listing.tree(counted)
         output.emit_json({**summary.to_json(), **told, "wall_s": round(wall, 3)})
@@ -98,6 +102,8 @@ def command(
         reporting.print_summary(summary, wall, out)
         for text in pictures(run):
             output.echo(text)
+        if devices:
+            output.table(*device_table.shown(devices))
         for found in custom_tables(run):
             output.table(*found)
         if metrics:

@@ -101,13 +101,15 @@ export class ClusterView {
     }
     const nodes = model.nodes(step);
     const cpus = model.cpusAt(step);
-    const cards = nodes.slice(0, NODES).map((node) => this.nodeCard(node, on.get(node.thing.name) ?? [], cpus.get(node.thing.name), pods));
+    const devices = model.devicesAt(step);
+    const cards = nodes.slice(0, NODES).map((node) => this.nodeCard(node, on.get(node.thing.name) ?? [], cpus.get(node.thing.name), pods, devices.get(node.thing.name)));
+    if (devices.has("")) cards.push(h("div", { class: "node" }, h("div", { class: "node-head" }, h("b", { text: "Devices of several nodes" })), this.deviceChips(devices.get(""))));
     if (nodes.length > NODES) cards.push(h("p", { class: "note", text: `and ${counted(nodes.length - NODES, "node")} more; objects of kind Node list all` }));
     if (!nodes.length) cards.push(h("p", { class: "note", text: "No nodes at this step." }));
     this.nodes.replaceChildren(...cards);
   }
 
-  nodeCard(node, pods, cpus, all) {
+  nodeCard(node, pods, cpus, all, devices) {
     const asked = pods.filter(takesRoom);
     const sum = (name) => asked.reduce((total, pod) => total + pod[name], 0);
     const trouble = node.ready && node.ready !== "True" ? `not ready (${node.ready})` : node.unschedulable ? "unschedulable" : "";
@@ -118,7 +120,33 @@ export class ClusterView {
       bar("memory", sum("memory"), node.memory, size),
       node.taints.length ? h("p", { class: "note", text: node.taints.join(", ") }) : null,
       h("div", { class: "chips" }, pods.slice(0, CHIPS).map((pod) => this.chip(pod)), pods.length > CHIPS ? h("span", { class: "dim", text: `+${pods.length - CHIPS}` }) : null),
+      devices ? this.deviceChips(devices) : null,
       cpus ? numaMap(cpus, all) : null);
+  }
+
+  // Devices by driver and pool, each with the claims and pods that hold it; a click shows the claim.
+  deviceChips(devices) {
+    const pools = new Map();
+    for (const each of devices) {
+      const pool = `${each.driver}, pool ${each.pool}`;
+      if (!pools.has(pool)) pools.set(pool, []);
+      pools.get(pool).push(each);
+    }
+    return h("div", { class: "devices" }, [...pools].map(([pool, own]) => {
+      const held = own.filter((each) => each.holders.length);
+      return h("div", {},
+        h("p", { class: "note", text: `${pool}: ${held.length} of ${counted(own.length, "device")} allocated` }),
+        h("div", { class: "chips" }, own.slice(0, CHIPS).map((each) => this.deviceChip(each)), own.length > CHIPS ? h("span", { class: "dim", text: `+${own.length - CHIPS}` }) : null));
+    }));
+  }
+
+  deviceChip({ device, holders }) {
+    if (!holders.length) return h("span", { class: "chip dim", title: `${device}: free`, text: device });
+    const told = holders.map(({ thing, pods }) => `${thing.name}${pods.length ? ` (${pods.join(", ")})` : ", not reserved"}`).join("; ");
+    const pods = holders.flatMap((each) => each.pods);
+    const made = h("button", { type: "button", class: "chip is-running", title: `${device}: ${told}`, text: `${device}: ${pods.join(", ") || holders[0].thing.name}` });
+    made.addEventListener("click", () => this.app.showObject(holders[0].thing.obj));
+    return made;
   }
 
   chip(pod) {

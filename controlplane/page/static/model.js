@@ -412,6 +412,31 @@ export class Model {
     return this.alive("Node", step).map(([thing, index]) => ({ thing, index, ...thing.summary(index, nodeSummary) }));
   }
 
+  // Devices at a step, by node: node -> [{driver, pool, device, holders: [{thing, pods}]}]; "" for devices of several nodes.
+  devicesAt(step) {
+    const slices = this.alive("ResourceSlice", step).map(([thing, index]) => thing.summary(index, sliceSummary));
+    const found = new Map();
+    if (!slices.length) return found;
+    const holders = new Map();
+    for (const [thing, index] of this.alive("ResourceClaim", step)) {
+      const { devices, pods } = thing.summary(index, claimSummary);
+      for (const device of devices) {
+        if (!holders.has(device)) holders.set(device, []);
+        holders.get(device).push({ thing, pods });
+      }
+    }
+    const newest = new Map();
+    for (const each of slices) newest.set(each.name, Math.max(newest.get(each.name) ?? 0, each.generation));
+    for (const slice of slices) {
+      if (slice.generation < newest.get(slice.name)) continue;
+      for (const [node, device] of slice.devices) {
+        if (!found.has(node)) found.set(node, []);
+        found.get(node).push({ driver: slice.driver, pool: slice.pool, device, holders: holders.get(`${slice.name} ${device}`) ?? [] });
+      }
+    }
+    return found;
+  }
+
   // Places of the scheduler's queue at a step: place -> [{obj, uid, attempts, until, plugins, since}].
   queuesAt(step) {
     const rows = this.queues;
@@ -554,6 +579,26 @@ export function nodeSummary(tree) {
     ready: ready ? ready.status : "",
     unschedulable: Boolean(tree.spec?.unschedulable),
     taints: (tree.spec?.taints ?? []).map((each) => `${each.key}${each.value ? `=${each.value}` : ""}:${each.effect}`),
+  };
+}
+
+function sliceSummary(tree) {
+  const spec = tree.spec ?? {};
+  const pool = spec.pool?.name ?? "";
+  return {
+    driver: spec.driver ?? "",
+    pool,
+    name: `${spec.driver} ${pool}`,
+    generation: spec.pool?.generation ?? 0,
+    devices: (spec.devices ?? []).map((each) => [spec.nodeName ?? each.nodeName ?? "", each.name]),
+  };
+}
+
+function claimSummary(tree) {
+  const status = tree.status ?? {};
+  return {
+    devices: (status.allocation?.devices?.results ?? []).map((each) => `${each.driver} ${each.pool} ${each.device}`),
+    pods: (status.reservedFor ?? []).map((each) => (each.resource === "pods" ? each.name : `${each.resource}/${each.name}`)),
   };
 }
 
