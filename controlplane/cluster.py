@@ -300,6 +300,9 @@ class Cluster:
                 enabled = (storage.ATTACHER, *enabled)
         if GROUPS_GATE in _server_gates(config):
             enabled = (*enabled, PodGroupProtectionController.name)
+        from controlplane.kubelet.loops.device_plugin import NodePlugins
+
+        self.node_plugins = NodePlugins(self.world, self.address)
         self.node_drivers: NodeDrivers | None = None  # DRA drivers, where devices are allocated
         devices = config.device_drivers or devices_of_objects(config.nodes or ())
         if devices is not None and minor_of(config.release) >= DEVICES_SINCE:
@@ -482,6 +485,7 @@ class Cluster:
                 settings = self._settings(config.kubelet_settings.get(name))
                 if self.node_drivers is not None:
                     self.node_drivers.add(tree)
+                self.node_plugins.add(tree)
                 main, *args = self._kubelet(tree, number)
                 self.world.actor(name, main, *args, **self._kubelet_options(tree, settings))
                 self._write_manifests(name, settings)
@@ -522,6 +526,9 @@ class Cluster:
             groups = groups_have_claims(dict.fromkeys(_server_gates(config), True))
             drivers = self.node_drivers.of(name)
             options = evolve(options, dra_drivers=drivers, claims_of_groups=groups)
+        plugins = self.node_plugins.of(name)
+        if plugins:
+            options = evolve(options, device_plugins=plugins)
         return {"server": self.address(actor or name), "options": options}
 
     def _write_manifests(self, name: str, settings: KubeletSettings) -> None:
@@ -549,6 +556,7 @@ class Cluster:
         settings = self._settings(given)
         if self.node_drivers is not None:
             self.node_drivers.add(tree, start=True)
+        self.node_plugins.add(tree, start=True)
         main, *args = self._kubelet(tree, number)
         options = self._kubelet_options(tree, settings, actor=name)
         self.world.start(name, main, *args, **options)
@@ -560,6 +568,7 @@ class Cluster:
         self.world.end(self._joined.pop(node))
         if self.node_drivers is not None:
             self.node_drivers.end(node)
+        self.node_plugins.end(node)
         del self.machines[node]
 
     def options_of_servers(self) -> Callable[[], ServerOptions]:

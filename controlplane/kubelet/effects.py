@@ -29,6 +29,20 @@ class FetchNode:
     """The node as it is known does not fit: read it from the server, if that answers."""
 
 
-Step = Point | Write | Kill | FetchNode
+@attrs.frozen
+class PluginCall:
+    """The kubelet's call of a plugin: the devices to allocate, or those from which `size` are to be preferred.
+
+    `must` are devices that the preferred ones have to include.
+    """
+
+    resource: str
+    method: str
+    devices: tuple[str, ...]
+    must: tuple[str, ...] = ()
+    size: int = 0
+
+
+Step = Point | Write | Kill | FetchNode | PluginCall
 T = TypeVar("T")
 Steps = Decision[Step, T]

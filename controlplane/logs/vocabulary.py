@@ -361,6 +361,13 @@ EVENTS: Final[dict[str, Kind]] = {
         "The claims of a pod were prepared, or unprepared; or that failed.",
         {"change": TEXT, "error": TEXT},
     ),
+    "kubelet.plugin": Kind(
+        "A device plugin has listed its devices, or is away.", {"resource": TEXT, "is": TEXT}
+    ),
+    "plugin.call": Kind(
+        "A device plugin has served a call.",
+        {"resource": TEXT, "method": TEXT, "devices": TEXT, "error": TEXT},
+    ),
     "kubelet.dra": Kind("A DRA driver is connected, or away.", {"driver": TEXT, "is": TEXT}),
     "pod.written": Kind(
         "A program of a pod has written to a volume.",

@@ -19,6 +19,7 @@ from controlplane.kubelet.cm.cpumanager.manager import CPUManager
 from controlplane.kubelet.cm.cpumanager.state import FILE as CPU_FILE
 from controlplane.kubelet.cm.cpumanager.state import Containers
 from controlplane.kubelet.cm.cpuset import EMPTY, CPUSet
+from controlplane.kubelet.cm.devicemanager.manager import DeviceManager
 from controlplane.kubelet.cm.fixes import AS_RELEASED, ManagerFixes
 from controlplane.kubelet.cm.memorymanager.manager import NONE as NO_MEMORY_POLICY
 from controlplane.kubelet.cm.memorymanager.manager import MemoryManager, MemoryReservation
@@ -66,8 +67,14 @@ class ContainerManager:
         features: Features = DEFAULTS,
         metrics: Metrics | None = None,
         fixes: ManagerFixes = AS_RELEASED,
+        plugins_now: Callable[[], int] | None = None,
+        running: Callable[[str, str], bool] = lambda _uid, _container: False,
     ) -> None:
-        """Raises ManagerError for policies that the machine or the kubelet does not take."""
+        """With `plugins_now`, the clock in nanoseconds, devices of plugins are assigned, too.
+
+        `running` returns whether the runtime had a container running when the kubelet started. Raises ManagerError for
+        policies that the machine or the kubelet does not take.
+        """
         self.machine = machine
         self.fixes = fixes
         self.metrics = metrics or Metrics()
@@ -98,6 +105,19 @@ class ContainerManager:
             reserved_memory=policies.reserved_memory,
         )
         self.topology.providers = [self.cpu, self.memory]
+        self.devices: DeviceManager | None = None
+        if plugins_now is not None:
+            nodes = tuple(node.id for node in machine.nodes)
+            self.devices = DeviceManager(nodes, self.topology.affinity, view, plugins_now, running)
+            self.topology.providers.insert(0, self.devices)
+
+    @property
+    def hands_out(self) -> bool:
+        """Return whether containers get CPUs or memory of their own."""
+        return (self.cpu.state.policy, self.memory.state.policy) != (
+            NO_CPU_POLICY,
+            NO_MEMORY_POLICY,
+        )
 
     def start(self, files: Mapping[str, str], containers: Containers | None = None) -> Steps[None]:
         """Begin with what the disk has. Raises ManagerError, which ends the kubelet."""

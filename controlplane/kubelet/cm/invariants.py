@@ -9,6 +9,7 @@ from controlplane.kubelet.cm.container_manager import ContainerManager
 from controlplane.kubelet.cm.cpumanager.policy_static import StaticPolicy as StaticCPUs
 from controlplane.kubelet.cm.cpumanager.state import CPUState
 from controlplane.kubelet.cm.cpuset import EMPTY, CPUSet, union
+from controlplane.kubelet.cm.devicemanager.pod_devices import DeviceState, devices_in
 from controlplane.kubelet.cm.memorymanager.state import MemoryState
 
 
@@ -69,6 +70,18 @@ def memory_violations(state: MemoryState) -> list[str]:
     return found
 
 
+def device_violations(state: DeviceState) -> list[str]:
+    """No device of a plugin has owners in two pods; the containers of one pod may use it one after the other."""
+    found = []
+    owners: dict[tuple[str, str], str] = {}
+    for entry, by_numa in state.owned.items():
+        for device in devices_in(by_numa):
+            owner = owners.setdefault((entry.resource, device), entry.pod)
+            if owner != entry.pod:
+                found.append(f"{entry.resource} {device} belongs to pods {owner} and {entry.pod}")
+    return found
+
+
 def violations(manager: ContainerManager, gone: Iterable[Pod] = ()) -> list[str]:
     """All of them; `gone` are pods that ended and were removed, which hold nothing."""
     found = []
@@ -79,6 +92,8 @@ def violations(manager: ContainerManager, gone: Iterable[Pod] = ()) -> list[str]
             every -= policy.reserved
         found += cpu_violations(policy.state, every)
     found += memory_violations(manager.memory.state)
+    if manager.devices is not None:
+        found += device_violations(manager.devices.state())
     for pod in gone:
         for what, held in (
             ("CPUs", manager.cpu.state.assignments),

@@ -6,12 +6,13 @@ operations name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from controlplane.decisions import Point, Write
 from controlplane.kubelet.cm.assignments import assignments
 from controlplane.kubelet.cm.container_manager import FILES
-from controlplane.kubelet.effects import Kill
+from controlplane.kubelet.cm.devicemanager.plugin import PluginFailed
+from controlplane.kubelet.effects import Kill, PluginCall
 
 if TYPE_CHECKING:
     from actors import Context
@@ -40,6 +41,9 @@ class Helper(Protocol):
     async def fetch_node(self, ctx: Context) -> None:
         """Read the node afresh."""
 
+    async def call_plugin(self, ctx: Context, call: PluginCall) -> Any:
+        """Call a device plugin. Raises PluginFailed."""
+
 
 async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | None = None) -> T:
     """Carry an operation out. Until a point comes, or its end, its writes belong together (`host.writing`).
@@ -47,14 +51,17 @@ async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | 
     For observers outside the run, a process that is killed amid them stays so until another begins.
     """
     writing = False
+    answer: Any = None
+    failure: PluginFailed | None = None
     try:
         while True:
             try:
-                step = next(steps)
+                step = steps.send(answer) if failure is None else steps.throw(failure)
             except StopIteration as stop:
                 host.writing -= writing
                 result: T = stop.value
                 return result
+            answer = failure = None
             if isinstance(step, Write):
                 if not writing:
                     writing = True
@@ -71,6 +78,12 @@ async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | 
             elif isinstance(step, Kill):
                 assert helper is not None
                 await helper.kill(ctx, step.pod)
+            elif isinstance(step, PluginCall):
+                assert helper is not None
+                try:
+                    answer = await helper.call_plugin(ctx, step)
+                except PluginFailed as error:
+                    failure = error
             else:
                 assert helper is not None
                 await helper.fetch_node(ctx)

@@ -16,6 +16,7 @@
 | node lease, node status | `lease`, `status` (`loops/node.py`) |
 | server of attach | `attached` (`loops/clients.py`), once a program waits for its input |
 | volume manager, where the node has CSI drivers | `loops/volumes.py` |
+| device plugins, where the node has some | `device-plugin` (`loops/plugin_devices.py`) |
 | DRA manager and plugin manager, where there are claims | `loops/claims.py` |
 
 The container runtime is part of the machine, not of the process: sandboxes survive a crash of the
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from actors.log import DEBUG, ERROR
+from controlplane.api.tree import EMPTY_MAP
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.event_recorder import EventRecorder
@@ -76,6 +78,7 @@ class KubeletOptions:
         dra_drivers: the actors of DRA drivers by name; None where there is no dynamic resource allocation.
         claims_of_groups: the gate DRAWorkloadResourceClaims is on.
         csi_drivers: the drivers that have a plugin on the node; without any, CSI volumes are not mounted.
+        device_plugins: the actors of device plugins by resource.
         joins: the Node is there already, made by a client; the kubelet takes it over.
     """
 
@@ -87,6 +90,7 @@ class KubeletOptions:
     joins: bool = False
     dra_drivers: Mapping[str, str] | None = None
     claims_of_groups: bool = False
+    device_plugins: Mapping[str, str] = EMPTY_MAP
 
 
 DEFAULT_OPTIONS = KubeletOptions()
@@ -127,7 +131,9 @@ async def run(
     shared = Shared(ctx, epoch_ns, node, host, server, recorder, options.fixes, sources)
     workers = PodWorkers(shared)
     try:
-        resources = workers.resources = NodeResources(shared, settings, workers)
+        resources = workers.resources = NodeResources(
+            shared, settings, workers, options.device_plugins
+        )
     except ManagerError as error:  # a policy that this very node's machine does not take
         host.refused = str(error)
         ctx.log("kubelet.fatal", level=ERROR, data={"message": host.refused})
@@ -136,6 +142,8 @@ async def run(
         return
     node_changed = ctx.condition()
     tell = _teller(ctx, shared, node_changed, reports=options.heartbeats)
+    if resources.plugins is not None:
+        resources.plugins.start(ctx, tell)
     evictions = workers.evictions = Evictions(shared, workers, resources, tell)
     evictions.look_again()
     if options.dra_drivers is not None and not await _start_claims(ctx, shared, workers, options):

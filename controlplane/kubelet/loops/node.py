@@ -12,6 +12,7 @@ from controlplane.api.csi import MANAGED_ATTACH
 from controlplane.client.errors import ApiError, is_already_exists, is_conflict, is_not_found
 from controlplane.client.loops.clientset import LEASES, NODES, Client
 from controlplane.client.loops.informer import Informer, handler
+from controlplane.kubelet.loops.carrying_out import carry_out
 from controlplane.kubelet.loops.shared import RETRY_NS
 from controlplane.kubelet.node import node_status
 
@@ -165,14 +166,21 @@ async def report_status(ctx: Context, shared: Shared, changed: Condition) -> Non
         due = reported + node_status.STATUS_REPORT_INTERVAL
         if shared.volumes is not None and not _in_use_changed(shared):
             shared.volumes.reported(shared.volumes.in_use())
+        expiry = None if shared.devices is None else shared.devices.expiry()
+        if expiry is not None:
+            due = min(due, max(expiry, ctx.now))
         if _shows_otherwise(shared):
             due = min(due, shared.next_tick(node_status.STATUS_INTERVAL // 1_000_000_000))
         if due > ctx.now:
             # Others act on it: a run does not settle before.
-            idle = not (_pressure_changed(shared) or _in_use_changed(shared))
+            idle = not (
+                _pressure_changed(shared) or _in_use_changed(shared) or _devices_changed(shared)
+            )
             await changed.wait(due - ctx.now, idle=idle, point="kubelet.status")
             if ctx.now < due:
                 continue
+        if shared.devices is not None:
+            await carry_out(ctx, shared.host, shared.devices.remove_expired())
         if await _reported(shared, client):
             reported = ctx.now
         else:
@@ -193,9 +201,21 @@ def _in_use_changed(shared: Shared) -> bool:
     return shared.volumes.in_use() != shown
 
 
+def _devices_changed(shared: Shared) -> bool:
+    """Return whether the API server shows other amounts of device plugins' resources than there are."""
+    if shared.devices is None:
+        return False
+    status = shared.node.tree.get("status") or {}
+    return any(
+        (status.get(part) or {}).get(name) != amount
+        for part, amounts in zip(("capacity", "allocatable"), shared.devices.amounts(), strict=True)
+        for name, amount in amounts.items()
+    )
+
+
 def _shows_otherwise(shared: Shared) -> bool:
     """Return whether the API server shows a condition that is not the kubelet's, Ready being Unknown say."""
-    if _in_use_changed(shared):
+    if _in_use_changed(shared) or _devices_changed(shared):
         return True
     shown = shared.node.tree.get("status") or {}
     conditions = node_status.conditions(
@@ -220,6 +240,8 @@ async def _reported(shared: Shared, client: Client) -> bool:
             in_use = None if shared.volumes is None else shared.volumes.in_use()
             if in_use is not None:
                 status["volumesInUse"] = in_use or None
+            if shared.devices is not None:
+                status["capacity"], status["allocatable"] = shared.devices.amounts()
             patch = {"status": status}
             await client.patch(NODES, "", shared.node.name, patch, subresource="status")
             if in_use is not None and shared.volumes is not None:

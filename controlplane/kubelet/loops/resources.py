@@ -6,10 +6,11 @@ Points: `kubelet.allocation` (waiting for the allocation mutex), `kubelet.alloca
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from actors.log import ERROR
 from controlplane.api.resize_policy import forbids_preemption
+from controlplane.api.tree import EMPTY_MAP
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.event_recorder import reference
 from controlplane.client.loops.guarded import attempted
@@ -23,6 +24,7 @@ from controlplane.kubelet.allocation.manager import (
 from controlplane.kubelet.allocation.state import ACTUATED, ALLOCATED, PodResourceState, restore
 from controlplane.kubelet.cm.checkpoint import CheckpointError
 from controlplane.kubelet.cm.container_manager import FILES, ContainerManager
+from controlplane.kubelet.cm.devicemanager.pod_devices import FILE as DEVICES_FILE
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import ManagerFixes
 from controlplane.kubelet.cm.resource_manager import KubeletView
@@ -30,6 +32,8 @@ from controlplane.kubelet.eviction.manager import EvictionManager
 from controlplane.kubelet.features import SCHEDULER_PREEMPTION
 from controlplane.kubelet.loops.carrying_out import carry_out, save
 from controlplane.kubelet.loops.lock import Lock
+from controlplane.kubelet.loops.plugin_devices import PluginDevices
+from controlplane.kubelet.machine import machine_of_text
 from controlplane.kubelet.node.admission_chain import AdmissionChain
 from controlplane.kubelet.pod import preemption
 from controlplane.kubelet.pod.resizing import GATE as JUDGED_BY_SNAPSHOT
@@ -47,12 +51,15 @@ if TYPE_CHECKING:
     from controlplane.gates import FixGates
     from controlplane.kubelet.allocation.events import ResizeEvent
     from controlplane.kubelet.allocation.state import PodResources
+    from controlplane.kubelet.effects import PluginCall
     from controlplane.kubelet.loops.pod_workers import PodWorkers
     from controlplane.kubelet.loops.shared import Shared
     from controlplane.kubelet.node.settings import KubeletSettings
 
 SECOND = 1_000_000_000
 RECONCILE_PERIOD_S = 10
+NO_MACHINE = "cores=1 memory=4Gi"
+"""The machine of a node with device plugins for which none is described: one NUMA node."""
 COUNTS_AT_ONCE = "103979"
 STARTS_AS_ALLOCATED = "126033"
 GENERATION_KEPT = "131157"
@@ -72,8 +79,17 @@ MANAGER_GATES = {
 class NodeResources:
     """The managers of one kubelet. Their memory is lost with the process, their files are not."""
 
-    def __init__(self, shared: Shared, settings: KubeletSettings, workers: PodWorkers) -> None:
-        """Raises ManagerError for policies that the machine does not take."""
+    def __init__(
+        self,
+        shared: Shared,
+        settings: KubeletSettings,
+        workers: PodWorkers,
+        plugins: Mapping[str, str] = EMPTY_MAP,
+    ) -> None:
+        """`plugins` are the actors of device plugins by resource.
+
+        Raises ManagerError for policies that the machine does not take.
+        """
         self._shared = shared
         self._workers = workers
         self.settings = settings
@@ -84,16 +100,24 @@ class NodeResources:
         """Assignments of CPUs may have changed since the last pass of the reconcile loop."""
         self.retry_at: int | None = None
         self.containers: ContainerManager | None = None
-        if settings.hands_out and settings.machine is not None:
+        self.plugins: PluginDevices | None = None
+        machine = settings.machine or (machine_of_text(NO_MACHINE) if plugins else None)
+        if (settings.hands_out or plugins) and machine is not None:
+            ran = _running(shared)
             self.containers = ContainerManager(
-                settings.machine,
+                machine,
                 settings.policies,
                 active_pods=self._pods_that_keep,
                 sources_ready=shared.sources_ready,
                 features=settings.features,
                 metrics=self.metrics,
                 fixes=_manager_fixes(shared.fixes),
+                plugins_now=(lambda: shared.ctx.now) if plugins else None,
+                running=lambda uid, container: (uid, container) in ran,
             )
+            if self.containers.devices is not None:
+                shared.devices = self.containers.devices
+                self.plugins = PluginDevices(shared, plugins, self.containers.devices)
         self.eviction = EvictionManager(settings.eviction)
         conditions = ResizeConditions(shared.fixes.fixed(GENERATION_KEPT), self.metrics)
         feasibility = Feasibility(
@@ -203,6 +227,10 @@ class NodeResources:
             if self.containers is not None:
                 files = {name: text for name in FILES if (text := disk.read(name)) is not None}
                 await carry_out(ctx, self._shared.host, self.containers.start(files))
+                if self.containers.devices is not None:
+                    told = self.containers.devices.start(disk.read(DEVICES_FILE))
+                    if told:
+                        self._shared.error(told)
         except (CheckpointError, ManagerError) as error:
             ctx.log("kubelet.fatal", level=ERROR, data={"message": str(error)})
             self._shared.host.refused = str(error)
@@ -236,6 +264,11 @@ class NodeResources:
         found = await attempted(client.get(NODES, "", shared.node.name))
         if found is not None:
             shared.node = found.view
+
+    async def call_plugin(self, ctx: Context, call: PluginCall) -> Any:
+        """Call a device plugin. Raises PluginFailed."""
+        assert self.plugins is not None
+        return await self.plugins.call(ctx, call)
 
     # ------------------------------------------------------------------ resizes
 
@@ -313,6 +346,15 @@ class NodeResources:
     def reassign(self) -> None:
         """Assignments of CPUs may have changed: let the next pass of the reconcile loop apply them."""
         self.changed.notify()
+
+
+def _running(shared: Shared) -> frozenset[tuple[str, str]]:
+    """Return (pod uid, container) of what the runtime has running."""
+    return frozenset(
+        (uid, container.name)
+        for uid, sandbox in shared.host.sandboxes.items()
+        for container in sandbox.running()
+    )
 
 
 def _manager_fixes(fixes: FixGates) -> ManagerFixes:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from controlplane.client.loops.connection import RestConfig
     from controlplane.client.loops.event_recorder import EventRecorder
     from controlplane.gates import FixGates
+    from controlplane.kubelet.cm.devicemanager.manager import DeviceManager
     from controlplane.kubelet.loops.host import Host
     from controlplane.kubelet.pod.pod_config import PodUpdate
 
@@ -66,6 +67,8 @@ class Shared:
         self._recorder = recorder
         self.volumes: InUse | None = None
         """The volume manager, where the node has CSI drivers."""
+        self.devices: DeviceManager | None = None
+        """The device manager, where the node has device plugins."""
         self.under_pressure: tuple[str, ...] = ()
         """The conditions of the node that the eviction manager has seen."""
         self.config = PodConfig(sources)

@@ -15,6 +15,7 @@ import attrs
 from controlplane.api.alike import alike
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
+from controlplane.api.quantity import parse
 from controlplane.kubelet.allocation.conditions import INFEASIBLE
 from controlplane.kubelet.allocation.feasibility import Feasibility
 from controlplane.kubelet.allocation.manager import RESIZE, Verdict
@@ -55,6 +56,19 @@ class AdmissionChain:
             known = self._known[pod.uid] = (pod, alike(requested(pod)))
         return known[1]
 
+    def _sanitized(self, pod: Pod) -> Node:
+        """Return the node: for a pod with devices, as many are allocatable at least as are allocated."""
+        node = self.node()
+        devices = None if self.containers is None else self.containers.devices
+        least = {} if devices is None else devices.at_least(pod)
+        if not least:
+            return node
+        allocatable = dict(node.status.allocatable)
+        for name, count in least.items():
+            if name not in allocatable or allocatable[name].value() < count:
+                allocatable[name] = parse(str(count))
+        return attrs.evolve(node, status=attrs.evolve(node.status, allocatable=allocatable))
+
     def _forget_all_but(self, pods: Sequence[Pod]) -> None:
         """Now and then: what is known of pods that are gone."""
         if len(self._known) > 2 * len(pods) + SPARE:
@@ -82,10 +96,10 @@ class AdmissionChain:
         if operation == RESIZE and self.scheduler_makes_room:
             handlers = admission.WITHOUT_PREEMPTION
         ask = partial(admission.admit, pod, handlers=handlers, requested=self._requested)
-        found = ask(self.node(), others)
+        found = ask(self._sanitized(pod), others)
         if found.reason == admission.NODE_AFFINITY:
             yield FetchNode()
-            found = ask(self.node(), others)
+            found = ask(self._sanitized(pod), others)
         if not found.admitted:
             return found
         for victim in found.victims:

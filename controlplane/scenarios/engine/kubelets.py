@@ -164,7 +164,7 @@ def pictures(run: Run) -> list[str]:
     found = []
     for name, host in run.cluster.machines.items():
         manager = host.containers
-        if manager is not None:
+        if manager is not None and (manager.devices is None or manager.hands_out):
             reserved = getattr(manager.cpu.policy, "reserved", EMPTY)
             text = picture(
                 manager.machine,

@@ -1,0 +1,1 @@
+"""Devices of device plugins on a node. Upstream: pkg/kubelet/cm/devicemanager."""
