@@ -27,6 +27,7 @@ _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
     "DRADeviceTaintRules": (("1.36", False),),
     "DRAPrioritizedList": (("1.33", False), ("1.34", True)),
     "DRAWorkloadResourceClaims": (("1.36", False),),
+    "GenericWorkload": (("1.35", False),),
     HPA_SCALE_TO_ZERO: (("1.16", False),),
     MAX_UNAVAILABLE_STATEFUL_SET: (("1.24", False),),
     CONSISTENT_DAEMON_SET: (("1.36", True),),
