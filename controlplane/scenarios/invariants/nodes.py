@@ -57,7 +57,8 @@ def _managers(*nodes: str) -> Callable[[Run], Any]:
         manager = host.containers
         if manager is None or host.writing or not run.world.alive(node):
             return None
-        return manager, manager.cpu.state, manager.memory.state
+        owned = None if manager.devices is None else manager.devices.owned
+        return manager, manager.cpu.state, manager.memory.state, owned
 
     return _of_nodes(look, nodes)
 
@@ -91,7 +92,7 @@ def _promises(*nodes: str) -> Callable[[Run], Any]:
 
 
 def nothing_is_handed_out_twice(*nodes: str) -> Invariant:
-    """Of these nodes: no CPU has two owners, none is lost, and no memory is allocated twice."""
+    """Of these nodes: no CPU and no device of a plugin has two owners, no CPU is lost, no memory is allocated twice."""
 
     def check(run: Run) -> str | None:
         from controlplane.kubelet.cm.invariants import violations

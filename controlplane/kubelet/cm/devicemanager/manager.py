@@ -79,7 +79,8 @@ class DeviceManager:
         self.unhealthy: dict[str, Devices] = {}
         self.allocated: dict[str, Devices] = {}
         """By resource, the devices that are taken, those of allocations in flight too."""
-        self.owned: dict[Entry, ByNUMA] = {}
+        self.owned: Mapping[Entry, ByNUMA] = {}
+        """The owners of devices; a change makes a new map, for observers."""
         self.removed: Devices = {}
         """Resources whose plugins stayed away: the Node shows 0 of them."""
         self._reusable: dict[str, dict[str, Devices]] = {}
@@ -255,7 +256,7 @@ class DeviceManager:
                 self._recount()
                 raise
             entry = Entry(pod.uid, container.name, resource)
-            self.owned[entry] = self._by_numa(resource, chosen)
+            self.owned = {**self.owned, entry: self._by_numa(resource, chosen)}
         if wrote:
             yield self._write()
 
@@ -359,7 +360,7 @@ class DeviceManager:
     def state(self) -> DeviceState:
         """Return what the checkpoint file has to hold."""
         registered = {name: tuple(devices) for name, devices in self.healthy.items()}
-        return DeviceState(dict(self.owned), registered)
+        return DeviceState(self.owned, registered)
 
     def _write(self) -> Write:
         return Write(FILE, self.state())
@@ -370,9 +371,8 @@ class DeviceManager:
         if not self._view.sources_ready():
             return
         gone = [entry for entry in self.owned if entry.pod not in active]
-        for entry in gone:
-            del self.owned[entry]
         if gone:
+            self.owned = {key: ids for key, ids in self.owned.items() if key not in gone}
             self._recount()
 
     def _recount(self) -> None:
