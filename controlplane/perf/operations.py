@@ -10,6 +10,7 @@ from controlplane.api.tree import Tree
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import NAMESPACES, NODES, PODS, Client, Resource
 from controlplane.errors import UsageError
+from controlplane.perf import devices
 from controlplane.perf.measuring import Collection
 from controlplane.perf.watching import SCHEDULED, Ticker, Watching
 
@@ -122,8 +123,13 @@ class Executor:
                     namespace = f"{operation.get('namespacePrefix')}-{at}"
                     inner: Operation = operation.get("createPodsOp")
                     await self._create_pods(inner, number, namespace)
-            case "createAny":
+            case "createAny" | "createResourceClaims":
                 await self._create_any(operation)
+            case "createResourceDriver":
+                await devices.create_driver(self._ctx, self._client, operation)
+            case "allocResourceClaims":
+                features = self._workload.features
+                await devices.allocate_claims(self._ctx, self._client, operation, features)
             case "updateAny":
                 await self._update_any(operation)
             case "deletePods":

@@ -9,6 +9,8 @@ from attrs import frozen
 
 from actors import EventLog, Unheard
 from actors.log import LEVELS
+from controlplane.apiserver.schema.feature_gates import switched_on
+from controlplane.apiserver.schema.resources import builtin_resources
 from controlplane.client.loops.clientset import Resource
 from controlplane.cluster import Cluster, ClusterConfig
 from controlplane.perf.measuring import Switch
@@ -18,7 +20,7 @@ from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.engine.scenario import Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from controlplane.perf.measuring import Collection
     from controlplane.perf.workloads import Workload
@@ -27,8 +29,13 @@ if TYPE_CHECKING:
 
 PROGRESS_STEPS = 4096
 NO_LIMIT = 1 << 62
-DISABLED_ADMISSION = ("Priority",)
-"""Upstream leaves it out here as well: the templates name priorities without a class."""
+DISABLED_ADMISSION = ("Priority", "TaintNodesByCondition")
+"""Upstream leaves them out here as well: templates name priorities without a class, and nothing takes taints away."""
+RULES_GATE = "DRADeviceTaintRules"
+"""It serves DeviceTaintRules, which upstream's benchmark does by --runtime-config."""
+
+CLAIM_CONTROLLERS = ("resourceclaim-controller", "garbage-collector-controller")
+"""With upstream's gate of devices: claims are made of templates, and go with their pods."""
 
 
 @frozen
@@ -62,10 +69,14 @@ def scenario_of(workload: Workload, outcome: Outcome) -> Scenario:
         return ClusterConfig(
             nodes=(),
             kubelets=False,
-            controllers=False,
+            controllers=_has_devices(workload),
+            enabled_controllers=CLAIM_CONTROLLERS,
+            devices=_has_devices(workload),
             heartbeats=False,
+            scheduler=workload.scheduler,
             joined_informers=True,
-            scheduler_features=workload.features,
+            old_versions=_has_devices(workload),
+            scheduler_features=_features(workload),
             disabled_admission=DISABLED_ADMISSION,
         )
 
@@ -79,8 +90,18 @@ def scenario_of(workload: Workload, outcome: Outcome) -> Scenario:
     )
 
 
+def _has_devices(workload: Workload) -> bool:
+    return bool(workload.features.get("DynamicResourceAllocation"))
+
+
+def _features(workload: Workload) -> Mapping[str, bool]:
+    return {RULES_GATE: True, **workload.features} if _has_devices(workload) else workload.features
+
+
 def _kinds(cluster: Cluster) -> Callable[[str, str], tuple[Resource, bool] | None]:
-    table = cluster.scratch_server().table
+    config = cluster.config
+    gates = switched_on(cluster.scheduler_features, config.release)
+    table = builtin_resources(config.release, gates, old=config.old_versions)
 
     def kinds(api_version: str, kind: str) -> tuple[Resource, bool] | None:
         info = table.by_kind(api_version, kind)

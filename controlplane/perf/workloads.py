@@ -1,7 +1,7 @@
 """Benchmark files: test cases, their workloads, and the operations of each.
 
 Upstream: test/integration/scheduler_perf (performance-config.yaml files). A file is checked as a
-whole when it is read; what is not supported (dynamic resources, pod groups, feature gates that are not emulated) is
+whole when it is read; what is not supported (operations of later releases, feature gates that are not emulated) is
 noted per workload, with the reason.
 """
 
@@ -20,6 +20,9 @@ from controlplane.api.tree import Tree
 from controlplane.errors import UsageError
 from controlplane.perf.templates import Template
 from controlplane.scheduler.config.features import unknown
+from controlplane.scheduler.config.model import SchedulerConfig
+from controlplane.scheduler.config.user_plugins import load_config
+from controlplane.scheduler.plugins.registry import in_tree_registry
 
 _WAIT = ("skipWaitToCompletion",)
 _COUNT = ("count", "countParam")
@@ -41,6 +44,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         "persistentVolumeClaimTemplatePath",
         "collectMetrics",
         "steadyState",
+        "steadyStateParam",
         "duration",
         "durationParam",
     ),
@@ -53,6 +57,9 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "sleep": ("duration", "durationParam"),
     "startCollectingMetrics": ("name", "namespaces", "labelSelector"),
     "stopCollectingMetrics": (),
+    "createResourceClaims": (*_COUNT, "namespace", "templatePath"),
+    "createResourceDriver": ("driverName", "nodes", "maxClaimsPerNode", "maxClaimsPerNodeParam"),
+    "allocResourceClaims": ("namespace",),
 }
 REQUIRED: Mapping[str, tuple[str, ...]] = {
     "createNamespaces": ("prefix",),
@@ -62,14 +69,14 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "deletePods": ("namespace",),
     "churn": ("templatePaths",),
     "startCollectingMetrics": ("namespaces",),
+    "createResourceClaims": ("namespace", "templatePath"),
+    "createResourceDriver": ("driverName", "nodes", "maxClaimsPerNode"),
 }
 REFUSED: Mapping[str, str] = {
-    "createResourceDriver": "dynamic resource allocation is not emulated",
-    "allocResourceClaims": "dynamic resource allocation is not emulated",
-    "updateDeviceConditions": "dynamic resource allocation is not emulated",
-    "checkPodScheduled": "dynamic resource allocation is not emulated",
-    "createPodGroups": "gang scheduling is not emulated",
-    "createCompositePodGroups": "gang scheduling is not emulated",
+    "updateDeviceConditions": "an operation of a later release",
+    "checkPodScheduled": "an operation of a later release",
+    "createPodGroups": "an operation of a later release; createAny makes PodGroups",
+    "createCompositePodGroups": "an operation of a later release",
 }
 """Operations that upstream knows and this runner does not, with the reason."""
 
@@ -114,6 +121,7 @@ class Workload:
     params: Mapping[str, int]
     operations: tuple[Operation, ...]
     refused: str = ""
+    scheduler: SchedulerConfig | None = None
 
     @property
     def full_name(self) -> str:
@@ -173,8 +181,6 @@ class _Case:
         if isinstance(threshold, dict):
             threshold = None
         refused = unknown(features)
-        if not refused and self._case.get("schedulerConfigPath"):
-            refused = "schedulerConfigPath is not read"
         operations: list[Operation] = []
         for at, each in enumerate(self.listed("workloadTemplate")):
             opcode = each.get("opcode")
@@ -191,7 +197,14 @@ class _Case:
             params,
             tuple(operations),
             refused,
+            self._scheduler(),
         )
+
+    def _scheduler(self) -> SchedulerConfig | None:
+        path = self._case.get("schedulerConfigPath")
+        if not path:
+            return None
+        return load_config(self._path.parent / str(path), in_tree_registry())
 
     def _operation(self, tree: Tree, params: Tree, place: str, workload: str) -> Operation:
         opcode = tree.get("opcode")
@@ -220,9 +233,13 @@ class _Case:
         for key in REQUIRED.get(str(opcode), ()):
             if key not in fields and key not in templates:
                 raise self._error(f"{place}.{key}", f"{opcode} needs it")
-        if opcode in ("createNodes", "createNamespaces", "createPods", "createPodSets") and (
-            "count" not in fields
-        ):
+        if opcode in (
+            "createNodes",
+            "createNamespaces",
+            "createPods",
+            "createPodSets",
+            "createResourceClaims",
+        ) and ("count" not in fields):
             raise self._error(place, "count or countParam is needed")
         if "duration" in fields:
             fields["duration"] = self._duration(fields["duration"], f"{place}.duration")

@@ -34,7 +34,7 @@ def answer(case: Any) -> Any:
         features,
         _state(case["allocatedState"]),
         {each["metadata"]["name"]: each for each in case["deviceClasses"]},
-        case["slices"],
+        Slices(case["slices"]),
         _select_with(features.list_type_attributes),
         lambda: f"<share-{next(shares)}>",
     )

@@ -27,7 +27,7 @@ CASE = """
   - {opcode: sleep, duration: 1m30s}
   workloads:
   - {name: small, labels: [short, performance], params: {nodes: 2, pods: 3}, threshold: 5}
-  - {name: async, labels: [performance], params: {nodes: 2, pods: 3}, featureGates: {GangScheduling: true}}
+  - {name: async, labels: [performance], params: {nodes: 2, pods: 3}, featureGates: {DynamicResourceAllocation: false}}
 """
 
 
@@ -69,11 +69,9 @@ def test_parameters_templates_and_durations_are_filled_in(folder):
 
 def test_a_workload_that_cannot_be_run_says_why(folder):
     _, refused = read(folder, CASE)
-    assert refused.refused == "feature gate GangScheduling=true is not emulated"
-    dra = CASE.replace("opcode: sleep, duration: 1m30s", "opcode: createResourceDriver")
-    assert "dynamic resource allocation" in read(folder, dra)[0].refused
+    assert refused.refused == "feature gate DynamicResourceAllocation=false is not emulated"
     gang = CASE.replace("opcode: sleep, duration: 1m30s", "opcode: createPodGroups")
-    assert "gang scheduling" in read(folder, gang)[0].refused
+    assert "a later release" in read(folder, gang)[0].refused
 
 
 @pytest.mark.parametrize(

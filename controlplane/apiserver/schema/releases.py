@@ -95,16 +95,27 @@ def earlier_versions(release: str) -> list[Earlier]:
 
 
 def old_versions() -> list[Earlier]:
-    """The versions that ended with or before 1.25 and that operators of that time ask for, like their successors."""
+    """The versions that are off by default, like their successors.
+
+    Those that ended with or before 1.25 and that operators of that time ask for, and earlier ones of devices.
+    """
     return [
         Earlier("policy", "v1beta1", "v1", ("poddisruptionbudgets",), *_ENDED),
         Earlier("batch", "v1beta1", "v1", ("cronjobs",), *_ENDED),
         Earlier("rbac.authorization.k8s.io", "v1beta1", "v1", _ROLES, *_ENDED),
+        Earlier("resource.k8s.io", "v1beta2", "v1", _OF_DEVICES, *_ENDED),
+        Earlier("resource.k8s.io", "v1alpha3", "v1beta2", ("devicetaintrules",), *_ENDED),
     ]
 
 
 _ENDED: Final = ("1.8", "1.24", "1.99")
 """They are served on request, without a warning."""
+_OF_DEVICES: Final = (
+    "deviceclasses",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "resourceslices",
+)
 _ROLES: Final = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 
 

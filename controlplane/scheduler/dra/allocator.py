@@ -78,7 +78,7 @@ class Allocator:
         features: Features,
         allocated: AllocatedState,
         classes: Mapping[str, Tree],
-        slices: Sequence[Tree],
+        slices: Slices,
         select: SelectDevice,
         new_share: Callable[[], str],
         most_steps: int | None = None,
@@ -90,7 +90,7 @@ class Allocator:
             features: the switches.
             allocated: devices that are allocated.
             classes: DeviceClasses by their names.
-            slices: ResourceSlices in the order in which the informer lists them.
+            slices: ResourceSlices in the order in which the informer lists them, read once for many allocators.
             select: answers selectors.
             new_share: returns the unique name of a new share of a device.
             most_steps: steps of the search for one node, None for no limit.
@@ -100,7 +100,7 @@ class Allocator:
         self.channel = channel(features)
         self.allocated = allocated
         self.classes = classes
-        self.slices = Slices(slices)
+        self.slices = slices
         self.select = select
         self.new_share = new_share
         self.most_steps = most_steps

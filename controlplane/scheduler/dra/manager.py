@@ -12,6 +12,7 @@ from controlplane.api.device_selection import DeviceSelectorError, SelectDevice,
 from controlplane.api.tree import Tree
 from controlplane.scheduler.dra.extended import ExtendedResources
 from controlplane.scheduler.dra.features import Features
+from controlplane.scheduler.dra.pools import Slices
 from controlplane.scheduler.dra.tracker import ClaimTracker
 
 if TYPE_CHECKING:
@@ -70,6 +71,10 @@ class DRAManager:
         self.extended = ExtendedResources()
         self._extends = feature("DRAExtendedResource")
         self.select: SelectDevice = no_selector
+
+    def read_slices(self) -> Slices:
+        """Return all ResourceSlices for the allocator."""
+        return Slices(self.slices())
 
     def slices(self) -> list[Tree]:
         """Return all ResourceSlices."""

@@ -246,7 +246,7 @@ class DynamicResources(
                 self._dra.features,
                 gathered.state,
                 self._dra.classes,
-                self._dra.slices(),
+                self._dra.read_slices(),
                 self._dra.select,
                 self._handle.new_uid,
                 self._most_steps,

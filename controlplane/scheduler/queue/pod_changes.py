@@ -124,11 +124,18 @@ class PodChanges:
 
 
 def _pod_updated(old: Pod, new: Pod) -> bool:
-    """Return whether more than status and bookkeeping fields changed (the rule without hints)."""
+    """Return whether more than status and bookkeeping fields changed (the rule without hints).
+
+    Of the status the names of claims count: a pod waits for them.
+    """
 
     def essence(pod: Pod) -> dict[str, Any]:
         tree = {key: value for key, value in pod.tree.items() if key != "status"}
-        dropped = ("resourceVersion", "generation", "managedFields")
+        status = pod.tree.get("status") or {}
+        tree["claims"] = [
+            status.get(name) for name in ("resourceClaimStatuses", "extendedResourceClaimStatus")
+        ]
+        dropped = ("resourceVersion", "generation", "managedFields", "finalizers")
         metadata = tree.get("metadata", {})
         tree["metadata"] = {key: v for key, v in metadata.items() if key not in dropped}
         return tree

@@ -10,7 +10,7 @@ from controlplane.api.tree import Tree
 from controlplane.scheduler.dra.allocator import Allocator
 from controlplane.scheduler.dra.devices import AllocatedState
 from controlplane.scheduler.dra.features import Features
-from controlplane.scheduler.dra.pools import NodeView
+from controlplane.scheduler.dra.pools import NodeView, Slices
 
 DRIVER = "laser.example.org"
 NODE = NodeView("n1", {"zone": "east"})
@@ -72,7 +72,7 @@ def allocator(
         features,
         state or AllocatedState(),
         CLASSES if classes is None else classes,
-        slices,
+        Slices(slices),
         select,
         lambda: f"share-{next(shares)}",
         most_steps,
