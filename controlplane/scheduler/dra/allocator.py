@@ -107,6 +107,8 @@ class Allocator:
         self.most_cost = most_cost
         self.available: dict[str, Available] = {}
         self.steps = 0
+        self._recalls = not allocated.shared and not allocated.capacity
+        self._texts: dict[int, tuple[Tree, str, tuple[Tree | None, ...]]] = {}
 
     def allocate(self, node: NodeView, claims: Sequence[Tree]) -> list[Tree] | None:
         """Return an allocation for each claim; None if the node cannot have all of them.
@@ -114,10 +116,52 @@ class Allocator:
         Raises:
             AllocationError: the claims, classes, slices or the node's pools are wrong.
         """
-        try:
-            pools = gather_pools(self.slices, node, self.features)
-        except PoolError as error:
-            raise AllocationError(f"gather pool information: {error}") from None
+        pools = self._pools_of(node)
+        if not self._recalls:
+            return self._search(node, claims, pools)
+        recall = self.slices.recall
+        recall.turn_to(self.allocated.devices)
+        texts = [self._text_of(claim) for claim in claims]
+        limits = self.most_steps, self.most_cost
+        key = (node.name, *(text for text, _ in texts), self.features, limits)
+        classes = tuple(each for _, trees in texts for each in trees)
+        known = recall.answer(key, pools, classes)
+        if known is not None:
+            return known.found
+        found = self._search(node, claims, pools)
+        if not self._shared_any:
+            recall.keep(key, pools, classes, found)
+        return found
+
+    def _text_of(self, claim: Tree) -> tuple[str, tuple[Tree | None, ...]]:
+        """Return what a search reads of a claim, as text, and the classes that it names."""
+        known = self._texts.get(id(claim))
+        if known is None:
+            specs = [
+                spec
+                for request in requests_of(claim)
+                for spec in (request.get("exactly") or {}, *(request.get("firstAvailable") or ()))
+            ]
+            classes = tuple(self.classes.get(spec.get("deviceClassName", "")) for spec in specs)
+            # The claim is kept, so that its id cannot pass to another one.
+            known = self._texts[id(claim)] = (claim, repr(claim.get("spec")), classes)
+        return known[1], known[2]
+
+    def _pools_of(self, node: NodeView) -> Sequence[Pool]:
+        recall = self.slices.recall
+        known = recall.pools(self.features, node)
+        if known is None:
+            try:
+                known = gather_pools(self.slices, node, self.features)
+            except PoolError as error:
+                raise AllocationError(f"gather pool information: {error}") from None
+            recall.keep_pools(self.features, node, known)
+        return known
+
+    def _search(
+        self, node: NodeView, claims: Sequence[Tree], pools: Sequence[Pool]
+    ) -> list[Tree] | None:
+        self._shared_any = False
         search = _Search(self, node, claims, pools)
         search.prepare()
         try:
@@ -138,6 +182,10 @@ class Allocator:
             ]
         except ResultError as error:
             raise AllocationError(str(error)) from None
+
+    def note_share(self) -> None:
+        """The answer holds the name of a share, which is not to be given twice."""
+        self._shared_any = True
 
     def counters_of(self, pool: Pool) -> Available:
         """Return the counters that are left in a pool."""
@@ -498,6 +546,7 @@ class _Search:
         chosen = Chosen(request, candidate)
         if shared:
             consumed = consumed_by(request.capacity, device.get("capacity") or {})
+            self.owner.note_share()
             chosen = Chosen(request, candidate, self.owner.new_share(), consumed)
             self.capacity.insert(name, consumed)
         self.chosen[key.claim].append(chosen)

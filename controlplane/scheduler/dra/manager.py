@@ -74,7 +74,7 @@ class DRAManager:
 
     def read_slices(self) -> Slices:
         """Return all ResourceSlices for the allocator."""
-        return Slices(self.slices())
+        return Slices.of(self.slices())
 
     def slices(self) -> list[Tree]:
         """Return all ResourceSlices."""

@@ -8,6 +8,8 @@ the order in which they are listed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import is_
+from typing import Final
 
 from attrs import field, frozen
 
@@ -17,6 +19,7 @@ from controlplane.api.node_selector import LazyNodeSelector, node_selector
 from controlplane.api.tree import Tree
 from controlplane.scheduler.dra.devices import DeviceID
 from controlplane.scheduler.dra.features import STABLE, Features, channel
+from controlplane.scheduler.dra.recall import Recall
 
 __all__ = [
     "NodeView",
@@ -114,6 +117,8 @@ class Slices:
 
     def __init__(self, trees: Iterable[Tree]) -> None:
         self.all = [Slice.read(tree) for tree in trees]
+        self.trees = [piece.tree for piece in self.all]
+        self.recall = Recall()
         self.shared: list[Slice] = []
         self.on_node: dict[str, list[Slice]] = {}
         for piece in self.all:
@@ -123,9 +128,20 @@ class Slices:
             else:
                 self.on_node.setdefault(node, []).append(piece)
 
+    @classmethod
+    def of(cls, trees: list[Tree]) -> Slices:
+        """Return the slices of these trees: those of the last call, if no tree has changed."""
+        known = _last[0]
+        if len(known.trees) != len(trees) or not all(map(is_, known.trees, trees)):
+            known = _last[0] = cls(trees)
+        return known
+
     def of_node(self, name: str) -> list[Slice]:
         """Return the slices that may matter for a node: its own ones first."""
         return [*self.on_node.get(name, ()), *self.shared]
+
+
+_last: Final = [Slices(())]
 
 
 # -- nodes ---------------------------------------------------------------------------------------
