@@ -55,6 +55,7 @@ ELSEWHERE: dict[tuple[str, str], list[str]] = {
         rf"(?:{form})\Z"
         for form in ("[yYnN]", go_json._INT_FORM.pattern, go_json._FLOAT_FORM.pattern)
     ],
+    ("controlplane.perf.devices", "found"): [],  # that of a workload's file
     ("controlplane.perf.workloads", "name_filter"): [],  # that of who types the command
 }
 """Expressions that a function is given, by module and name: what it is called with."""
@@ -63,6 +64,7 @@ SHOWN_BY_TRYING: dict[str, str] = {
     "controlplane.api.yaml_text _EXPONENT": "begins where the text does",
     "controlplane.api.redaction _TOKEN": "begins where a word begins, and takes it whole",
     "controlplane.apiserver.http.foreign_tokens _BLOCK": "ends at the next beginning",
+    "controlplane.apiserver.kinds.certificates.certificate_data _BLOCK": "ends at the next beginning",
     "controlplane.apiserver.kinds.custom.cel.syntax _SPACE": "gives up nothing that it took",
     "controlplane.apiserver.kinds.custom.cel.syntax _TOKEN": "gives up no blanks that it took",
     "controlplane.apiserver.kinds.custom.formats _SPAN": "begins where a number begins only",

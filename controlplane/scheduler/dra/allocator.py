@@ -149,13 +149,13 @@ class Allocator:
 
     def _pools_of(self, node: NodeView) -> Sequence[Pool]:
         recall = self.slices.recall
-        known = recall.pools(self.features, node)
+        known = recall.pools(self.features, node.name, node.labels)
         if known is None:
             try:
                 known = gather_pools(self.slices, node, self.features)
             except PoolError as error:
                 raise AllocationError(f"gather pool information: {error}") from None
-            recall.keep_pools(self.features, node, known)
+            recall.keep_pools(self.features, node.name, node.labels, known)
         return known
 
     def _search(

@@ -118,7 +118,7 @@ class Slices:
     def __init__(self, trees: Iterable[Tree]) -> None:
         self.all = [Slice.read(tree) for tree in trees]
         self.trees = [piece.tree for piece in self.all]
-        self.recall = Recall()
+        self.recall: Recall[Pool] = Recall()
         self.shared: list[Slice] = []
         self.on_node: dict[str, list[Slice]] = {}
         for piece in self.all:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import is_
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.scheduler.dra.devices import DeviceID
-    from controlplane.scheduler.dra.pools import NodeView, Pool
 
 __all__ = ["Recall"]
 
@@ -22,21 +21,36 @@ _MOST: Final = 100_000
 """Answers that are kept."""
 
 
+class Named(Protocol):
+    """A pool, as far as it is needed here."""
+
+    @property
+    def driver(self) -> str:
+        """The driver that publishes it."""
+
+    @property
+    def name(self) -> str:
+        """Its name among the driver's pools."""
+
+
+PoolT = TypeVar("PoolT", bound=Named)
+
+
 class _Answer(NamedTuple):
     at: int
-    pools: Sequence[Pool]
+    pools: Sequence[Any]
     classes: tuple[Tree | None, ...]
     found: list[Tree] | None
 
 
-class Recall:
-    """What is remembered for one set of slices."""
+class Recall(Generic[PoolT]):
+    """The memory of one set of slices."""
 
     def __init__(self) -> None:
         self._devices: frozenset[DeviceID] = frozenset()
         self._clock = 0
         self._changed: dict[tuple[str, str], int] = {}
-        self._pools: dict[Any, tuple[Mapping[str, str], Sequence[Pool]]] = {}
+        self._pools: dict[Any, tuple[Mapping[str, str], Sequence[PoolT]]] = {}
         self._answers: dict[Any, _Answer] = {}
 
     def turn_to(self, devices: frozenset[DeviceID]) -> None:
@@ -48,19 +62,21 @@ class Recall:
             self._changed[device.driver, device.pool] = self._clock
         self._devices = devices
 
-    def pools(self, key: Any, node: NodeView) -> Sequence[Pool] | None:
-        """Return the pools of a node, None if they are not known."""
-        found = self._pools.get((key, node.name))
-        return None if found is None or found[0] != node.labels else found[1]
+    def pools(self, key: Any, node: str, labels: Mapping[str, str]) -> Sequence[PoolT] | None:
+        """Return the pools of a node with these labels, None if they are not known."""
+        found = self._pools.get((key, node))
+        return None if found is None or found[0] != labels else found[1]
 
-    def keep_pools(self, key: Any, node: NodeView, pools: Sequence[Pool]) -> None:
+    def keep_pools(
+        self, key: Any, node: str, labels: Mapping[str, str], pools: Sequence[PoolT]
+    ) -> None:
         """Remember the pools of a node."""
         if len(self._pools) >= _MOST:
             self._pools.clear()
-        self._pools[key, node.name] = (node.labels, pools)
+        self._pools[key, node] = (labels, pools)
 
     def answer(
-        self, key: Any, pools: Sequence[Pool], classes: tuple[Tree | None, ...]
+        self, key: Any, pools: Sequence[PoolT], classes: tuple[Tree | None, ...]
     ) -> _Answer | None:
         """Return the answer to the same question, None if it is not known or out of date."""
         known = self._answers.get(key)
@@ -75,7 +91,7 @@ class Recall:
     def keep(
         self,
         key: Any,
-        pools: Sequence[Pool],
+        pools: Sequence[PoolT],
         classes: tuple[Tree | None, ...],
         found: list[Tree] | None,
     ) -> None:
