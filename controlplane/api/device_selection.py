@@ -19,7 +19,7 @@ class DeviceSelectorError(Exception):
 
 
 class Selection(NamedTuple):
-    """Whether a device is selected, and the cost units that the answer took."""
+    """The selection of a device, and the cost units that the answer took."""
 
     selected: bool
     cost: int = 0

@@ -87,7 +87,7 @@ class PodGroupResourceClaimStatus:
 
 @attrs.frozen
 class PodGroupSpec:
-    """How the pods of a group are scheduled and disrupted."""
+    """The rules by which the pods of a group are scheduled and disrupted."""
 
     pod_group_template_ref: PodGroupTemplateReference | None = None
     scheduling_policy: PodGroupSchedulingPolicy = attrs.field(factory=PodGroupSchedulingPolicy)
@@ -100,7 +100,7 @@ class PodGroupSpec:
 
 @attrs.frozen
 class PodGroupStatus:
-    """What the scheduler and the claim controller say of a group."""
+    """The status of a group, written by the scheduler and the claim controller."""
 
     conditions: tuple[Condition, ...] = ()
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
@@ -149,7 +149,7 @@ class WorkloadSpec:
 
 @attrs.frozen(eq=False)
 class Workload(View):
-    """What is to be scheduled for an object such as a Job."""
+    """The groups of pods to schedule for an object such as a Job."""
 
     API_VERSION: ClassVar[str] = "scheduling.k8s.io/v1alpha2"
     KIND: ClassVar[str] = "Workload"

@@ -151,7 +151,7 @@ async def allocate_claims(
 
 
 class _Search:
-    """What the allocation of claims needs; `devices` are those in use."""
+    """The inputs of an allocation of claims; `devices` are those in use."""
 
     def __init__(self, ctx: Context, features: Features) -> None:
         self._ctx = ctx

@@ -146,7 +146,7 @@ class _Run:
         tree = op.get("object") or {"metadata": op}
         name, namespace = tree["metadata"]["name"], tree["metadata"].get("namespace", "")
         key = f"{namespace}/{name}"
-        if op["op"] != "update":  # an update by somebody else replaces the object past the server
+        if op["op"] != "update":  # an update by another client replaces the object past the server
             error = self.server.failure(f"{op['op']}/{kind}", kind, name)
             if error is not None:
                 raise error

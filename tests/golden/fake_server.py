@@ -38,7 +38,7 @@ CONFLICT: Final = (
 
 
 class Change(NamedTuple):
-    """What an informer hears: the object before, and after."""
+    """A notification of an informer: the object before, and after."""
 
     resource: str
     old: Object[View] | None
@@ -97,7 +97,7 @@ class FakeServer:
         self._uids = 0
         self._names = 0
 
-    # ------------------------------------------------------------------ by somebody else
+    # ------------------------------------------------------------------ by other clients
 
     def get(self, resource: str, key: Key) -> Object[View] | None:
         """An object, None if there is none."""

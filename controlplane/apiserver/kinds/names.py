@@ -299,7 +299,7 @@ def port_name(port: str) -> Problems:
 
 
 _LEADING_ZEROS = re.compile(
-    r"(?<![0-9A-Fa-f:.])0+(?=[0-9]+\.)|(?<=\.)0+(?=[0-9])|(?<=:)0+(?=[0-9]+\.)"
+    r"(?<![0-9A-Fa-f:.])0+(?=0\.|[1-9][0-9]*\.)|(?<=\.)0+(?=[0-9])|(?<=:)0+(?=0\.|[1-9][0-9]*\.)"
 )
 """Zeros before the numbers of a dotted address, over which upstream's older parser reads."""
 

@@ -56,7 +56,7 @@ MOST_FAILURES: Final = 6
 
 @define
 class DriverProbe:
-    """What a driver holds, for observers of the run: prepared claims by uid."""
+    """The prepared claims of a driver, by uid, for observers of the run."""
 
     prepared: dict[str, ClaimRef] = field(factory=dict)
 

@@ -231,7 +231,7 @@ def _results(claim: Tree) -> list[Tree]:
 
 
 async def _tidy_up(user: User, _number: int) -> None:
-    """What the claim controller does: pods that are gone have no claim, and claims of no pod no device."""
+    """The work of the claim controller: pods that are gone have no claim, and claims of no pod no device."""
     for name in CLAIMS:
         try:
             claim = (await user.get("ResourceClaim", name)).tree

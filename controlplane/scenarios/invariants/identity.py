@@ -68,7 +68,7 @@ class _Stream:
 
 @define
 class _Knowledge:
-    """What components received, by actor, and by task what answers told it; the first violation."""
+    """Objects received, by component from watches and by task from answers; the first violation."""
 
     told: dict[str, Uids] = field(factory=dict)
     answers: dict[Task, Uids] = field(factory=dict)

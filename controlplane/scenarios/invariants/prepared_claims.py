@@ -74,4 +74,4 @@ def devices_are_held_for_pods() -> Invariant:
 
 
 PREPARED: Final = (devices_are_held_for_pods(),)
-"""What must hold in a cluster with DRA drivers."""
+"""Invariants of a cluster with DRA drivers."""

@@ -1,4 +1,4 @@
-"""What plugins share of dynamic resource allocation: claims, slices, classes, and the extended resources of classes.
+"""State of dynamic resource allocation, shared by plugins: claims, slices, classes, extended resources of classes.
 
 Upstream: DefaultDRAManager of plugins/dynamicresources/dra_manager.go.
 """

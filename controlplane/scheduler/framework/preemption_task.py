@@ -43,7 +43,7 @@ class PreemptionTask:
 
     @property
     def kind(self) -> str:
-        """What preempts, as events and conditions name it."""
+        """The preemptor, as events and conditions name it."""
         return "pod" if self.group is None else "podgroup"
 
     @property

@@ -88,7 +88,7 @@ class Claims:
 
 @frozen(eq=False)
 class NodeAllocation:
-    """What Filter found for a node.
+    """The result of Filter for a node.
 
     Attributes:
         results: allocations of the claims that have none, in their order.
@@ -112,7 +112,7 @@ class GroupData:
 
 @define(eq=False)
 class CycleData:
-    """What PreFilter found, and what Filter and Reserve add.
+    """The result of PreFilter, and additions of Filter and Reserve.
 
     Attributes:
         claims: the claims of the pod.

@@ -143,7 +143,7 @@ class ClaimBinding:
         return self.data.claims.is_extended(self.index)
 
     def _settle(self, uid: str, allocation: Tree | None) -> Effects[None]:
-        """What was written is assumed; then it is no longer in flight, for no pod if it is assumed."""
+        """Assume the written claim; then it is no longer in flight, for no pod if it is assumed."""
         force = False
         if self.written is not None and self.is_extended:
             assert self.held is not None

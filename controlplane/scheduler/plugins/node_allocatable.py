@@ -46,7 +46,7 @@ class _Missing(Exception):
 
 @define(eq=False)
 class _OfClaim:
-    """What the devices of a claim stand for, and the containers that use it."""
+    """Node resources that the devices of a claim stand for, and the containers that use it."""
 
     name: str
     containers: list[str] = field(factory=list)

@@ -90,7 +90,7 @@ class Member:
 
     attempt: Attempt
     permit: Status | None = None
-    """What Permit said, of a member that was placed: None (go) or WAIT."""
+    """The answer of Permit for a member that was placed: None (go) or WAIT."""
     placed: bool = False
     needs_preemption: bool = False
     """It would fit on the node that it is nominated to, once victims are gone."""

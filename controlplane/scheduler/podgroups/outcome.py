@@ -1,4 +1,4 @@
-"""What becomes of a group's members after its cycle, and what its PodGroup says then.
+"""The outcome of a group's cycle for its members, and the conditions of its PodGroup.
 
 Upstream: `submitPodGroupAlgorithmResult` and `updatePodGroupCondition` of `pkg/scheduler/schedule_one_podgroup.go`,
 `PatchPodGroupStatus` of `pkg/scheduler/util/utils.go`.

@@ -12,7 +12,7 @@ CHURN = loading.from_module(loading.NAMED["gang-churn"])
 
 
 def broken(seeds: int, wanted: str, **options: int) -> bool:
-    """Whether one of these runs broke for this reason."""
+    """Return whether one of these runs broke for this reason."""
     campaign = Campaign(plan_of(CHURN, **options))
     for seed in range(seeds):
         result = campaign.under(seed).result

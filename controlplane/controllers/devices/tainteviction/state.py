@@ -55,7 +55,7 @@ class AllocatedClaim(NamedTuple):
 
 
 class Tasks(Protocol):
-    """What the memory asks for when it changes."""
+    """The requests that a change of the state makes."""
 
     def evict(self, pod: PodRef, eviction: Eviction) -> None:
         """Delete a pod at a time."""
@@ -300,7 +300,7 @@ class DeviceTaints:
 
 
 def _matters(pod: Object[Any]) -> tuple[str, Any]:
-    """What of a pod decides whether it is looked at again."""
+    """The parts of a pod that decide whether it is evaluated again."""
     statuses = (pod.tree.get("status") or {}).get("resourceClaimStatuses") or []
     return (pod.tree.get("spec") or {}).get("nodeName", ""), statuses
 

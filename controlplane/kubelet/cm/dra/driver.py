@@ -69,7 +69,7 @@ class Connected:
 
 @frozen
 class DriverFault:
-    """What goes wrong from now on: `count` calls of a method fail with `message`, after `delay_ns`.
+    """Failures of the next calls: `count` calls of a method fail with `message`, after `delay_ns`.
 
     With `claim` (a uid) only that claim fails, in an answer that is well otherwise. With `lost` the work is done, and
     the answer is lost.

@@ -108,7 +108,7 @@ class Reinvocation:
     wanted: bool = False
     second: bool = False
     dirty: bool = False
-    """Whether a mutation of this round gave an object, changed or not."""
+    """True if a mutation of this round gave an object, changed or not."""
 
     def changed(self) -> None:
         """Note that the object was changed."""
