@@ -68,7 +68,7 @@ SHOWN_BY_TRYING: dict[str, str] = {
     "controlplane.apiserver.kinds.custom.cel.syntax _SPACE": "gives up nothing that it took",
     "controlplane.apiserver.kinds.custom.cel.syntax _TOKEN": "gives up no blanks that it took",
     "controlplane.apiserver.kinds.custom.formats _SPAN": "begins where a number begins only",
-    "controlplane.apiserver.kinds.names _LEADING_ZEROS": "begins where a number does; a zero given up is looked at once",
+    "controlplane.apiserver.kinds.names _LEADING_ZEROS": "begins where a number does; zeros given up are seen once",
     "controlplane.apiserver.schema.descriptions _WORD": "what looks ahead in vain is taken by the last way",
     "controlplane.operators.masks _RANDOM": "looks ahead once, at its beginning",
     "controlplane.operators.oracles _PANIC": "begins where a line does, and stays within it",
