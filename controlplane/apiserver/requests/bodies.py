@@ -128,16 +128,19 @@ class Bodies:
             versions: apiVersions that are accepted besides.
         """
         version, kind = type_name.split(".")[-2:]
-        body = ctx.request.body
-        named = _last_named(body) if isinstance(body, dict) else body
-        earlier = isinstance(named, dict) and named.get("apiVersion") in versions
-        if isinstance(named, dict) and not (earlier and named.get("kind", kind) == kind):
+        request = ctx.request
+        body = request.body
+        if isinstance(body, dict):
+            named = _last_named(body)
             known = conversion.KindName(group, version, kind)
-            conversion.check_foreign_kind(self._registries.table, known, named)
+            accepted = (known.api_version, *versions)
+            if named.get("kind") != kind or named.get("apiVersion") not in accepted:
+                conversion.check_foreign_kind(self._registries.table, known, named)
         tree = conversion.read_typed(type_name, body)
-        self.field_validation(ctx, type_name, version, body)
+        if request.path or "fieldValidation" in request.query:
+            self.field_validation(ctx, type_name, version, body)
         namespace = (tree.get("metadata") or {}).get("namespace", "")
-        if namespace and namespace != ctx.request.namespace:
+        if namespace and namespace != request.namespace:
             raise _namespace_mismatch()
         return tree
 
