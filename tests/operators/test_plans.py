@@ -248,7 +248,7 @@ def test_a_step_that_fails_an_exit_a_panic_and_no_rest_are_alarms():
     assert judged(calm, bad) == [
         "workload: step 1, wait things a: did not come true",
         "panic: p: panic: boom",
-        "exit: p: the process ended by itself, exit code 2",
+        "exit: p: the process ended by itself, exit code 2, after it printed: panic: boom",
         "no rest: the run did not come to rest",
     ]
     assert len(calm_alarms([bad, bad])) == 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from attrs import evolve, frozen
 
 from controlplane.api.tree import Tree
@@ -77,11 +79,10 @@ def _readable(fields: list[Tree] | None) -> Managers:
         return {}
 
 
-def _are_fields(tree: Tree) -> bool:
+def _are_fields(tree: Any) -> bool:
     """Return whether every key of a set of fields has a letter and a colon before its text, or is the dot."""
-    return all(
-        key == "." or (key[1:2] == ":" and isinstance(part, dict) and _are_fields(part))
-        for key, part in tree.items()
+    return isinstance(tree, dict) and all(
+        key == "." or (key[1:2] == ":" and _are_fields(part)) for key, part in tree.items()
     )
 
 

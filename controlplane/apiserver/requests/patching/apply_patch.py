@@ -65,7 +65,9 @@ def patched(bodies: Bodies, ctx: Context, current: Tree, stored: Tree) -> Tree:
     document, patch = _patched_document(ctx, current, ctx.info.type_name)
     strategic = ctx.request.content_type.startswith(STRATEGIC_PATCH)
     result = document
-    if result.get("apiVersion") in LEGACY and ctx.info.group in ("apps", "batch", "policy"):
+    version = result.get("apiVersion")
+    legacy = isinstance(version, str) and version in LEGACY
+    if legacy and ctx.info.group in ("apps", "batch", "policy"):
         result = {**result, "apiVersion": ctx.info.api_version}
     marker = f"cannot be handled as a {ctx.info.kind}: "
     try:
