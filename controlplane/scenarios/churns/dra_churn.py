@@ -42,7 +42,6 @@ PODS = ("a", "b", "c", "d", "e")
 CLAIMS = ("w", "x", "y", "z")
 PAUSES = (0, 0, 1, 7)
 REST_S = 30
-FINALIZER = "resource.kubernetes.io/delete-protection"
 
 OPERATIONS = Option("operations", type=int, low=1, default=16, help="How many things the users do.")
 USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
@@ -161,11 +160,7 @@ async def churn(user: User) -> None:
             await user.attempt(user.create(tree))
     for name in CLAIMS[:-1]:
         await user.attempt(user.create(_claim(user, name)))
-    count, tasks = user.options["operations"], user.options["users"]
-    made = [user.spawn(_share, count // tasks) for _ in range(tasks - 1)]
-    await _share(user, count - count // tasks * (tasks - 1))
-    for task in made:
-        await user.join(task)
+    await user.divide(_share, user.options["operations"], user.options["users"])
     await user.sleep(REST_S)
 
 

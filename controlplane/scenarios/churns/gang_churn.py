@@ -58,11 +58,7 @@ def _group(name: str) -> Tree:
 
 async def churn(user: User) -> None:
     """Several tasks do their share."""
-    count, tasks = user.options["operations"], user.options["users"]
-    made = [user.spawn(_share, count // tasks) for _ in range(tasks - 1)]
-    await _share(user, count - count // tasks * (tasks - 1))
-    for task in made:
-        await user.join(task)
+    await user.divide(_share, user.options["operations"], user.options["users"])
     await user.sleep(REST_S)
 
 

@@ -143,11 +143,7 @@ async def churn(user: User) -> None:
     if ONE_NODE in drawn:
         for node in range(2, user.options["nodes"] + 1):
             await user.attempt(user.delete("Node", f"node-{node}"))
-    count, tasks = user.options["operations"], user.options["users"]
-    made = [user.spawn(_share, count // tasks) for _ in range(tasks - 1)]
-    await _share(user, count - count // tasks * (tasks - 1))
-    for task in made:
-        await user.join(task)
+    await user.divide(_share, user.options["operations"], user.options["users"])
     await _end(user)
 
 

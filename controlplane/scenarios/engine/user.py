@@ -301,6 +301,15 @@ class User(UserFaults):
         """Wait for a task; its result."""
         return await self.ctx.join(task)
 
+    async def divide(
+        self, body: Callable[[User, int], Coroutine[Any, Any, Any]], count: int, tasks: int
+    ) -> None:
+        """Run `body(user, share)` in `tasks` tasks, this one among them; the shares add up to `count`."""
+        made = [self.spawn(body, count // tasks) for _ in range(tasks - 1)]
+        await body(self, count - count // tasks * (tasks - 1))
+        for task in made:
+            await self.join(task)
+
 
 def _recording(ctx: Context, history: History) -> Client:
     from controlplane.scenarios.engine.histories import RecordingClient
