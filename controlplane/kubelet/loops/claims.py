@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from actors import LinkBroken, Timeout
+from actors import LinkBroken
 from actors.log import INFO, WARNING
 from controlplane.client.calls import Call
 from controlplane.client.errors import ApiError, ConnectionLost
@@ -22,6 +22,7 @@ from controlplane.kubelet.cm.dra.driver import Connect
 from controlplane.kubelet.cm.dra.manager import RECONCILE_PERIOD_S, ClaimError, DRAManager
 from controlplane.kubelet.cm.dra.messages import CALL_TIMEOUT_NS, DriverCall, DriverFailed
 from controlplane.kubelet.loops.carrying_out import CHECKPOINT, save
+from controlplane.kubelet.loops.driver_calls import call_driver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,16 +174,8 @@ class NodeClaims:
 
     async def _call(self, ctx: Context, call: DriverCall) -> Any:
         """Call a driver. Raises DriverFailed, with the text of the gRPC error."""
-        actor = self._drivers[call.driver]
-        point = f"dra {call.method}"
-        try:
-            return await ctx.ask(actor, call, CALL_TIMEOUT_NS, point=point)
-        except Timeout:
-            text = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
-            raise DriverFailed(text) from None
-        except LinkBroken as error:
-            text = f"rpc error: code = Unavailable desc = connection error: {error}"
-            raise DriverFailed(text) from None
+        actor, point = self._drivers[call.driver], f"dra {call.method}"
+        return await call_driver(ctx, actor, call, CALL_TIMEOUT_NS, DriverFailed, point=point)
 
     # ------------------------------------------------------------------ drivers
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from actors import LinkBroken, Timeout
+from actors import LinkBroken
 from actors.log import INFO, WARNING
 from controlplane.kubelet.cm.devicemanager.plugin import Listed, PluginFailed, Watch
 from controlplane.kubelet.loops.carrying_out import carry_out
+from controlplane.kubelet.loops.driver_calls import call_driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -73,13 +74,5 @@ class PluginDevices:
 
     async def call(self, ctx: Context, call: PluginCall) -> Any:
         """Call a plugin. Raises PluginFailed, with the text of the gRPC error."""
-        try:
-            return await ctx.ask(
-                self._actors[call.resource], call, CALL_TIMEOUT_NS, point=f"plugin {call.method}"
-            )
-        except Timeout:
-            text = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
-            raise PluginFailed(text) from None
-        except LinkBroken as error:
-            text = f"rpc error: code = Unavailable desc = connection error: {error}"
-            raise PluginFailed(text) from None
+        actor, point = self._actors[call.resource], f"plugin {call.method}"
+        return await call_driver(ctx, actor, call, CALL_TIMEOUT_NS, PluginFailed, point=point)
