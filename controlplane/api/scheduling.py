@@ -7,6 +7,7 @@ from typing import ClassVar
 import attrs
 
 from controlplane.api.meta import Condition
+from controlplane.api.references import TypedLocalObjectReference
 from controlplane.api.tree import Tree
 from controlplane.api.view import View
 
@@ -115,15 +116,6 @@ class PodGroup(View):
 
     spec: PodGroupSpec = attrs.field(factory=PodGroupSpec)
     status: PodGroupStatus = attrs.field(factory=PodGroupStatus)
-
-
-@attrs.frozen
-class TypedLocalObjectReference:
-    """An object of the same namespace."""
-
-    api_group: str = ""
-    kind: str = ""
-    name: str = ""
 
 
 @attrs.frozen

@@ -24,6 +24,10 @@ class ConnectionLost(Exception):
     """The connection was reset or refused: it is unknown whether the request was carried out."""
 
 
+RequestFailed = (ApiError, ConnectionLost)
+"""The failures of a request; for `except`."""
+
+
 def is_not_found(error: ApiError) -> bool:
     """Return whether the object does not exist."""
     return error.code == 404

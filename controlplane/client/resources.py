@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.api.policy import PodDisruptionBudget
+    from controlplane.api.scheduling import PodGroup
     from controlplane.api.service import Service
     from controlplane.api.storage import (
         CSIDriver,
@@ -87,8 +88,9 @@ AUTOSCALERS: Resource[HorizontalPodAutoscaler] = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers"
 )
 CLUSTER_ROLES: Resource = Resource("rbac.authorization.k8s.io", "v1", "clusterroles")
+DEVICE_CLASSES: Resource = Resource("resource.k8s.io", "v1", "deviceclasses")
 RESOURCE_CLAIMS: Resource = Resource("resource.k8s.io", "v1", "resourceclaims")
 RESOURCE_CLAIM_TEMPLATES: Resource = Resource("resource.k8s.io", "v1", "resourceclaimtemplates")
 RESOURCE_SLICES: Resource = Resource("resource.k8s.io", "v1", "resourceslices")
 DEVICE_TAINT_RULES: Resource = Resource("resource.k8s.io", "v1beta2", "devicetaintrules")
-POD_GROUPS: Resource = Resource("scheduling.k8s.io", "v1alpha2", "podgroups")
+POD_GROUPS: Resource[PodGroup] = Resource("scheduling.k8s.io", "v1alpha2", "podgroups")

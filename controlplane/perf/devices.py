@@ -13,7 +13,7 @@ from controlplane.api import identity
 from controlplane.apiserver.kinds.resource.selecting import select_device
 from controlplane.client.loops.clientset import NODES
 from controlplane.client.loops.informer import Informer
-from controlplane.client.resources import RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
+from controlplane.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from controlplane.errors import UsageError
 from controlplane.scheduler.config.features import defaults
 from controlplane.scheduler.dra.allocator import AllocationError, Allocator
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from controlplane.perf.workloads import Operation
     from controlplane.scheduler.dra.features import Features
 
-CLASSES: Resource = Resource("resource.k8s.io", "v1", "deviceclasses")
 SEED: Final = 1
 """Of the order in which nodes are tried: all runs of a workload begin from the same allocations."""
 _BRACKETS = re.compile(r"\[(\^?)((?:\\.|[^\\\]])+)\]")
@@ -132,7 +131,7 @@ async def allocate_claims(
         NodeView(node.name, node.metadata.get("labels") or {})
         for node in (await client.list(NODES)).items
     ]
-    search.classes = {each.name: each.tree for each in (await client.list(CLASSES)).items}
+    search.classes = {each.name: each.tree for each in (await client.list(DEVICE_CLASSES)).items}
     search.slices = Slices([each.tree for each in (await client.list(RESOURCE_SLICES)).items])
     for known in (await client.list(RESOURCE_CLAIMS)).items:
         search.devices.notice(None, known.view)

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from controlplane.client.calls import Call
-from controlplane.client.errors import ApiError, ConnectionLost
+from controlplane.client.errors import ApiError, ConnectionLost, RequestFailed
 from controlplane.decisions import Ask, Decision, Hang, Point, Sleep, Spawn, Together
 
-T = TypeVar("T")
+__all__ = ["Effect", "Failure", "Reconcile", "RequestFailed", "Retry", "aggregate", "together"]
 
-RequestFailed = (ApiError, ConnectionLost)
-"""The failures of a request; for `except`."""
+T = TypeVar("T")
 
 Failure = ApiError | ConnectionLost
 

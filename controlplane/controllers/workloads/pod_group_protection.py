@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_not_found
-from controlplane.client.resources import PODS, Resource
+from controlplane.client.resources import POD_GROUPS, PODS, Resource
 from controlplane.controllers.common.controller import Controller, Handlers, Work, ignore
 from controlplane.controllers.common.effects import Reconcile
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from controlplane.controllers.common.controller import Caches, Host
 
 FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
-POD_GROUPS: Final[Resource[PodGroup]] = Resource("scheduling.k8s.io", "v1alpha2", "podgroups")
 _ENDED = ("Succeeded", "Failed")
 
 

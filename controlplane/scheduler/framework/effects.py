@@ -7,7 +7,7 @@ from typing import TypeVar
 from attrs import frozen
 
 from controlplane.client.calls import Call
-from controlplane.client.errors import ApiError, ConnectionLost
+from controlplane.client.errors import RequestFailed
 from controlplane.decisions import Decision, Locked, Point, Sleep
 
 __all__ = ["Call", "Effects", "Evictions", "RequestFailed"]
@@ -22,6 +22,3 @@ class Evictions:
 
 Effects = Decision[Point | Locked | Call | Sleep | Evictions, R]
 """A decision in steps that also makes requests to the API server and waits."""
-
-RequestFailed = (ApiError, ConnectionLost)
-"""The failures of a request; for `except`."""

@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from controlplane.api.generic import V
 from controlplane.client.indexer import Indexer
-from controlplane.client.loops.clientset import (
+from controlplane.client.loops.informer import Informer, TaskHandler
+from controlplane.client.resources import (
+    DEVICE_CLASSES,
     NAMESPACES,
     NODES,
+    POD_GROUPS,
     PODS,
     REPLICA_SETS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     SERVICES,
     Resource,
 )
-from controlplane.client.loops.informer import Informer, TaskHandler
 from controlplane.scheduler import eventhandlers
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.state.cache import CacheCorruptedError
@@ -60,14 +64,9 @@ RESOURCES: Mapping[str, Resource[Any]] = {
     "replica_sets": REPLICA_SETS,
     "stateful_sets": Resource("apps", "v1", "statefulsets"),
     "pod_disruption_budgets": Resource("policy", "v1", "poddisruptionbudgets"),
-    "pod_groups": Resource("scheduling.k8s.io", "v1alpha2", "podgroups"),
+    "pod_groups": POD_GROUPS,
 }
 """By the name of their lister, in the order in which they are listed at the start."""
-
-DEVICES = "resource.k8s.io"
-RESOURCE_CLAIMS: Resource[View] = Resource(DEVICES, "v1", "resourceclaims")
-DEVICE_CLASSES: Resource[View] = Resource(DEVICES, "v1", "deviceclasses")
-RESOURCE_SLICES: Resource[View] = Resource(DEVICES, "v1", "resourceslices")
 
 EVENTS: Mapping[str, str] = {
     "persistent_volume_claims": ev.PERSISTENT_VOLUME_CLAIM,

@@ -15,7 +15,7 @@ from attrs import frozen
 from controlplane.api.fnv import fnv1a_32
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_already_exists
-from controlplane.client.resources import Resource
+from controlplane.client.resources import POD_GROUPS, Resource
 from controlplane.controllers.common.controller import NORMAL
 from controlplane.controllers.common.effects import Reconcile
 from controlplane.controllers.common.ownership import controller_of, controller_reference
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 GROUP: Final = "scheduling.k8s.io"
 WORKLOADS: Final[Resource[Workload]] = Resource(GROUP, "v1alpha2", "workloads")
-POD_GROUPS: Final[Resource[PodGroup]] = Resource(GROUP, "v1alpha2", "podgroups")
 LONGEST_NAME: Final = 253
 TRIES: Final = 5
 PAUSE_NS: Final = 10_000_000

@@ -19,7 +19,7 @@ from controlplane.api.resource_claims import ClaimRuleError
 from controlplane.api.tree import Tree
 from controlplane.client import calls
 from controlplane.client.calls import Call
-from controlplane.client.errors import ApiError, ConnectionLost
+from controlplane.client.errors import RequestFailed
 from controlplane.client.resources import RESOURCE_CLAIMS
 from controlplane.decisions import Decision, Write
 from controlplane.kubelet.cm.dra.claim_info import FILE, ClaimCache, ClaimInfo, StateFile, new_claim
@@ -127,7 +127,7 @@ class DRAManager:
                 return None
             try:
                 obj: Any = yield from calls.get(RESOURCE_CLAIMS, meta.get("namespace", ""), name)
-            except (ApiError, ConnectionLost) as error:
+            except RequestFailed as error:
                 raise ClaimError(f"fetch ResourceClaim {name}: {error}") from None
             claim: Tree = obj.tree
             if check:
