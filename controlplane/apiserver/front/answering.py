@@ -227,11 +227,11 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
             return _nonresource(server, http)
         if http.method == "HEAD":
             return HttpAnswer(405, {"Content-Type": "application/json"}, None, "")
+        tables = info is None or not subresources.only_answers(info, target.subresource)
         try:
             request = to_request(server.table, http, target)
         except status.ApiError as error:
             if http.method in ("POST", "PUT") and error.code in (400, 415, 422):
-                tables = info is None or not subresources.only_answers(info, target.subresource)
                 accept = http.headers.get("accept", "")
                 negotiation.negotiate(  # upstream's handlers negotiate before they read a word
                     Request("create", accept=accept),
@@ -239,7 +239,6 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
                     tables=tables,
                 )
             raise
-        tables = info is None or not subresources.only_answers(info, target.subresource)
         chosen = negotiation.negotiate(request, protobuf=_protobuf(server, target), tables=tables)
         if request.verb == "watch":
             return _watch(server, request, chosen)

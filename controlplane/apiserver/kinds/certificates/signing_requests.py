@@ -78,10 +78,10 @@ def validate_signing_request(tree: Tree, written: Any = None) -> list[FieldError
 def _certificate(new: Tree, old: Tree) -> list[FieldError]:
     """Return the errors of the issued certificate; one that was stored with an error may stay."""
     text, was = ((tree.get("status") or {}).get("certificate") or "" for tree in (new, old))
-    if certificate_data.certificate_problem(was):
-        return []
     problem = certificate_data.certificate_problem(text)
-    return when(problem, invalid, "status.certificate", "<certificate data>", problem)
+    if not problem or certificate_data.certificate_problem(was):
+        return []
+    return [invalid("status.certificate", "<certificate data>", problem)]
 
 
 def _request_problem(text: str) -> str:

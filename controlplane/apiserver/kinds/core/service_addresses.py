@@ -8,6 +8,7 @@ left for requests of one address, serves when the upper one is full.
 from __future__ import annotations
 
 import ipaddress
+from collections import ChainMap
 from collections.abc import Container, Sequence
 from typing import Any
 
@@ -377,10 +378,10 @@ class _Ports:
         self._others: dict[int, None] | None = None
         self._own: dict[int, None] = {}
 
-    def _used(self) -> dict[int, None]:
+    def _used(self) -> Container[int]:
         if self._others is None:
             self._others = _used_ports(self._ctx, self._key)
-        return {**self._others, **self._own}
+        return ChainMap(self._own, self._others)
 
     def problem(self, number: int) -> str:
         """Take a wanted port; return why that is impossible, or ""."""
