@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from actors import LinkBroken
 from actors.log import INFO
 from controlplane.client.errors import ApiError
-from controlplane.client.loops.clientset import Resource
+from controlplane.client.resources import POD_GROUPS
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
 from controlplane.scheduler.framework.interface import Code
 from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION
@@ -20,25 +20,22 @@ from controlplane.scheduler.loops.shared import declare, note_popped
 from controlplane.scheduler.podgroups import members, outcome
 from controlplane.scheduler.podgroups.algorithm import Trial
 from controlplane.scheduler.podgroups.model import Group, GroupResult, failed
-from controlplane.scheduler.scheduler import Skipped
 from controlplane.scheduler.state.pod_groups import group_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from actors import Context
-    from controlplane.api.scheduling import PodGroup
     from controlplane.client.loops.clientset import Client
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
     from controlplane.scheduler.loops.preemption import Preemptor
     from controlplane.scheduler.loops.shared import Shared
     from controlplane.scheduler.state.pod_groups import Key
 
-POD_GROUPS: Resource[PodGroup] = Resource("scheduling.k8s.io", "v1alpha2", "podgroups")
 FIRST_PAUSE = 1_000_000
 LONGEST_PAUSE = 1_000_000_000
 MANY_TRIES = 8
-"""After so many cycles in a row that came to nothing, further ones no longer keep a run from settling."""
+"""The number of cycles in a row without a bound pod after which a group's retries no longer delay a run's settling."""
 COLLECT = "scheduler.group.collect"
 TRY = "scheduler.group.try"
 
@@ -134,17 +131,10 @@ class GroupScheduler:
 
     async def _unskipped(self, ctx: Context, infos: list[QueuedPodInfo]) -> list[QueuedPodInfo]:
         """Members that are neither terminating nor assumed; the flights of others end."""
-        shared, core = self._shared, self._shared.core
         wanted: list[QueuedPodInfo] = []
         for info in infos:
             await ctx.region("scheduler.cycle.start")
-            ctx.reads("cache", "pops")
-            if core.skips(info):
-                ctx.writes("queue")
-            begun = core.begin(info, shared.now())
-            if isinstance(begun, Skipped):
-                shared.skipped(begun.info, begun.reason, begun.event)
-            else:
+            if self._shared.begin(ctx, info) is not None:
                 wanted.append(info)
         return wanted
 

@@ -38,7 +38,7 @@ from controlplane.scheduler.queue.flushes import (
     BACKOFF_FLUSH_PERIOD,
     UNSCHEDULABLE_FLUSH_PERIOD,
 )
-from controlplane.scheduler.scheduler import Scheduler, Skipped
+from controlplane.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -338,14 +338,9 @@ class _Running:
             await self._groups.schedule(ctx, client, info)
             return
         await ctx.region("scheduler.cycle.start")
-        ctx.reads("cache", "pops")
-        if core.skips(info):
-            ctx.writes("queue")
-        begun = core.begin(info, shared.now())
-        if isinstance(begun, Skipped):
-            shared.skipped(begun.info, begun.reason, begun.event)
+        attempt = shared.begin(ctx, info)
+        if attempt is None:
             return
-        attempt = begun
         if shared.observer is not None:
             shared.observer.attempt_started(info.uid)
         await ctx.region("scheduler.cycle.snapshot")

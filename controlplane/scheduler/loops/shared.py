@@ -19,6 +19,7 @@ from controlplane.scheduler.loops.api_dispatcher import ApiDispatcher
 from controlplane.scheduler.loops.points import TOUCHES
 from controlplane.scheduler.metrics import SchedulingMetrics
 from controlplane.scheduler.queue.scheduling_queue import LOCKED
+from controlplane.scheduler.scheduler import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -328,6 +329,17 @@ class Shared:
             self.ctx.reads()
         except (ApiError, LinkBroken) as error:
             self.error(f"explaining {pod.key}: {error}")
+
+    def begin(self, ctx: Context, info: QueuedPodInfo) -> Attempt | None:
+        """Start an attempt for a popped pod, behind `scheduler.cycle.start`; None if it needs none."""
+        ctx.reads("cache", "pops")
+        if self.core.skips(info):
+            ctx.writes("queue")
+        begun = self.core.begin(info, self.now())
+        if not isinstance(begun, Skipped):
+            return begun
+        self.skipped(begun.info, begun.reason, begun.event)
+        return None
 
     def skipped(self, info: QueuedPodInfo, reason: str, event: EventIntent | None) -> None:
         """A popped pod needs no attempt."""

@@ -10,17 +10,19 @@ Upstream: bindClaim, Unreserve and deleteClaim of plugins/dynamicresources/.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 from attrs import define
 
 from controlplane.api.kinds import view
+from controlplane.api.resource_claims import FINALIZER
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.api.view import View
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, ConnectionLost, is_conflict
-from controlplane.client.resources import PODS, Resource
+from controlplane.client.resources import PODS, RESOURCE_CLAIMS
 from controlplane.decisions import Point, Sleep
 from controlplane.scheduler.dra.assume_cache import NOT_FOUND
 from controlplane.scheduler.dra.extended import IN_MEMORY
@@ -30,8 +32,6 @@ from controlplane.scheduler.framework.effects import Effects, RequestFailed
 from controlplane.scheduler.plugins.claim_cycle import CycleData, GroupData
 
 __all__ = [
-    "FINALIZER",
-    "RESOURCE_CLAIMS",
     "ClaimBinding",
     "WriteError",
     "deallocate",
@@ -42,8 +42,6 @@ __all__ = [
     "with_allocation",
 ]
 
-FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-RESOURCE_CLAIMS: Resource[View] = Resource("resource.k8s.io", "v1", "resourceclaims")
 RETRIES: Final = 5
 """Tries in all while a write conflicts (client-go's DefaultRetry)."""
 _MS: Final = 1_000_000
@@ -170,19 +168,10 @@ class ClaimBinding:
     def _write(self, claim: Tree, allocation: Tree | None) -> Effects[Tree]:
         if self.is_extended and _meta(claim).get("name") == IN_MEMORY:
             claim = yield from self._create()
-        tries = 1
-        while True:
-            try:
-                claim = yield from self._try(claim, allocation, again=tries > 1)
-                break
-            except WriteError as failed:
-                if not failed.conflicts or tries == RETRIES:
-                    raise
-            tries += 1
-            yield _RETRY
+        written = yield from _retried(partial(self._try, claim, allocation))
         if self.is_extended:
-            yield from self._tell_pod(claim)
-        return claim
+            yield from self._tell_pod(written)
+        return written
 
     def _create(self) -> Effects[Tree]:
         """Create the claim for extended resources."""
@@ -315,6 +304,23 @@ def unreserve(claim: Tree, uid: str) -> Effects[str]:
     return ""
 
 
+class _Attempt(Protocol):
+    def __call__(self, *, again: bool) -> Effects[Tree]: ...
+
+
+def _retried(attempt: _Attempt) -> Effects[Tree]:
+    """Repeat a write as long as it conflicts; the claim is read anew from the second try on. WriteError."""
+    tries = 1
+    while True:
+        try:
+            return (yield from attempt(again=tries > 1))
+        except WriteError as failed:
+            if not failed.conflicts or tries == RETRIES:
+                raise
+        tries += 1
+        yield _RETRY
+
+
 def restore(tracker: ClaimTracker, claim: Tree) -> Effects[None]:
     """Go back to what the informer showed of a claim."""
     yield _RESTORE
@@ -325,16 +331,7 @@ def delete_claim(claim: Tree) -> Effects[None]:
     """Delete a claim, its finalizer first. WriteError."""
     shown, meta = claim_name(claim), _meta(claim)
     namespace, name = meta.get("namespace", ""), meta.get("name", "")
-    tries = 1
-    while True:
-        try:
-            claim = yield from _without_finalizer(claim, shown, again=tries > 1)
-            break
-        except WriteError as failed:
-            if not failed.conflicts or tries == RETRIES:
-                raise
-        tries += 1
-        yield _RETRY
+    yield from _retried(partial(_without_finalizer, claim, shown))
     try:
         yield from calls.delete(RESOURCE_CLAIMS, namespace, name)
     except RequestFailed as failed:
