@@ -54,6 +54,10 @@ CHECKED_EVENTS = 100_000
 """
 
 
+_WORLD_TASK: Final = 0
+_WORLD: Final = {_WORLD_TASK: ("world", "world")}
+
+
 class Marks(NamedTuple):
     """The identity of a trace, for comparing two: the hash, a digest per 256 events, a byte per event.
 
@@ -416,9 +420,6 @@ def checks_of(chunks: Iterable[bytes]) -> bytes:
 TASK_DECLARED = "task"
 
 
-_WORLD: Final = {0: ("world", "world")}
-
-
 def read(
     chunks: list[bytes],
     notes: Sequence[tuple[int, bytes]] = (),
@@ -434,7 +435,9 @@ def read(
     for chunk in chunks:
         unpacker.feed(chunk)
         for record in unpacker:
-            while at < len(notes) and notes[at][0] < record[0]:
+            # The world's own events stand between steps: the notes of the step before them are complete.
+            below = record[0] + (record[2] == _WORLD_TASK)
+            while at < len(notes) and notes[at][0] < below:
                 yield _event(msgpack.unpackb(notes[at][1], use_list=False), names)
                 at += 1
             yield _event(record, names)

@@ -77,6 +77,21 @@ def test_a_tail_tells_each_event_once_and_in_order():
     assert {event.actor for event in told} == {"world", "counter", "a", "b", "c"}
 
 
+def test_a_note_of_the_last_step_stands_before_the_verdict_for_a_tail_and_for_the_whole_log():
+    async def noting(ctx: Context) -> None:
+        await ctx.point("step")
+        ctx.note("detail")
+
+    world = World()
+    world.actor("a", noting)
+    tail, told = Tail(world.log), []
+    look(world, 1, lambda: told.extend(tail.news()))
+    world.run("bare")
+    told.extend(tail.news())
+    assert told == list(world.log)
+    assert [event.event for event in told][-2:] == ["detail", "verdict"]
+
+
 def test_a_log_that_keeps_nothing_has_no_tail():
     log = EventLog(keep=False)
     build(Fifo(), log=log).run("bare")

@@ -204,9 +204,12 @@ def test_feature_gates_are_switched_as_upstream_names_them():
 
     off = ("--feature-gates", "SchedulerQueueingHints=false")
     assert told() == told("--feature-gates", "SchedulerQueueingHints=true") != told(*off)
+    refused = controlplane("run", SHOP, "--feature-gates", "StorageCapacityScoring=true")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "StorageCapacityScoring=true is not emulated" in refused.stderr
     refused = controlplane("run", SHOP, "--feature-gates", "GangScheduling=true")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "GangScheduling=true is not emulated" in refused.stderr
+    assert "GangScheduling=true needs GenericWorkload=true" in refused.stderr
 
 
 @pytest.mark.slow
