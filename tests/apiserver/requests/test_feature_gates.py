@@ -179,7 +179,7 @@ def test_default_roles_grant_what_a_gate_serves() -> None:
     names = ("view", "edit", "system:kube-scheduler")
     plain, gated = granted(frozenset()), granted(GATES)
     assert [plain[name] for name in names] == [[], [], []]
-    viewed = ["workloads", "podgroups", "podgroups/status"]
+    viewed = ["podgroups", "podgroups/status", "workloads"]
     assert gated["view"] == viewed
     assert set(gated["edit"]) == set(viewed)
     assert gated["system:kube-scheduler"] == ["podgroups", "podgroups/status"]

@@ -1,7 +1,7 @@
 """The roles and bindings that a cluster starts with, as at 1.36 with its default feature gates.
 
-Which they are stands in `roles.txt`. Left out: the roles of controllers behind gates that are off, and
-two of a default 1.36 server whose names could not be confirmed. Upstream:
+Which they are stands in `roles.txt`. Left out: the roles of controllers behind gates that are off, of which those of
+`_GATED` come with their gate, and two of a default 1.36 server whose names could not be confirmed. Upstream:
 plugin/pkg/auth/authorizer/rbac/bootstrappolicy; aggregation: pkg/controller/clusterroleaggregation.
 """
 
@@ -137,17 +137,39 @@ def _binding(kind: str, role: str, subjects: list[Tree], name: str = "") -> Tree
 
 _GATED: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("GenericWorkload", "system:aggregate-to-view"): (
-        "READ; scheduling.k8s.io; workloads podgroups podgroups/status",
+        "READ; scheduling.k8s.io; podgroups podgroups/status workloads",
     ),
     ("GenericWorkload", "system:aggregate-to-edit"): (
-        "WRITE; scheduling.k8s.io; workloads podgroups",
+        "WRITE; scheduling.k8s.io; podgroups workloads",
     ),
     ("GenericWorkload", "system:kube-scheduler"): (
         "READ; scheduling.k8s.io; podgroups",
         "CHANGE; scheduling.k8s.io; podgroups/status",
     ),
+    ("GenericWorkload", f"{_CONTROLLER}podgroup-protection-controller"): (
+        "get list update watch; scheduling.k8s.io; podgroups",
+        "READ; core; pods",
+    ),
+    ("WorkloadWithJob", f"{_CONTROLLER}job-controller"): (
+        "create get list watch; scheduling.k8s.io; podgroups workloads",
+    ),
+    ("DRAWorkloadResourceClaims", f"{_CONTROLLER}resource-claim-controller"): (
+        "READ; scheduling.k8s.io; podgroups",
+        "CHANGE; scheduling.k8s.io; podgroups/status",
+    ),
+    ("DRADeviceTaintRules", f"{_CONTROLLER}device-taint-eviction-controller"): (
+        "CHANGE; resource.k8s.io; devicetaintrules/status",
+        "READ; resource.k8s.io; devicetaintrules",
+    ),
+    ("DRADeviceTaintRules", "system:kube-scheduler"): ("READ; resource.k8s.io; devicetaintrules",),
 }
-"""Rules that a feature gate adds to a role."""
+"""Rules that a feature gate adds to a role; a role without others exists with the gate only."""
+
+
+def _with_gated(gates: frozenset[str]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return the roles of the data file and those that only exist with one of these gates."""
+    added = {name: ("", ()) for gate, name in _GATED if gate in gates and name not in _read()}
+    return {**_read(), **added}
 
 
 def _gated(role: str, gates: frozenset[str]) -> tuple[str, ...]:
@@ -170,7 +192,7 @@ def default_roles(gates: frozenset[str] = frozenset()) -> list[Tree]:
             "metadata": _metadata(name, into),
             "rules": [_rule(rule) for rule in (*rules, *_gated(name, gates))],
         }
-        for name, (into, rules) in _read().items()
+        for name, (into, rules) in _with_gated(gates).items()
         if "/" not in name
     ]
     for name, into in _AGGREGATED.items():
@@ -184,11 +206,15 @@ def default_roles(gates: frozenset[str] = frozenset()) -> list[Tree]:
     return roles
 
 
-def default_bindings() -> list[Tree]:
-    """The cluster role bindings of these roles; each has the name of its role."""
+def default_bindings(gates: frozenset[str] = frozenset()) -> list[Tree]:
+    """Return the cluster role bindings of these roles; each has the name of its role.
+
+    Args:
+        gates: the feature gates that are on although they are off by default.
+    """
     accounts = {
         name: [_account(name.removeprefix(_CONTROLLER))]
-        for name in _read()
+        for name in _with_gated(gates)
         if name.startswith(_CONTROLLER)
     }
     return [
@@ -227,7 +253,7 @@ def _created(resource: str, tree: Tree, namespace: str = "") -> Request:
 def missing(lookup: Lookup, gates: frozenset[str]) -> list[Request]:
     """Return the requests that create the missing default roles and bindings."""
     wanted = [_created("clusterroles", tree) for tree in default_roles(gates)]
-    wanted += [_created("clusterrolebindings", tree) for tree in default_bindings()]
+    wanted += [_created("clusterrolebindings", tree) for tree in default_bindings(gates)]
     for namespace, role, binding in default_namespaced():
         wanted.append(_created("roles", role, namespace))
         wanted.append(_created("rolebindings", binding, namespace))

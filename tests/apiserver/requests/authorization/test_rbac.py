@@ -392,3 +392,26 @@ def test_a_server_by_itself_asks_nobody():
     world = World()
     request = Request("list", resource="pods", namespace="default", user=ANONYMOUS)
     assert world.server.handle(request, world.now).ok
+
+
+def test_a_role_of_a_gate_comes_with_its_binding_and_only_with_the_gate():
+    name = "system:controller:podgroup-protection-controller"
+    gates = frozenset(("GenericWorkload", "WorkloadWithJob"))
+
+    def roles(of):
+        return {role["metadata"]["name"]: role["rules"] for role in default_roles(of)}
+
+    assert name not in roles(frozenset())
+    assert [rule["resources"] for rule in roles(gates)[name]] == [["podgroups"], ["pods"]]
+    (binding,) = [each for each in default_bindings(gates) if each["roleRef"]["name"] == name]
+    assert binding["subjects"][0]["name"] == "podgroup-protection-controller"
+    assert all(each["roleRef"]["name"] != name for each in default_bindings())
+    job = "system:controller:job-controller"
+    added = [rule for rule in roles(gates)[job] if rule not in roles(frozenset())[job]]
+    assert added == [
+        {
+            "verbs": ["create", "get", "list", "watch"],
+            "apiGroups": ["scheduling.k8s.io"],
+            "resources": ["podgroups", "workloads"],
+        }
+    ]
