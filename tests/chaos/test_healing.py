@@ -29,11 +29,14 @@ def test_a_part_of_the_campaign_heals(replicas: int) -> None:
         assert verdict.struck
 
 
-@pytest.mark.slow  # every workload, with one API server and with three: a minute
+@pytest.mark.parametrize(
+    "runs",
+    [pytest.param(2, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.nightly)],
+)
 @pytest.mark.parametrize("replicas", [1, 3])
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_every_workload_heals(name: str, replicas: int) -> None:
-    for verdict in healing.campaign(6, 0, replicas, name):
+def test_every_workload_heals(name: str, replicas: int, runs: int) -> None:
+    for verdict in healing.campaign(runs, 0, replicas, name):
         assert not verdict.reason, (verdict.reason, verdict.struck, verdict.command)
 
 

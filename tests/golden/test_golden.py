@@ -29,9 +29,11 @@ KUBECTL_REQUESTS = DATA / "api" / "kubectl_requests.jsonl.xz"
 OPEN_WITH_KUBECTL = {"kubectl/explain"}  # it prints descriptions, and ours are other words
 BYTES_PER_SHARD = 30_000
 OPEN_CASES = Path(__file__).parent / "open_cases.txt"
-SLOW = {
-    f"snapshots/traces_{each}" for each in ("group", "restore", "single")
-}  # many paces are tried
+SLOW = ("dra/cel", "snapshots/traces_restore")
+VERY_SLOW = ("snapshots/traces_group", "snapshots/traces_single")
+"""Files of which half is answered nightly: many paces are tried for each case."""
+QUICK_SHARDS = 4
+"""Shards of one file that the quick tests answer; the rest are slow tests."""
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +47,20 @@ def shards() -> list[pytest.param]:
     for path in golden_files([DATA]):
         if adapter_for(path) is not None:
             count = 1 + path.stat().st_size // BYTES_PER_SHARD
+            if label(path) in VERY_SLOW:
+                count *= 2
             for shard in range(count):
                 name = f"{label(path)}-{shard + 1}of{count}"
-                marks = [pytest.mark.slow] if label(path) in SLOW else []
+                marks = marks_of(label(path), shard, count)
                 found.append(pytest.param(path, shard, count, id=name, marks=marks))
     return found
+
+
+def marks_of(file: str, shard: int, count: int) -> tuple[pytest.MarkDecorator, ...]:
+    """Return when a shard is answered: always, in CI, or nightly."""
+    if file in VERY_SLOW:
+        return (pytest.mark.slow if 2 * shard < count else pytest.mark.nightly,)
+    return (pytest.mark.slow,) if file in SLOW or shard >= QUICK_SHARDS else ()
 
 
 def open_cases() -> dict[str, None]:

@@ -54,14 +54,16 @@ def test_requests_and_output_are_those_of_the_recording(name: str) -> None:
 TRIES = 4
 
 
-def between(release: str) -> pytest.MarkDecorator:
-    """What holds for the oldest and the newest holds for those between, unless all are wanted."""
+def marks(release: str) -> tuple[pytest.MarkDecorator, ...]:
+    """Run the oldest release in CI, the newest nightly, and those between if all are wanted."""
     spared = release not in (RELEASES[0], RELEASES[-1]) and "ALL_KUBECTLS" not in os.environ
-    return pytest.mark.skipif(spared, reason="between the oldest and the newest: ALL_KUBECTLS=1")
+    reason = "between the oldest and the newest: ALL_KUBECTLS=1"
+    when = pytest.mark.slow if release == RELEASES[0] else pytest.mark.nightly
+    return when, pytest.mark.skipif(spared, reason=reason)
 
 
-@pytest.mark.slow  # every command of the recordings, one process each
-@pytest.mark.parametrize("release", [pytest.param(each, marks=between(each)) for each in RELEASES])
+# Every command of the recordings, one process each.
+@pytest.mark.parametrize("release", [pytest.param(each, marks=marks(each)) for each in RELEASES])
 def test_a_kubectl_of_another_release_prints_the_same_but_for_what_it_changed_itself(
     release: str,
 ) -> None:

@@ -74,8 +74,13 @@ def test_one_run_for_each_causal_trace_of_programs_that_wait_and_draw() -> None:
     assert compare(range(60), LIMIT, rich_program) > 30
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(0, marks=pytest.mark.slow),
+        *(pytest.param(each, marks=pytest.mark.nightly) for each in (1, 2)),
+    ],
+)
 def test_one_run_for_each_causal_trace_of_larger_programs(block: int) -> None:
     assert compare(range(100 + 30 * block, 130 + 30 * block), SLOW_LIMIT) > 10
     assert compare(range(100 + 30 * block, 130 + 30 * block), SLOW_LIMIT, rich_program) > 20
