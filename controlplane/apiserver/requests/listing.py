@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from attrs import define
+from attrs import define, evolve, frozen
 
 from controlplane.api.object import Object
 from controlplane.apiserver.kinds.selectable import check_selectors
@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 UINT64_DIGITS = 20
+MOST_READ = 10_000
+"""Keys of the largest read for a page (maxLimit of etcd3/store.go)."""
 _EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start "
     "a new list without the continue parameter, or use the continue token in this response to "
@@ -229,27 +231,22 @@ def list_objects(ctx: Context, caches: Caches, interest: Interest) -> Steps[Page
     prefix = _prefix(interest.namespace, interest.name, namespaced=info.namespaced)
     base = _prefix(ctx.request.namespace, "", namespaced=info.namespaced)
     cached = is_cached(info)
-    start = ""
+    if (version and cached and token) or _is_single(interest, prefix, namespaced=info.namespaced):
+        limit = 0
+    asked = _Asked(info, interest, prefix, base, limit)
     if revision is not None and relative is not None:
-        start = base + relative
-        if version and cached:
-            limit = 0
-        items, current = yield from _continued(info, revision, prefix, relative)
+        page = yield from _continued(asked, revision, relative)
     elif (match == "Exact" and wanted) or (wanted and limit and not match):
-        items, current = yield from _exact(info, wanted, prefix)
+        page = yield from _exact(asked, wanted)
     elif version == "0" and cached:
         cache = caches.of(info)
-        items, current, limit = cache.items(prefix), cache.revision, 0
+        page = _whole(evolve(asked, limit=0), cache.items(prefix), cache.revision)
     elif wanted:
-        items, current = yield from _not_older(info, caches.of(info), wanted, prefix)
+        page = yield from _not_older(asked, caches.of(info), wanted)
     else:
-        items, current = yield Range(info.storage_prefix, prefix)
-    if interest.name:
-        wanted_name = interest.name
-        items = [item for item in items if item[0].rpartition("/")[2] == wanted_name]
-    if start:
-        items = [item for item in items if item[0] >= start]
-    page = _page(items, current, limit, interest, base)
+        found = yield from _stored(asked)
+        assert isinstance(found, Page), "what is there now is neither too old nor too new"
+        page = found
     if query.get("labelSelector") or query.get("fieldSelector"):
         page.remaining = None
     return page
@@ -260,6 +257,11 @@ def _prefix(namespace: str, name: str, *, namespaced: bool) -> str:
     if namespace:
         return f"{namespace}/{name}"
     return "" if namespaced else name
+
+
+def _is_single(interest: Interest, prefix: str, *, namespaced: bool) -> bool:
+    """Return whether one key is asked for: its read knows no limit. Upstream: registry Store.ListPredicate."""
+    return bool(interest.name and prefix and (interest.namespace or not namespaced))
 
 
 def is_cached(info: ResourceInfo) -> bool:
@@ -275,61 +277,114 @@ def retry_seconds(info: ResourceInfo) -> int:
     return int(is_cached(info))
 
 
-_Listed = tuple[Sequence[tuple[str, Object]], int]
+@frozen
+class _Asked:
+    """A list request: the keys that it may select, the beginning of keys that a token leaves out, its limit."""
+
+    info: ResourceInfo
+    interest: Interest
+    prefix: str
+    base: str
+    limit: int
+
+    @property
+    def selects(self) -> bool:
+        """Return whether the objects of these keys are not all wanted."""
+        interest = self.interest
+        return interest.matches is not None or bool(interest.node or interest.name)
+
+    def wants(self, key: str, obj: Object) -> bool:
+        """Return whether an object under these keys is wanted."""
+        interest = self.interest
+        if interest.name and key.rpartition("/")[2] != interest.name:
+            return False
+        return _matches(obj, interest)
 
 
-def _continued(info: ResourceInfo, revision: int, prefix: str, relative: str) -> Steps[_Listed]:
-    found = yield Range(info.storage_prefix, prefix, max(revision, 0))
+def _continued(asked: _Asked, revision: int, relative: str) -> Steps[Page]:
+    """Return the page from a token's key on."""
+    found = yield from _stored(asked, max(revision, 0), asked.base + relative)
     if isinstance(found, TooOld):
         raise status.expired(_EXPIRED, {"continue": encode_token(-1, relative)})
     if isinstance(found, TooNew):
         raise status.too_large_resource_version(revision, found.current, 0)
-    listed: _Listed = found
-    return listed
+    return found
 
 
-def _exact(info: ResourceInfo, wanted: int, prefix: str) -> Steps[_Listed]:
-    found = yield Range(info.storage_prefix, prefix, wanted)
+def _exact(asked: _Asked, wanted: int) -> Steps[Page]:
+    """Return the first page as of a revision."""
+    found = yield from _stored(asked, wanted)
     if isinstance(found, TooOld):
         raise status.expired(_EXPIRED_LIST)
     if isinstance(found, TooNew):
-        raise status.too_large_resource_version(wanted, found.current, retry_seconds(info))
-    listed: _Listed = found
-    return listed
+        raise status.too_large_resource_version(wanted, found.current, retry_seconds(asked.info))
+    return found
 
 
-def _not_older(info: ResourceInfo, cache: WatchCache, wanted: int, prefix: str) -> Steps[_Listed]:
+def _not_older(asked: _Asked, cache: WatchCache, wanted: int) -> Steps[Page]:
+    """Return a page from the cache, or from the store where the cache is older than the revision."""
     if cache.revision >= wanted:
-        return cache.items(prefix), cache.revision
-    found: Items = yield Range(info.storage_prefix, prefix)
+        return _whole(asked, cache.items(asked.prefix), cache.revision)
+    found: Items = yield Range(asked.info.storage_prefix, asked.prefix)
     if found.revision >= wanted:
-        return found
-    raise status.too_large_resource_version(wanted, cache.revision, retry_seconds(info))
+        return _whole(asked, found.items, found.revision)
+    raise status.too_large_resource_version(wanted, cache.revision, retry_seconds(asked.info))
+
+
+def _stored(asked: _Asked, revision: int = 0, since: str = "") -> Steps[Page | TooOld | TooNew]:
+    """Return a page from the store, or why the revision is not there.
+
+    A page of all keys is one read. With a selector further reads follow until the page is full, each twice as large,
+    at the revision of the first one. Upstream: apiserver pkg/storage/etcd3/store.go, GetList.
+    """
+    found: list[Object] = []
+    most = asked.limit
+    while True:
+        read = yield Range(asked.info.storage_prefix, asked.prefix, revision, since, most)
+        if not isinstance(read, Items):
+            refused: TooOld | TooNew = read
+            return refused
+        page = _page(asked, read.items, read.revision, read.left, found)
+        if page is not None:
+            return page
+        since, revision = read.items[-1][0] + "\0", read.revision
+        most = min(2 * most, MOST_READ)
+
+
+def _whole(asked: _Asked, items: Sequence[tuple[str, Object]], revision: int) -> Page:
+    """Return the first page of all items."""
+    page = _page(asked, items, revision, 0, [])
+    assert page is not None, "nothing is left"
+    return page
 
 
 def _page(
-    items: Sequence[tuple[str, Object]], revision: int, limit: int, interest: Interest, base: str
-) -> Page:
-    selected = interest.matches is not None or bool(interest.node)
+    asked: _Asked,
+    items: Sequence[tuple[str, Object]],
+    revision: int,
+    left: int,
+    found: list[Object],
+) -> Page | None:
+    """Add the wanted ones of these items to `found`; return the page once it is full or nothing is `left`."""
+    limit = asked.limit
     if not limit:
-        if not selected:
+        if not asked.selects:
             return Page([obj for _, obj in items], revision)
-        return Page([obj for _, obj in items if _matches(obj, interest)], revision)
-    found: list[Object] = []
+        return Page([obj for key, obj in items if asked.wants(key, obj)], revision)
     taken = 0
-    last = ""
     for key, obj in items:
         if len(found) >= limit:
             break
         taken += 1
-        last = key
-        if not selected or _matches(obj, interest):
+        if not asked.selects or asked.wants(key, obj):
             found.append(obj)
-    if taken == len(items):
+    left += len(items) - taken
+    if not left:
         return Page(found, revision)
-    token = encode_token(revision, last[len(base) :] + "\0")
-    remaining = None if selected else len(items) - taken
-    return Page(found, revision, token, remaining)
+    if len(found) < limit:
+        return None
+    token = encode_token(revision, items[taken - 1][0][len(asked.base) :] + "\0")
+    return Page(found, revision, token, None if asked.selects else left)
 
 
 def _matches(obj: Object, interest: Interest) -> bool:

@@ -12,6 +12,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
 from sys import intern
 
 from attrs import frozen
@@ -246,16 +249,52 @@ class Keyspace:
 
     def items(self, prefix: str = "") -> list[tuple[str, Object]]:
         """Live keys and values under `prefix`, in key order."""
-        entries = self.entries
-        if not prefix:
-            return [(key, entries[key].object) for key in self._keys()]
-        return [(key, entries[key].object) for key in self.keys(prefix=prefix)]
+        return self.page(prefix)[0]
 
     def at(self, revision: int, prefix: str = "") -> list[tuple[str, Object]]:
         """Keys and values under `prefix` as they were at `revision`, in key order.
 
         Raises CompactedError below the compacted revision, FutureRevisionError above the current.
         """
+        return self.page(prefix, revision=revision)[0]
+
+    def page(
+        self, prefix: str = "", since: str = "", most: int = 0, revision: int = 0
+    ) -> tuple[list[tuple[str, Object]], int]:
+        """Return some of the keys under `prefix` with their values, in key order, and the number of those that follow.
+
+        The cost does not depend on the number of keys outside of the page, but for a `revision` on the number of
+        changes since then.
+
+        Args:
+            prefix: the beginning of all keys.
+            since: the smallest key.
+            most: the size of the page, 0 for all.
+            revision: the time of the keys and values, 0 for now.
+
+        Raises:
+            CompactedError: the revision is below the compacted one.
+            FutureRevisionError: the revision is above the current one.
+        """
+        keys = self._keys()
+        end = bisect_left(keys, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else len(keys)
+        first = min(bisect_left(keys, max(prefix, since)), end)
+        state = self._changed_since(revision, prefix) if revision else {}
+        entries = self.entries
+        if not state:
+            stop = min(first + most, end) if most else end
+            return [(key, entries[key].object) for key in keys[first:stop]], end - stop
+        gone = [(key, old) for key, old in state.items() if old is not None and key >= since]
+        lives = sum(1 for key in state if key >= since and key in entries)
+        total = end - first - lives + len(gone)
+        later = map(keys.__getitem__, range(first, end))
+        kept = ((key, entries[key].object) for key in later if key not in state)
+        merged = merge(sorted(gone, key=itemgetter(0)), kept, key=itemgetter(0))
+        found = list(islice(merged, most or None))
+        return found, total - len(found)
+
+    def _changed_since(self, revision: int, prefix: str) -> dict[str, Object | None]:
+        """Return the keys that were written after a revision, with what they held then."""
         self.store.check_revision(revision)
         state: dict[str, Object | None] = {}
         first = bisect_right(self._revisions, revision)
@@ -263,12 +302,7 @@ class Keyspace:
             event = self._events[index]
             if event.key.startswith(prefix):
                 state[event.key] = event.old
-        if not state:
-            return self.items(prefix)
-        found = [(key, obj) for key, obj in self.items(prefix) if key not in state]
-        found += [(key, old) for key, old in state.items() if old is not None]
-        found.sort(key=lambda item: item[0])
-        return found
+        return state
 
     def events_after(self, revision: int) -> list[Event]:
         """Return events with a greater revision, oldest first, for a new watch. CompactedError if that is compacted."""

@@ -69,7 +69,7 @@ class Get(NamedTuple):
 
 @final
 class Range(NamedTuple):
-    """Keys below `prefix` that begin with `start`, now or as of `revision`.
+    """Keys below `prefix` that begin with `start`, now or as of `revision`: from `since` on, `most` of them (0: all).
 
     Answered by `Items`, or by `TooOld` or `TooNew`.
     """
@@ -77,6 +77,8 @@ class Range(NamedTuple):
     prefix: str
     start: str = ""
     revision: int = 0
+    since: str = ""
+    most: int = 0
 
 
 class Put(NamedTuple):
@@ -138,10 +140,11 @@ class Found(NamedTuple):
 
 
 class Items(NamedTuple):
-    """Keys and values in key order, and the revision at which they are so."""
+    """Keys and values in key order, the revision at which they are so, and the number of keys that follow."""
 
     items: tuple[tuple[str, Object], ...]
     revision: int
+    left: int = 0
 
 
 class TooOld(NamedTuple):
@@ -265,14 +268,13 @@ def perform(store: Store, operation: Operation) -> Outcome:
 
 def _range(store: Store, wanted: Range) -> Outcome:
     space = store.keyspace(wanted.prefix)
-    if not wanted.revision:
-        return Items(tuple(space.items(wanted.start)), store.revision)
     try:
-        return Items(tuple(space.at(wanted.revision, wanted.start)), wanted.revision)
+        found, left = space.page(wanted.start, wanted.since, wanted.most, wanted.revision)
     except CompactedError as error:
         return TooOld(error.compacted)
     except FutureRevisionError as error:
         return TooNew(error.current)
+    return Items(tuple(found), wanted.revision or store.revision, left)
 
 
 def _transaction(store: Store, asked: Transaction) -> Done:

@@ -1,0 +1,44 @@
+"""Pages of a keyspace: the keys of a time in order, from any key on, as a filter over all of them would give them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.api.object import Object
+from controlplane.apiserver.storage.store import Store
+
+NAMES = st.sampled_from(["", "a", "a/b", "ab", "b/", "b/a", "b/b", "c"])
+WRITES = st.lists(st.tuples(NAMES.filter(bool), st.booleans()), max_size=30)
+
+
+def written(writes: list[tuple[str, bool]]) -> tuple[Store, list[dict[str, Object]]]:
+    """A store after these writes, and what it held after each of its revisions."""
+    store = Store()
+    space = store.keyspace("/x/")
+    state: dict[str, Object] = {}
+    history = [state] * (store.revision + 1)
+    for number, (key, lives) in enumerate(writes):
+        obj = Object({"metadata": {"name": str(number)}})
+        done = space.put(key, obj) if lives else space.delete(key)
+        if done is None:
+            continue
+        state = {each: held for each, held in state.items() if each != key}
+        if lives:
+            state[key] = obj
+        while len(history) <= done:
+            history.append(history[-1])
+        history[done] = state
+    return store, history
+
+
+@given(WRITES, NAMES, NAMES, st.integers(0, 4), st.data())
+def test_a_page_is_what_a_filter_over_all_keys_gives(writes, prefix, since, most, data) -> None:
+    store, history = written(writes)
+    revision = data.draw(st.integers(1, store.revision))
+    revision = data.draw(st.sampled_from([0, revision]))
+    found, left = store.keyspace("/x/").page(prefix, since, most, revision)
+    state = history[revision or -1]
+    wanted = [(key, state[key]) for key in sorted(state) if key.startswith(prefix) and key >= since]
+    assert found == (wanted[:most] if most else wanted)
+    assert left == len(wanted) - len(found)
