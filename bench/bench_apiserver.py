@@ -19,7 +19,11 @@ from controlplane.scenarios.authoring.workloads import pod
 COUNT = 2000
 
 
-def _core_creates() -> int:
+PAGE = 500
+"""Objects of a page: what kubectl asks for."""
+
+
+def _core() -> ApiServer:
     serials = iter(range(1, 1 << 30))
     server = ApiServer(
         uid=lambda: identity.uid(next(serials)),
@@ -27,13 +31,28 @@ def _core_creates() -> int:
         options=ServerOptions(disabled=DISABLED_ADMISSION),
     )
     server.bootstrap(EPOCH_NS)
-    for number in range(COUNT):
-        body = pod(f"pod-{number}", "100m")
+    return server
+
+
+def _core_creates(server: ApiServer | None = None, count: int = COUNT) -> int:
+    server = server or _core()
+    for number in range(count):
+        body = pod(f"pod-{number:06}", "100m")
         answer = server.handle(
             Request("create", resource="pods", namespace="default", body=body), EPOCH_NS
         )
         assert answer.ok
-    return COUNT
+    return count
+
+
+def _pages(server: ApiServer, query: dict[str, str]) -> int:
+    """Read all pods page by page."""
+    pages, token = 0, ""
+    while pages == 0 or token:
+        asked = {"limit": str(PAGE), **query, **({"continue": token} if token else {})}
+        answer = server.handle(Request("list", resource="pods", query=asked), EPOCH_NS)
+        pages, token = pages + 1, answer.tree["metadata"].get("continue", "")
+    return pages
 
 
 async def _creator(ctx: Context) -> None:
@@ -73,6 +92,15 @@ def _refused_pods() -> int:
 
 def rows(repeat: int) -> Iterator[Row]:
     yield rate("pod create, API server core", "creates/s", repeat, _core_creates)
+    for count in (PAGE, 10_000, 50_000):
+        server = _core()
+        _core_creates(server, count)
+        for shown, query in (
+            ("", {}),
+            (", with a selector", {"fieldSelector": "metadata.name!=x"}),
+        ):
+            name = f"page of {PAGE} pods of {count:,}{shown}, API server core"
+            yield rate(name, "pages/s", repeat, partial(_pages, server, query))
     for informers in (0, 1, 3):
         name = f"pod create, through actors, {informers} informers listening"
         yield rate(name, "creates/s", repeat, partial(_path_creates, informers))
