@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors import LinkBroken
 from controlplane.api import identity
+from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import NAMESPACES, NODES, PODS, Client, Resource
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from controlplane.perf.templates import Template
     from controlplane.perf.workloads import Operation, Workload
 
-SECOND = 1_000_000_000
 DEFAULT_CHURN_MS = 500
 NAME_TRIES = 5
 VOLUMES = Resource("", "v1", "persistentvolumes")

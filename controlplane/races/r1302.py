@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.api.times import SECOND
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.churns import storage_world as storage
@@ -33,8 +34,6 @@ async def deleted(user: User) -> None:
     await user.sleep(1000)
     storage.end(user)
 
-
-SECOND = 1_000_000_000
 
 SCENARIO = Scenario(
     "race 1302",

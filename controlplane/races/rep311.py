@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.api.times import SECOND
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.churns import storage_world as storage
@@ -18,8 +19,6 @@ from controlplane.scenarios.invariants.storage import ALWAYS, DRIVER
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User
-
-SECOND = 1_000_000_000
 
 
 async def deleted(user: User) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from controlplane.api.resize_policy import as_promised
+from controlplane.api.times import SECOND
 from controlplane.decisions import Steps
 from controlplane.gates import FixGates
 from controlplane.scheduler.config.features import defaults
@@ -31,7 +32,6 @@ from controlplane.scheduler.plugins.default_preemption import (
     preemption_plugin,
 )
 from controlplane.scheduler.plugins.registry import Registry, build_framework
-from controlplane.scheduler.queue.backoff_queue import SECOND
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue, QueueOptions
 from controlplane.scheduler.state.cache import Cache, SnapshotError
 from controlplane.scheduler.state.listers import Listers

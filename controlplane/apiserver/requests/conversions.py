@@ -20,11 +20,12 @@ from attrs import evolve, field, frozen
 
 from controlplane.api.flags import flag
 from controlplane.api.object import Object
+from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.custom.resources import CustomResource, version_of
 from controlplane.apiserver.kinds.metadata import validate_annotations, validate_labels
 from controlplane.apiserver.kinds.strategy import Context, Lookup
-from controlplane.apiserver.requests.admission.webhooks import SECOND, place_of
+from controlplane.apiserver.requests.admission.webhooks import place_of
 from controlplane.apiserver.requests.managed.applying import conflict_error, conflicts_with
 from controlplane.apiserver.requests.managed.fieldsets import compare
 from controlplane.apiserver.requests.managed.tracking import encoded, managers_of

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
+from controlplane.api.times import SECOND
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Account", "Memory"]
 
-SECOND: Final = 1_000_000_000
 WHOLE: Final = 5
 """A list as a whole: bytes from the store, decoded and converted objects, and the body. KEP-3157."""
 ONE: Final = 2

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from attrs import frozen
 
 from actors import LinkBroken, Timeout
+from controlplane.api.times import SECOND
 from controlplane.client.features import PLAIN, ClientFeatures
 
 if TYPE_CHECKING:
     from actors import Condition, Context, Mailbox, Message
     from controlplane.api.request import Request, Response
 
-SECOND = 1_000_000_000
 READ_IDLE_NS = 30 * SECOND
 PING_NS = 15 * SECOND
 REQUEST_NS = READ_IDLE_NS + PING_NS

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 from actors import LinkBroken
 from actors.log import WARNING
 from controlplane.api.generic import V, V_co
+from controlplane.api.times import SECOND
 from controlplane.client.deltas import ADDED, DELETED, UPDATED, Delta
 from controlplane.client.errors import ApiError, is_expired, is_too_large
 from controlplane.client.loops.clientset import Client, ObjectList, Resource
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from controlplane.client.loops.connection import RestConfig
     from controlplane.client.older_queues import DeltaFifo, RealFifo
 
-SECOND = 1_000_000_000
 BACKOFF_START_NS = 800_000_000
 BACKOFF_MAX_NS = 30 * SECOND
 BACKOFF_RESET_NS = 120 * SECOND

@@ -8,6 +8,7 @@ from math import frexp
 from sys import intern
 from typing import TYPE_CHECKING, Any
 
+from controlplane.api.times import SECOND
 from controlplane.api.validation import parse_int64
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from controlplane.api.pod_status import PodCondition
     from controlplane.api.times import Time
 
-SECOND = 1_000_000_000
 MAX_NAME = 253
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _COST = re.compile("0|-[0-9]+|[1-9][0-9]*")

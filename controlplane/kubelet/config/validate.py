@@ -11,11 +11,11 @@ from typing import Any, Final
 from controlplane.api.durations import DurationError, format_duration, parse_duration
 from controlplane.api.pod_resources import HUGE_PAGES, MEMORY
 from controlplane.api.quantity import QuantityError, parse
+from controlplane.api.times import SECOND
 from controlplane.api.validation import quote
 from controlplane.kubelet.cm.cpuset import CPUSet
 from controlplane.kubelet.features import Features
 
-_SECOND: Final = 1_000_000_000
 _NOT_NEGATIVE: Final = {
     "eventBurst": "event-burst",
     "eventRecordQPS": "event-qps",
@@ -135,7 +135,7 @@ def _times(values: Values, durations: Mapping[str, int]) -> list[str]:
             f"shutdownGracePeriod {{{format_duration(whole)}}}"
         )
     for name in ("shutdownGracePeriod", "shutdownGracePeriodCriticalPods"):
-        if durations[name] < 0 or 0 < durations[name] < _SECOND:
+        if durations[name] < 0 or 0 < durations[name] < SECOND:
             found.append(
                 f"{name} {{{format_duration(durations[name])}}} must be either zero or otherwise "
                 ">= 1 sec"
@@ -145,14 +145,14 @@ def _times(values: Values, durations: Mapping[str, int]) -> list[str]:
             "Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the "
             "same time"
         )
-    if durations["containerLogMonitorInterval"] < 3 * _SECOND:
+    if durations["containerLogMonitorInterval"] < 3 * SECOND:
         found.append(
             "containerLogMonitorInterval must be a positive time duration greater than or equal to 3s"
         )
     longest = (values.get("crashLoopBackOff") or {}).get("maxContainerRestartPeriod")
     if longest is not None:
         try:
-            seconds = parse_duration(str(longest)) / _SECOND
+            seconds = parse_duration(str(longest)) / SECOND
         except DurationError as error:
             return [*found, f"CrashLoopBackOff.MaxContainerRestartPeriod: {error}"]
         if not 1 <= seconds <= 300:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors import LinkBroken
 from actors.log import INFO, WARNING
+from controlplane.api.times import SECOND
 from controlplane.client.calls import Call
 from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.loops.clientset import Client
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NodeClaims"]
 
-SECOND: Final = 1_000_000_000
 FIRST_BACK_OFF_NS: Final = 1 * SECOND
 LONGEST_BACK_OFF_NS: Final = 120 * SECOND
 """Of a connection that is tried again; gRPC's."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors.log import INFO
+from controlplane.api.times import SECOND
 from controlplane.client.loops.event_recorder import reference
 from controlplane.kubelet.eviction import ranking
 from controlplane.kubelet.eviction.manager import EVICTED, PERIOD_S
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from controlplane.kubelet.loops.resources import NodeResources
     from controlplane.kubelet.loops.shared import Shared
 
-SECOND = 1_000_000_000
 CLEAN_UP_S = 30
 """The longest wait of the next pass for a pod that terminates; it looks each second."""
 POINT = "kubelet.eviction-manager"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from actors import LinkBroken
 from actors.log import INFO, WARNING
+from controlplane.api.times import SECOND
 from controlplane.kubelet.cm.devicemanager.plugin import Listed, PluginFailed, Watch
 from controlplane.kubelet.loops.carrying_out import carry_out
 from controlplane.kubelet.loops.driver_calls import call_driver
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PluginDevices"]
 
-SECOND: Final = 1_000_000_000
 LONGEST_DELAY_NS: Final = 16 * SECOND
 CALL_TIMEOUT_NS: Final = 120 * SECOND
 """An emulated plugin that takes longer counts as failed; upstream sets no limit to Allocate."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.log import ERROR
 from controlplane.api.resize_policy import forbids_preemption
+from controlplane.api.times import SECOND
 from controlplane.api.tree import EMPTY_MAP
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.event_recorder import reference
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from controlplane.kubelet.loops.shared import Shared
     from controlplane.kubelet.node.settings import KubeletSettings
 
-SECOND = 1_000_000_000
 RECONCILE_PERIOD_S = 10
 NO_MACHINE = "cores=1 memory=4Gi"
 """The machine of a node with device plugins for which none is described: one NUMA node."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.api.times import SECOND
 from controlplane.scenarios.churns import storage_world as storage
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.setting import Setting
     from controlplane.scenarios.engine.user import User
 
-SECOND: Final = 1_000_000_000
 MOMENTS: Final = 40
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
+from controlplane.api.times import SECOND
 from controlplane.errors import UsageError
 from controlplane.scenarios.inputs import manifests, openb
 from controlplane.scenarios.inputs.exported import (
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from controlplane.scenarios.inputs.manifests import Manifest
 
 Tree = dict[str, Any]
-SECOND = 1_000_000_000
 LATER = "emulate.controlplane/submit-seconds"
 CREATE = "create"
 DELETE = "delete"

@@ -16,6 +16,7 @@ from actors import LinkBroken
 from actors.inlet import ExternalMessage
 from actors.process import Message
 from controlplane.api.request import Request, Response
+from controlplane.api.times import SECOND
 from controlplane.apiserver.loops.replica import Hold, Release
 from controlplane.apiserver.schema.api_error import ApiError
 from controlplane.client.loops.reflector import WatchBatch
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from controlplane.cluster import Cluster
     from controlplane.scenarios.plans.passing import Passing
 
-SECOND: Final = 1_000_000_000
 MOST_MEANWHILE: Final = 400
 """The number of messages of clients outside that ends a hold: virtual time may stand still while they work."""
 ACTOR: Final = "plan"

@@ -13,6 +13,7 @@ from controlplane.api.constraints import NodeAffinity
 from controlplane.api.decoding import decode
 from controlplane.api.labels import SelectorError
 from controlplane.api.node_selector import PreferredTerms, node_selector
+from controlplane.api.times import SECOND
 from controlplane.api.validation import child, label_key_errors, not_supported, quote
 from controlplane.scheduler.config.schema import parse_duration
 
@@ -21,7 +22,6 @@ Rule = Callable[[str, Json], list[str]]
 
 _STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
-SECOND = 1_000_000_000
 
 
 def bad(path: str, value: Json, detail: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actors import LinkBroken
+from controlplane.api.times import SECOND
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client
 from controlplane.scheduler.cycle import binding, explain
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.interface import ApiWrite
     from controlplane.scheduler.loops.shared import Shared
 
-SECOND = 1_000_000_000
 START = "scheduler.bind.start"
 CLAIMS = "scheduler.prebind.claims"
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from controlplane.api.times import SECOND
 from controlplane.gates import FixGates
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.queue.heap import Heap
 from controlplane.scheduler.queue.metrics import QueueMetrics
 
-SECOND = 1_000_000_000
 NO_BACKOFF = -1
 """Expiry of a pod that serves no backoff: before every real time."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.api.times import SECOND
 from controlplane.decisions import Steps
 from controlplane.scheduler.framework import events as ev
-from controlplane.scheduler.queue.backoff_queue import SECOND
 from controlplane.scheduler.queue.moves import MOVED, Moves
 from controlplane.scheduler.queue.transfers import Transfers
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.api.times import SECOND
 from controlplane.gates import FixGates
 from controlplane.scheduler.state.node_info import ImageState, NodeInfo
 from controlplane.scheduler.state.node_tree import NodeTree
@@ -46,12 +47,11 @@ class SnapshotError(Exception):
     """The snapshot had to be repaired; the cycle fails and the next one is right."""
 
 
-_SECOND = 1_000_000_000
 ASSUMED_TTL: Mapping[str | None, int | None] = {
     "never": None,
-    "fifteen-minutes": 900 * _SECOND,
-    "two-minutes": 120 * _SECOND,
-    None: 30 * _SECOND,
+    "fifteen-minutes": 900 * SECOND,
+    "two-minutes": 120 * SECOND,
+    None: 30 * SECOND,
 }
 """Form of fix 106412 -> nanoseconds from the end of the bind call to the end of the assumption."""
 

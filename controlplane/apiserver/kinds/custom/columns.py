@@ -12,7 +12,7 @@ from attrs import frozen
 
 from controlplane.api.jsonpath import JSONPath, JSONPathError, parse, printed
 from controlplane.api.jsonpath.nodes import NOTHING
-from controlplane.api.times import Time, parse_go_time, parse_time
+from controlplane.api.times import SECOND, Time, parse_go_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import human_duration
 from controlplane.apiserver.schema.work import spend
@@ -42,7 +42,6 @@ _DEFAULT: Final[tuple[Tree, ...]] = (
     },
 )
 _INT64: Final = 1 << 63
-_SECOND: Final = 1_000_000_000
 
 
 def reading_cost(path: str) -> int:
@@ -149,7 +148,7 @@ def _date(text: str, now: int) -> str:
     if when == _ZERO_TIME:
         return "<unknown>"
     passed = min(max(now - when, -_INT64), _INT64 - 1)
-    return human_duration(passed // _SECOND)
+    return human_duration(passed // SECOND)
 
 
 _ZERO_TIME: Final[Time] = parse_time("0001-01-01T00:00:00Z")

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
+from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.requests.admission.policies.attributes import (
@@ -45,7 +46,6 @@ __all__ = ["MUTATING", "VALIDATING", "Webhooks", "place_of"]
 
 MUTATING: Final = "mutatingwebhookconfigurations"
 VALIDATING: Final = "validatingwebhookconfigurations"
-SECOND: Final = 1_000_000_000
 _KNOWN: Final = ("v1", "v1beta1")
 
 

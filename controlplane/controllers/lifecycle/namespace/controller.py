@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.client import calls
 from controlplane.client.calls import delete_options
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from controlplane.controllers.common.controller import Caches, Host
     from controlplane.controllers.common.rest_mapper import ServedKind
 
-SECOND = 1_000_000_000
 WORKERS = 10
 GRACE_NS = 5 * SECOND
 """The time for other servers to notice that the namespace takes no more objects."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from controlplane.api.times import SECOND
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.resources import NODES, PODS
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.controllers.common.controller import Caches, Host
 
-SECOND: Final = 1_000_000_000
 INTERVAL_NS: Final = 20 * SECOND
 QUARANTINE_NS: Final = 40 * SECOND
 THRESHOLD: Final = 12_500

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.quota import amounts, tracked
+from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.client import calls
 from controlplane.client.resources import PODS, RESOURCE_QUOTAS, Resource
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from controlplane.client.indexer import Indexer
     from controlplane.controllers.common.controller import Caches, Host
 
-SECOND: Final = 1_000_000_000
 RESYNC_NS: Final = 300 * SECOND
 IGNORED: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
 FINISHED: Final = ("Succeeded", "Failed")

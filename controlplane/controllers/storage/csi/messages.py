@@ -22,6 +22,7 @@ from controlplane.api.csi import (
     CsiReply,
     CsiRequest,
 )
+from controlplane.api.times import SECOND
 from controlplane.controllers.common.effects import Reconcile
 from controlplane.decisions import Ask, NoAnswer
 
@@ -46,7 +47,6 @@ __all__ = [
     "call",
 ]
 
-SECOND: Final = 1_000_000_000
 
 GROUP_METHODS: Final = frozenset(
     {

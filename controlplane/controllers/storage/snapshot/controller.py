@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.client.resources import Resource
 from controlplane.controllers.common.controller import Controller, Handlers, Periodic, Work
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from controlplane.controllers.common.controller import Caches, Host, Queue
 
-SECOND: Final = 1_000_000_000
 WORKERS: Final = 10
 BACKOFF_NS: Final = (SECOND, 300 * SECOND)
 RESYNC_NS: Final = 900 * SECOND

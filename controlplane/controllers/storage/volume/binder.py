@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_not_found
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from controlplane.client.indexer import Indexer
     from controlplane.controllers.common.controller import Caches, Host
 
-SECOND: Final = 1_000_000_000
 RESYNC_NS: Final = 15 * SECOND
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 PROVISIONERS: Final = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from controlplane.api.times import format_time
+from controlplane.api.times import SECOND, format_time
 from controlplane.api.tree import Tree
 from controlplane.controllers.common.pods import is_ready
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from controlplane.api.policy import PodDisruptionBudget
     from controlplane.api.times import Time
 
-SECOND: Final = 1_000_000_000
 DELETION_TIMEOUT_NS: Final = 120 * SECOND
 """The time for which an evicted pod counts as disrupted before its deletion was observed."""
 STALE_TIMEOUT_NS: Final = 120 * SECOND
