@@ -274,6 +274,7 @@ class Cluster:
             self._first_serial = (self.store.incarnation - 1) << SERIAL_BITS
             self.bootstrapping_server().bootstrap(config.epoch_ns)
         self.probes: list[scheduler.Probe] = []
+        self.managers: list[controllers.Probe] = []
         self.activities: list[Activity] = []
         self.machines: dict[str, Host] = {}
         self.disks = Disks(self._device_of)
@@ -315,7 +316,7 @@ class Cluster:
                 CONTROLLER_MANAGER,
                 config.controller_managers,
                 controllers.run,
-                tuple,
+                self._manager_probe,
                 options=controllers.ManagerOptions(
                     monitor_nodes=config.heartbeats,
                     enabled=enabled,
@@ -422,6 +423,11 @@ class Cluster:
             self._first_serial, self.options_of_servers(), store, memory, lives, running
         )
         return maker, self.activities[-1]
+
+    def _manager_probe(self) -> tuple[controllers.Probe]:
+        names = numbered(CONTROLLER_MANAGER, self.config.controller_managers)
+        self.managers.append(controllers.Probe(names[len(self.managers)]))
+        return (self.managers[-1],)
 
     def _add_controller(
         self,

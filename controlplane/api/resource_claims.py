@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLAIM_ANNOTATION",
+    "EXTENDED_ANNOTATION",
     "FINALIZER",
     "SCHEDULING_GROUP",
     "ClaimNotCreated",
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
+EXTENDED_ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
+"""Marks, with the value "true", the claim that the scheduler makes for a pod's extended resources."""
 """On a generated claim: the name of the pod's or the group's entry that it was made for."""
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 SCHEDULING_GROUP: Final = "scheduling.k8s.io"

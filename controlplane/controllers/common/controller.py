@@ -6,7 +6,7 @@ and yields effects (`controllers.effects`). `controllers.loops.manager` runs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from attrs import frozen
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from controlplane.api.view import View
     from controlplane.controllers.common.rest_mapper import RESTMapper, ServedKind
     from controlplane.gates import FixGates
+    from controlplane.metrics.family import Family
 
 NORMAL = "Normal"
 WARNING = "Warning"
@@ -156,6 +157,10 @@ class Controller:
 
     def work(self) -> Sequence[Work]:
         """The queues, and what is done with their keys."""
+        return ()
+
+    def families(self) -> Iterable[Family]:
+        """Return a snapshot of the controller's metrics."""
         return ()
 
     def periodic(self) -> Sequence[Periodic]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
+from attrs import define, frozen
 
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.informer import Handler, Informer, handler, together
@@ -176,9 +176,18 @@ class ManagerOptions:
 DEFAULT_OPTIONS = ManagerOptions()
 
 
+@define
+class Probe:
+    """Lets measurements from outside look at the controllers of the process that is running now."""
+
+    name: str
+    controllers: tuple[Controller, ...] = ()
+
+
 async def run(
     ctx: Context,
     epoch_ns: int,
+    probe: Probe | None = None,
     *,
     server: RestConfig = IN_CLUSTER,
     options: ManagerOptions = DEFAULT_OPTIONS,
@@ -198,6 +207,8 @@ async def run(
         return None if client_rate is None else Throttle(client_rate)
 
     running = [Running(ctx, epoch_ns, kind, process, throttle()) for kind in table]
+    if probe is not None:
+        probe.controllers = tuple(each.controller for each in running)
     for each in running:
         for resource, handlers in each.controller.handlers().items():
             told.setdefault(resource, []).append(handler(*handlers))

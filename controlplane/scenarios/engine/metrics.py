@@ -28,7 +28,12 @@ def metrics_of(cluster: Cluster) -> tuple[Family, ...]:
     alive = [name for name in cluster.components() if cluster.world.alive(name)]
     shown = frozenset(alive or cluster.components())
     return merged(
-        (*_apiservers(cluster, shown), *_schedulers(cluster, shown), *_kubelets(cluster, shown))
+        (
+            *_apiservers(cluster, shown),
+            *_schedulers(cluster, shown),
+            *_managers(cluster, shown),
+            *_kubelets(cluster, shown),
+        )
     )
 
 
@@ -43,6 +48,13 @@ def _schedulers(cluster: Cluster, shown: Collection[str]) -> Iterator[Family]:
         if probe.core is not None and probe.metrics is not None and name in shown:
             found = scheduler.families(probe.core, probe.metrics)
             yield from _of_instance(found, name, len(cluster.schedulers))
+
+
+def _managers(cluster: Cluster, shown: Collection[str]) -> Iterator[Family]:
+    for probe in cluster.managers:
+        if probe.name in shown:
+            for controller in probe.controllers:
+                yield from _of_instance(controller.families(), probe.name, len(cluster.managers))
 
 
 def _kubelets(cluster: Cluster, shown: Collection[str]) -> Iterator[Family]:

@@ -14,12 +14,12 @@ from typing import Final
 from attrs import evolve, frozen
 
 from controlplane.api.quantity import parse
+from controlplane.api.resource_claims import EXTENDED_ANNOTATION
 from controlplane.api.times import parse_time
 from controlplane.api.tree import Tree
 from controlplane.scheduler.state.resources import is_extended_resource
 
 __all__ = [
-    "ANNOTATION",
     "IMPLICIT_PREFIX",
     "IN_MEMORY",
     "ExtendedResources",
@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
-ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
 IN_MEMORY: Final = "<extended-resources>"
 """The name of a claim that is not written yet; no object can have it."""
 
@@ -105,7 +104,7 @@ def find_claim(pod: Tree, claims: Collection[Tree]) -> Tree | None:
     meta = pod["metadata"]
     for claim in claims:
         own = claim["metadata"]
-        if (own.get("annotations") or {}).get(ANNOTATION) != "true":
+        if (own.get("annotations") or {}).get(EXTENDED_ANNOTATION) != "true":
             continue
         for owner in own.get("ownerReferences") or ():
             if (
@@ -136,7 +135,7 @@ def new_claim(pod: Tree, uid: str) -> Tree:
             "uid": uid,
             "generateName": f"{meta['name']}-extended-resources-",
             "ownerReferences": [owner],
-            "annotations": {ANNOTATION: "true"},
+            "annotations": {EXTENDED_ANNOTATION: "true"},
         },
         "spec": {"devices": {}},
     }

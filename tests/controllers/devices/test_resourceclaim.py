@@ -11,6 +11,7 @@ from controlplane.client.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLA
 from controlplane.controllers.devices.resourceclaim.created import LIFETIME_NS, CreatedClaims
 from controlplane.controllers.devices.resourceclaim.indexes import claims_of_pods
 from controlplane.controllers.devices.uid_cache import UidCache
+from controlplane.scenarios.engine.metrics import metrics_of
 from tests.kubelet.claims_world import SECOND, TEMPLATE, World, allocate, pod
 
 
@@ -56,6 +57,15 @@ def test_a_missing_template_is_reported_and_tried_again():
 
     world = World(user).run()
     assert world.seen == {"claims": 0}
+    told = {family.name: family.samples for family in metrics_of(world.cluster)}
+    (creates,) = told["resourceclaim_controller_creates_total"]
+    assert (creates.labels, creates.value) == (
+        (("admin_access", "false"), ("status", "success")),
+        1,
+    )
+    (claims,) = told["resourceclaim_controller_resource_claims"]
+    assert dict(claims.labels)["source"] == "resource_claim_template"
+    assert claims.value == 1
     assert len(world.cluster.objects("/registry/resourceclaims/")) == 1
     assert "FailedResourceClaimCreation" in world.reasons()
 

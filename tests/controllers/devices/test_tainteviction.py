@@ -6,6 +6,7 @@ from typing import Any
 
 from controlplane.client.resources import DEVICE_TAINT_RULES, RESOURCE_SLICES
 from controlplane.controllers.devices.tainteviction.pools import modified
+from controlplane.scenarios.engine.metrics import metrics_of
 from tests.kubelet.claims_world import DRIVER, SECOND, World
 
 TAINT = {"key": "broken", "effect": "NoExecute"}
@@ -50,6 +51,10 @@ def test_a_rule_evicts_and_tells_of_it():
         "Completed",
         "1 pod evicted since starting the controller.",
     )
+    told = {family.name: family for family in metrics_of(world.cluster)}
+    (deletions,) = told["device_taint_eviction_controller_pod_deletions_total"].samples
+    (duration,) = told["device_taint_eviction_controller_pod_deletion_duration_seconds"].samples
+    assert (deletions.value, duration.value.count) == (1, 1)
 
 
 def test_one_more_taint_of_a_device_modifies_the_one_behind_it_too():

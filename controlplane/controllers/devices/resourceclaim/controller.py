@@ -32,6 +32,11 @@ from controlplane.controllers.devices.resourceclaim.indexes import (
     pod_claims,
     pod_templates,
 )
+from controlplane.controllers.devices.resourceclaim.metrics import (
+    FAILURE,
+    SUCCESS,
+    ClaimMetrics,
+)
 from controlplane.controllers.devices.resourceclaim.releasing import Users, release, with_status
 from controlplane.controllers.devices.resourceclaim.templates import (
     ADMIN_ACCESS,
@@ -49,6 +54,7 @@ if TYPE_CHECKING:
     from controlplane.api.object import Object
     from controlplane.client.indexer import Indexer
     from controlplane.controllers.common.controller import Caches, Host
+    from controlplane.metrics.family import Family
 
 __all__ = ["ResourceClaimController"]
 
@@ -74,6 +80,7 @@ class ResourceClaimController(Controller):
         )
         self.queue = host.queue(QUEUE)
         self._gone = UidCache()
+        self.metrics = ClaimMetrics()
         self._templates = caches.of(RESOURCE_CLAIM_TEMPLATES)
         self._groups: Indexer[Any] | None = None
         if self.features.workload_claims:
@@ -100,6 +107,10 @@ class ResourceClaimController(Controller):
     def work(self) -> tuple[Work, ...]:
         """One queue; a key that fails is tried again without end."""
         return (Work(QUEUE, self.sync),)
+
+    def families(self) -> Iterable[Family]:
+        """Return a snapshot of its metrics."""
+        return self.metrics.families(claim.tree for claim in self._claims)
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Pods, claims and templates, and pod groups where they may have claims."""
@@ -415,7 +426,9 @@ class ResourceClaimController(Controller):
         try:
             claim = yield from calls.create(RESOURCE_CLAIMS, user.namespace, body)
         except RequestFailed as error:
+            self.metrics.created(body, FAILURE)
             raise Retry(f"create ResourceClaim : {error}") from error
+        self.metrics.created(body, SUCCESS)
         self._created.add(claim)
         return claim.name
 

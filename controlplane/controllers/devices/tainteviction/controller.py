@@ -24,6 +24,7 @@ from controlplane.controllers.common.effects import Reconcile, RequestFailed, Re
 from controlplane.controllers.common.pod_status import status_patch, with_condition
 from controlplane.controllers.devices.resourceclaim.indexes import members
 from controlplane.controllers.devices.resourceclaim.templates import groups_have_claims
+from controlplane.controllers.devices.tainteviction.metrics import EvictionMetrics
 from controlplane.controllers.devices.tainteviction.rule_status import (
     PERIOD_NS,
     condition_for,
@@ -34,12 +35,13 @@ from controlplane.controllers.devices.tainteviction.state import DeviceTaints, P
 from controlplane.controllers.devices.uid_cache import UidCache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from controlplane.api.object import Object
     from controlplane.client.indexer import Indexer
     from controlplane.controllers.common.controller import Caches, Host
     from controlplane.controllers.devices.tainteviction.evictions import Eviction
+    from controlplane.metrics.family import Family
 
 __all__ = ["TAINT_RULES", "DeviceTaintEvictionController"]
 
@@ -63,6 +65,7 @@ class DeviceTaintEvictionController(Controller):
         self.queue = host.queue(QUEUE)
         self._pods = caches.of(PODS, pod_group=members) if groups else caches.of(PODS)
         self._evicted = UidCache()
+        self.metrics = EvictionMetrics()
         self.taints = DeviceTaints(self._pods, self, groups=groups)
         caches.of(RESOURCE_CLAIMS)
         caches.of(RESOURCE_SLICES)
@@ -73,6 +76,10 @@ class DeviceTaintEvictionController(Controller):
     def work(self) -> tuple[Work, ...]:
         """One queue; what fails is tried again without end."""
         return (Work(QUEUE, self.sync),)
+
+    def families(self) -> Iterable[Family]:
+        """Return a snapshot of its metrics."""
+        return self.metrics.families()
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Everything that decides about evictions."""
@@ -151,6 +158,7 @@ class DeviceTaintEvictionController(Controller):
             if not is_not_found(error):
                 raise
         else:
+            self.metrics.deleted(self.host.now - eviction.when)
             for taint in eviction.reason:
                 if taint.rule is not None:
                     rule = taint.rule
