@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from controlplane.api.tree import EMPTY_MAP, Tree
+from controlplane.api.tree import EMPTY_MAP, Tree, metadata_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,13 +61,8 @@ class NamedClaim(NamedTuple):
     check_owner: bool
 
 
-def _meta(tree: Tree) -> Tree:
-    found: Tree = tree.get("metadata") or EMPTY_MAP
-    return found
-
-
 def _place(tree: Tree) -> str:
-    meta = _meta(tree)
+    meta = metadata_of(tree)
     return f"{meta.get('namespace', '')}/{meta.get('name', '')}"
 
 
@@ -103,7 +98,7 @@ def name_of_group_claim(group: Tree, entry: Tree) -> NamedClaim:
 
 def controller_of(tree: Tree) -> Tree | None:
     """Return the owner reference that is a controller."""
-    for owner in _meta(tree).get("ownerReferences") or ():
+    for owner in metadata_of(tree).get("ownerReferences") or ():
         if owner.get("controller"):
             found: Tree = owner
             return found
@@ -112,7 +107,7 @@ def controller_of(tree: Tree) -> Tree | None:
 
 def _controls(owner: Tree, tree: Tree) -> bool:
     reference = controller_of(tree)
-    return reference is not None and reference.get("uid", "") == _meta(owner).get("uid", "")
+    return reference is not None and reference.get("uid", "") == metadata_of(owner).get("uid", "")
 
 
 def group_name_of(pod: Tree) -> str | None:
@@ -136,7 +131,7 @@ def _belongs_to_group(pod: Tree, claim: Tree) -> bool:
 def check_owner(pod: Tree, claim: Tree, *, groups: bool) -> None:
     """Check that a claim was made for a pod, or with `groups` for its pod group. Raises ClaimRuleError."""
     claimed, who = f"ResourceClaim {_place(claim)}", f"Pod {_place(pod)}"
-    if _meta(claim).get("namespace", "") != _meta(pod).get("namespace", ""):
+    if metadata_of(claim).get("namespace", "") != metadata_of(pod).get("namespace", ""):
         raise ClaimRuleError(f"{claimed} is not in the same namespace as {who}")
     if _controls(pod, claim):
         return
@@ -152,7 +147,7 @@ def check_owner(pod: Tree, claim: Tree, *, groups: bool) -> None:
 def check_owning_group(group: Tree, claim: Tree) -> None:
     """Check that a claim was made for a pod group. Raises ClaimRuleError."""
     claimed, who = f"ResourceClaim {_place(claim)}", f"PodGroup {_place(group)}"
-    if _meta(claim).get("namespace", "") != _meta(group).get("namespace", ""):
+    if metadata_of(claim).get("namespace", "") != metadata_of(group).get("namespace", ""):
         raise ClaimRuleError(f"{claimed} is not in the same namespace as {who}")
     if not _controls(group, claim):
         raise ClaimRuleError(f"{claimed} was not created for {who} (PodGroup is not owner)")
@@ -166,7 +161,7 @@ def reserved_for(claim: Tree) -> Sequence[Tree]:
 
 def is_reserved_for(pod: Tree, claim: Tree, *, groups: bool) -> bool:
     """Return whether a claim is reserved for a pod, by uid, or with `groups` for its pod group, by name."""
-    uid, group = _meta(pod).get("uid", ""), group_name_of(pod)
+    uid, group = metadata_of(pod).get("uid", ""), group_name_of(pod)
     for user in reserved_for(claim):
         if user.get("uid", "") == uid:
             return True
@@ -193,14 +188,14 @@ def bind_to(pod: Tree, group: Tree | None, entry: Tree) -> Tree:
                 name = of_group.get("name", "")
                 raise ClaimRuleError(f"PodGroup {_place(group)} claim {name}: {_UNSUPPORTED}")
             if _same_entry(of_group, entry):
-                meta = _meta(group)
+                meta = metadata_of(group)
                 return {
                     "apiGroup": SCHEDULING_GROUP,
                     "resource": "podgroups",
                     "name": meta.get("name", ""),
                     "uid": meta.get("uid", ""),
                 }
-    meta = _meta(pod)
+    meta = metadata_of(pod)
     return {"resource": "pods", "name": meta.get("name", ""), "uid": meta.get("uid", "")}
 
 
@@ -219,7 +214,7 @@ def _check_member(pod: Tree, group: Tree) -> None:
     name = group_name_of(pod)
     if name is None:
         raise ClaimRuleError(f"Pod {_place(pod)} does not belong to a PodGroup")
-    namespace = _meta(pod).get("namespace", "")
+    namespace = metadata_of(pod).get("namespace", "")
     if f"{namespace}/{name}" != _place(group):
         raise ClaimRuleError(
             f"Pod {_place(pod)} belongs to PodGroup {namespace}/{name}, not PodGroup {_place(group)}"
@@ -230,7 +225,7 @@ def is_pod_done(pod: Tree) -> bool:
     """Return whether a pod runs no more, or never will: finished, or deleted before it was scheduled."""
     if (pod.get("status") or EMPTY_MAP).get("phase") in {"Succeeded", "Failed"}:
         return True
-    deleted = _meta(pod).get("deletionTimestamp") is not None
+    deleted = metadata_of(pod).get("deletionTimestamp") is not None
     return deleted and not (pod.get("spec") or EMPTY_MAP).get("nodeName")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from controlplane.api.quantity import parse
-from controlplane.api.tree import Tree
+from controlplane.api.tree import Tree, metadata_of
 from controlplane.scheduler.dra.capacity import Allocating
 from controlplane.scheduler.dra.devices import AllocatedState, DeviceID
 
@@ -34,12 +34,8 @@ class ClaimError(Exception):
     """A claim of a pod that cannot be used. The text is upstream's."""
 
 
-def _meta(tree: Tree) -> Tree:
-    return tree.get("metadata") or {}
-
-
 def _shown(tree: Tree) -> str:
-    meta = _meta(tree)
+    meta = metadata_of(tree)
     return f"{meta.get('namespace', '')}/{meta.get('name', '')}"
 
 
@@ -68,7 +64,7 @@ def claims_of(pod: Tree, find: FindClaim, *, groups: bool = False) -> Iterator[t
     Raises:
         ClaimError: a claim is not there, is being deleted, or belongs to another pod.
     """
-    namespace = _meta(pod).get("namespace", "")
+    namespace = metadata_of(pod).get("namespace", "")
     for entry in (pod.get("spec") or {}).get("resourceClaims") or ():
         name, must_own = _claim_name(pod, entry)
         if name is None:
@@ -76,7 +72,7 @@ def claims_of(pod: Tree, find: FindClaim, *, groups: bool = False) -> Iterator[t
         claim = find(namespace, name)
         if claim is None:
             raise ClaimError(f'could not find resource claim "{namespace}/{name}"')
-        if _meta(claim).get("deletionTimestamp") is not None:
+        if metadata_of(claim).get("deletionTimestamp") is not None:
             raise ClaimError(f'resourceclaim "{name}" is being deleted')
         if must_own and not is_controlled_by(claim, pod):
             _check_group_owner(claim, pod, groups=groups)
@@ -84,7 +80,7 @@ def claims_of(pod: Tree, find: FindClaim, *, groups: bool = False) -> Iterator[t
 
 
 def _controller(claim: Tree) -> Tree | None:
-    for owner in _meta(claim).get("ownerReferences") or ():
+    for owner in metadata_of(claim).get("ownerReferences") or ():
         if owner.get("controller"):
             found: Tree = owner
             return found
@@ -94,7 +90,7 @@ def _controller(claim: Tree) -> Tree | None:
 def is_controlled_by(claim: Tree, owner: Tree) -> bool:
     """Return whether an object is the controller of a claim."""
     controller = _controller(claim)
-    return controller is not None and controller.get("uid", "") == _meta(owner).get("uid", "")
+    return controller is not None and controller.get("uid", "") == metadata_of(owner).get("uid", "")
 
 
 def group_name(pod: Tree) -> str | None:
@@ -121,7 +117,7 @@ def _check_group_owner(claim: Tree, pod: Tree, *, groups: bool) -> None:
 
 def is_reserved_for(claim: Tree, pod: Tree, *, groups: bool = False) -> bool:
     """Return whether a claim is reserved for a pod; with `groups` by the name of its PodGroup, too."""
-    uid, group = _meta(pod).get("uid", ""), group_name(pod) if groups else None
+    uid, group = metadata_of(pod).get("uid", ""), group_name(pod) if groups else None
     for user in (claim.get("status") or {}).get("reservedFor") or ():
         if user.get("uid", "") == uid:
             return True
@@ -140,7 +136,7 @@ def is_reserved_for(claim: Tree, pod: Tree, *, groups: bool = False) -> bool:
 
 def pod_reference(pod: Tree) -> Tree:
     """Return the entry of a claim's reservedFor that names a pod."""
-    meta = _meta(pod)
+    meta = metadata_of(pod)
     return {"resource": "pods", "name": meta.get("name", ""), "uid": meta.get("uid", "")}
 
 
@@ -169,8 +165,8 @@ def _binding(pod: Tree, group: Tree | None, entry: Tree) -> Tree:
             return {
                 "apiGroup": SCHEDULING_GROUP,
                 "resource": "podgroups",
-                "name": _meta(group).get("name", ""),
-                "uid": _meta(group).get("uid", ""),
+                "name": metadata_of(group).get("name", ""),
+                "uid": metadata_of(group).get("uid", ""),
             }
     return pod_reference(pod)
 

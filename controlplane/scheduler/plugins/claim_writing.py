@@ -18,7 +18,7 @@ from attrs import define
 from controlplane.api.kinds import view
 from controlplane.api.resource_claims import FINALIZER
 from controlplane.api.times import format_time
-from controlplane.api.tree import Tree
+from controlplane.api.tree import Tree, metadata_of
 from controlplane.api.view import View
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, ConnectionLost, is_conflict
@@ -70,17 +70,13 @@ class WriteError(Exception):
         return isinstance(self.cause, ApiError) and is_conflict(self.cause)
 
 
-def _meta(claim: Tree) -> Tree:
-    return claim.get("metadata") or {}
-
-
 def _uid(claim: Tree) -> str:
-    uid: str = _meta(claim).get("uid", "")
+    uid: str = metadata_of(claim).get("uid", "")
     return uid
 
 
 def _with_finalizer(claim: Tree) -> Tree:
-    meta = _meta(claim)
+    meta = metadata_of(claim)
     finalizers = list(meta.get("finalizers") or ())
     if FINALIZER in finalizers:
         return claim
@@ -166,7 +162,7 @@ class ClaimBinding:
                 return
 
     def _write(self, claim: Tree, allocation: Tree | None) -> Effects[Tree]:
-        if self.is_extended and _meta(claim).get("name") == IN_MEMORY:
+        if self.is_extended and metadata_of(claim).get("name") == IN_MEMORY:
             claim = yield from self._create()
         written = yield from _retried(partial(self._try, claim, allocation))
         if self.is_extended:
@@ -178,7 +174,7 @@ class ClaimBinding:
         found = self.data.nodes.get(self.node)
         if found is None or found.extended is None:
             raise WriteError(f"extended resource claim not found for node {self.node}")
-        meta = {k: v for k, v in _meta(found.extended).items() if k not in ("name", "uid")}
+        meta = {k: v for k, v in metadata_of(found.extended).items() if k not in ("name", "uid")}
         body = {k: v for k, v in found.extended.items() if k != "status"} | {"metadata": meta}
         namespace = meta.get("namespace", "")
         try:
@@ -195,14 +191,14 @@ class ClaimBinding:
         shown = claim_name(claim)
         if again:
             try:
-                meta = _meta(claim)
+                meta = metadata_of(claim)
                 found = yield from calls.get(RESOURCE_CLAIMS, meta["namespace"], meta["name"])
             except RequestFailed as failed:
                 text = f"get updated claim {shown} after conflict: {failed}"
                 raise WriteError(text, failed) from None
             claim = found.tree
         self.held = claim
-        if _meta(claim).get("deletionTimestamp") is not None:
+        if metadata_of(claim).get("deletionTimestamp") is not None:
             raise WriteError(f"claim {shown} got deleted in the meantime")
         if allocation is not None:
             if allocation_of(claim) is not None:
@@ -251,7 +247,7 @@ class ClaimBinding:
             raise WriteError(f"nil or empty request mappings, no update of {shown}")
         wanted = {
             "requestMappings": list(found.mappings),
-            "resourceClaimName": _meta(claim).get("name", ""),
+            "resourceClaimName": metadata_of(claim).get("name", ""),
         }
         has = (self.pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
         changed = {key: value for key, value in wanted.items() if has.get(key) != value}
@@ -293,7 +289,7 @@ def deallocate(claim: Tree) -> Effects[None]:
 
 def unreserve(claim: Tree, uid: str) -> Effects[str]:
     """Take the entry of this uid out of a claim's reservedFor; returns an error text, "" when all went well."""
-    meta = _meta(claim)
+    meta = metadata_of(claim)
     entry = {"$patch": "delete", "uid": uid}
     patch = {"metadata": {"uid": _uid(claim)}, "status": {"reservedFor": [entry]}}
     namespace, name = meta.get("namespace", ""), meta.get("name", "")
@@ -329,7 +325,7 @@ def restore(tracker: ClaimTracker, claim: Tree) -> Effects[None]:
 
 def delete_claim(claim: Tree) -> Effects[None]:
     """Delete a claim, its finalizer first. WriteError."""
-    shown, meta = claim_name(claim), _meta(claim)
+    shown, meta = claim_name(claim), metadata_of(claim)
     namespace, name = meta.get("namespace", ""), meta.get("name", "")
     yield from _retried(partial(_without_finalizer, claim, shown))
     try:
@@ -340,13 +336,13 @@ def delete_claim(claim: Tree) -> Effects[None]:
 
 def _without_finalizer(claim: Tree, shown: str, *, again: bool) -> Effects[Tree]:
     if again:
-        meta = _meta(claim)
+        meta = metadata_of(claim)
         try:
             found = yield from calls.get(RESOURCE_CLAIMS, meta["namespace"], meta["name"])
         except RequestFailed as failed:
             raise WriteError(f"get resourceclaim {shown}: {failed}", failed) from None
         claim = found.tree
-    meta = _meta(claim)
+    meta = metadata_of(claim)
     finalizers = [each for each in meta.get("finalizers") or () if each != FINALIZER]
     kept = {name: value for name, value in meta.items() if name != "finalizers"}
     wanted = {**claim, "metadata": kept | ({"finalizers": finalizers} if finalizers else {})}
