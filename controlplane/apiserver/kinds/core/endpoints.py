@@ -11,6 +11,7 @@ from controlplane.apiserver.kinds.checks import entries, problems, when, word
 from controlplane.apiserver.kinds.core.services import validate_not_special
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.kind import Kind
+from controlplane.apiserver.kinds.selectors import label_name
 from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.kinds.trees import each
 from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
@@ -74,7 +75,9 @@ def _endpoint_port(port: Tree, several: bool, path: str) -> list[FieldError]:
     number = port.get("port", 0)
     errors += problems(f"{path}.port", number, names.port_number(number))
     protocol = port.get("protocol", "")
-    return errors + word(protocol, f"{path}.protocol", ("SCTP", "TCP", "UDP"))
+    errors += word(protocol, f"{path}.protocol", ("SCTP", "TCP", "UDP"))
+    app = port.get("appProtocol")
+    return errors if app is None else errors + label_name(app, f"{path}.appProtocol")
 
 
 class EndpointsStrategy(Strategy):

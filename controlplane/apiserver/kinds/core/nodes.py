@@ -68,16 +68,18 @@ _FEATURE_TEXT = (
 
 
 def _features(features: list[str]) -> list[FieldError]:
-    """Return the errors of the features that a node declares."""
-    return [
-        invalid(
-            f"status.declaredFeatures[{index}]",
-            name,
-            f"invalid feature name {go_quote(name)}: {_FEATURE_TEXT}",
-        )
-        for index, name in enumerate(features)
-        if not _FEATURE.fullmatch(name)
-    ]
+    """Return the errors of the features that a node declares: sorted names, each once."""
+    errors: list[FieldError] = []
+    for index, name in enumerate(features):
+        path = f"status.declaredFeatures[{index}]"
+        if index and features[index - 1] == name:
+            errors.append(duplicate(path, name))
+        elif index and features[index - 1] > name:
+            errors.append(invalid(path, name, "list must be sorted alphabetically"))
+        if not _FEATURE.fullmatch(name):
+            text = f"invalid feature name {go_quote(name)}: {_FEATURE_TEXT}"
+            errors.append(invalid(path, name, text))
+    return errors
 
 
 def _cidrs(spec: Tree) -> list[FieldError]:
@@ -148,6 +150,7 @@ def validate_node_update(new: Tree, old: Tree) -> list[FieldError]:
         if new.get("status") is not old.get("status")
         else []
     )
+    errors += _features((new.get("status") or {}).get("declaredFeatures") or [])
     addresses = Seen()
     for index, address in enumerate((new.get("status") or {}).get("addresses") or ()):
         if addresses.again(address):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from controlplane.api import quantity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
 from controlplane.apiserver.kinds.checks import when
@@ -201,6 +202,27 @@ def validate_quota_status(new: Tree, _old: Tree) -> list[FieldError]:
     return errors + _hard(state.get("used") or {}, "status.used")
 
 
+_LIMITED = ("cpu", "memory", "storage", "ephemeral-storage")
+
+
+def _warnings(tree: Tree) -> list[str]:
+    """Return the warnings of a new quota: requests above the limits of the same resource."""
+    hard = (tree.get("spec") or {}).get("hard") or {}
+    found = []
+    for resource in _LIMITED:
+        request, limit = f"requests.{resource}", f"limits.{resource}"
+        if request not in hard and resource in ("cpu", "memory"):
+            request = resource
+        if request not in hard or limit not in hard:
+            continue
+        if quantity.parse(hard[request]).cmp(quantity.parse(hard[limit])) > 0:
+            found.append(
+                f"ResourceQuota {request} ({hard[request]}) should be less than "
+                f"{limit} ({hard[limit]})"
+            )
+    return found
+
+
 class QuotaStrategy(Strategy):
     """Quotas; a refusal shows scopes that were written without items as such."""
 
@@ -209,6 +231,10 @@ class QuotaStrategy(Strategy):
         if ctx.written("spec", "scopes") == []:
             new = {**new, "spec": {**new["spec"], "scopes": []}}
         return super().validate_update(ctx, new, old)
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """Return the warnings of a new quota; an update has none."""
+        return _warnings(tree) if old is None else []
 
 
 def _row(tree: Tree, now: int) -> list[Any]:

@@ -229,7 +229,8 @@ def validate_pod_resource_name(name: str, path: str) -> list[FieldError]:
     """Return the errors of a resource that a pod as a whole may ask for."""
     if name in _QOS or is_huge_page(name):
         return []
-    return [not_supported(path, name, ("cpu", "hugepages-", "memory"))]
+    errors = validate_resource_name(name, path)
+    return errors or [not_supported(path, name, ("cpu", "hugepages-", "memory"))]
 
 
 def _claims(claims: list[Tree], known: list[str], path: str) -> list[FieldError]:

@@ -10,7 +10,6 @@ from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, labels_text, name_of, part_of
 from controlplane.apiserver.kinds.checks import (
     cidr_problems,
-    immutable,
     name_at,
     problems,
     when,
@@ -372,9 +371,10 @@ def validate_service_update(new: Tree, old: Tree) -> list[FieldError]:
             "may not change once set",
         )
     if was.get("type") == "LoadBalancer" and spec.get("type") == "LoadBalancer":
-        errors += immutable(
-            spec.get("loadBalancerClass"), was.get("loadBalancerClass"), "spec.loadBalancerClass"
-        )
+        name = spec.get("loadBalancerClass")
+        changed = name != was.get("loadBalancerClass")
+        text = "may not change once set"
+        errors += when(changed, invalid, "spec.loadBalancerClass", name, text)
     return errors + _balancer_class(spec) + validate_service(new)
 
 

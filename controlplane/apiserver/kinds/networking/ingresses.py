@@ -109,10 +109,10 @@ def _backend(backend: Tree, path: str) -> list[FieldError]:
         return [invalid(path, "", "cannot set both resource and service backends")]
     if resource is not None:
         group, place = resource.get("apiGroup"), f"{path}.resource.apiGroup"
-        if group:
+        if group is not None:
             errors += problems(place, group, names.dns_subdomain(group))
         for key in ("kind", "name"):
-            errors += when(not resource.get(key), required, f"{path}.resource.{key}")
+            errors += name_at(resource.get(key, ""), f"{path}.resource.{key}", names.path_segment)
         return errors
     if service is None:
         return [invalid(path, "", "resource or service backend is required")]

@@ -31,25 +31,43 @@ def _higher(total: Amounts, other: Amounts) -> Amounts:
     return out
 
 
-def _limits_of(ctx: Context, kind: str) -> Iterable[Tree]:
-    for limit_range in _in_namespace(ctx, "limitranges"):
-        for limit in (limit_range.tree.get("spec") or {}).get("limits") or ():
-            if limit.get("type") == kind:
-                yield limit
+def _limits_of(limit_range: Tree, *kinds: str) -> Iterable[Tree]:
+    for limit in (limit_range.get("spec") or {}).get("limits") or ():
+        if limit.get("type") in kinds:
+            yield limit
 
 
 # -- limit ranges --------------------------------------------------------------------------------
 
 
+def _limited(ctx: Context, old: Tree | None) -> bool:
+    """Return whether limit ranges hold for the request: a new pod, a resize, a claim."""
+    sub = ctx.request.subresource
+    if ctx.info.resource == "pods":
+        fits = sub == "resize" if old is not None else not sub
+    else:
+        fits = not sub
+    if not fits or (old is not None and old["metadata"].get("deletionTimestamp")):
+        return False
+    return bool(_in_namespace(ctx, "limitranges"))
+
+
 def limit_defaults(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
-    """Containers get the default requests and limits of the namespace's limit ranges."""
-    if old is not None or ctx.request.subresource or not _in_namespace(ctx, "limitranges"):
+    """Containers get the default requests and limits of the namespace's limit ranges, one after the other."""
+    if not _limited(ctx, old):
         return tree
+    for limit_range in _in_namespace(ctx, "limitranges"):
+        tree = _with_range(tree, limit_range.tree)
+    return tree
+
+
+def _with_range(tree: Tree, limit_range: Tree) -> Tree:
+    """Return a pod with the defaults of one limit range; its note takes the place of an earlier one."""
     requests: Tree = {}
     limits: Tree = {}
-    for limit in _limits_of(ctx, "Container"):
-        requests = {**(limit.get("defaultRequest") or {}), **requests}
-        limits = {**(limit.get("default") or {}), **limits}
+    for limit in _limits_of(limit_range, "Container"):
+        requests = {**requests, **(limit.get("defaultRequest") or {})}
+        limits = {**limits, **(limit.get("default") or {})}
     if not requests and not limits:
         return tree
     notes: list[str] = []
@@ -82,32 +100,39 @@ def _with_defaults(
 
 
 def limit_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
-    """Requests and limits lie within the namespace's limit ranges."""
-    if ctx.request.subresource or not _in_namespace(ctx, "limitranges"):
+    """Requests and limits lie within the namespace's limit ranges; the first one that is broken answers."""
+    if not _limited(ctx, old):
         return
+    for limit_range in _in_namespace(ctx, "limitranges"):
+        problems = _problems(ctx.info.resource, tree, limit_range.tree)
+        if problems:
+            unique = list(dict.fromkeys(problems))
+            text = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
+            raise status.forbidden(ctx.info, tree["metadata"].get("name", ""), text)
+
+
+def _problems(resource: str, tree: Tree, limit_range: Tree) -> list[str]:
+    """Return what a pod or claim asks for outside of one limit range, in the order of its limits."""
     problems: list[str] = []
-    if ctx.info.resource == "persistentvolumeclaims":
-        requests = amounts((tree["spec"].get("resources") or {}).get("requests"))
-        for limit in _limits_of(ctx, "PersistentVolumeClaim"):
+    spec = tree["spec"]
+    if resource == "persistentvolumeclaims":
+        requests = amounts((spec.get("resources") or {}).get("requests"))
+        for limit in _limits_of(limit_range, "PersistentVolumeClaim"):
             problems += _minimum(limit, requests, {})
             problems += _maximum_request(limit, requests)
-    elif old is None:
-        spec = tree["spec"]
-        containers = [*(spec.get("containers") or ()), *spec.get("initContainers", ())]
-        for limit in _limits_of(ctx, "Container"):
-            for container in containers:
-                resources = container.get("resources") or {}
-                problems += _constraints(
-                    limit, amounts(resources.get("requests")), amounts(resources.get("limits"))
-                )
-        for limit in _limits_of(ctx, "Pod"):
+        return problems
+    containers = [*(spec.get("containers") or ()), *spec.get("initContainers", ())]
+    for limit in _limits_of(limit_range, "Container", "Pod"):
+        if limit["type"] == "Pod":
+            totals = _pod_total(spec, "requests"), _pod_total(spec, "limits")
+            problems += _constraints(limit, *totals)
+            continue
+        for container in containers:
+            given = container.get("resources") or {}
             problems += _constraints(
-                limit, _pod_total(spec, "requests"), _pod_total(spec, "limits")
+                limit, amounts(given.get("requests")), amounts(given.get("limits"))
             )
-    if problems:
-        unique = list(dict.fromkeys(problems))
-        text = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
-        raise status.forbidden(ctx.info, tree["metadata"].get("name", ""), text)
+    return problems
 
 
 def _pod_total(spec: Tree, key: str) -> Amounts:
@@ -126,11 +151,7 @@ def _pod_total(spec: Tree, key: str) -> Amounts:
             highest = _higher(highest, added(sidecars, given))
     total = _higher(added(total, sidecars), highest)
     own = amounts((spec.get("resources") or {}).get(key))
-    total = {**total, **own}
-    overhead = amounts(spec.get("overhead"))
-    if key == "requests":
-        return added(total, overhead)
-    return added(total, {name: a for name, a in overhead.items() if name in total})
+    return {**total, **{name: own[name] for name in ("cpu", "memory") if name in own}}
 
 
 def _constraints(limit: Tree, requests: Amounts, limits: Amounts) -> list[str]:
@@ -201,6 +222,8 @@ _REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "
 
 def _missing(pod: Tree, hard: Iterable[str]) -> str:
     """Compute resources that a quota needs to be stated and that containers leave out."""
+    if _has_own_resources(pod["spec"]):
+        return ""
     wanted = [name for name in hard if name in _REQUIRED]
     found: dict[str, list[str]] = {}
     spec = pod["spec"]
@@ -211,6 +234,13 @@ def _missing(pod: Tree, hard: Iterable[str]) -> str:
             if name not in stated:
                 found.setdefault(name, []).append(container["name"])
     return "; ".join(f"{name} for: {','.join(sorted(who))}" for name, who in sorted(found.items()))
+
+
+def _has_own_resources(spec: Tree) -> bool:
+    """Return whether a pod as a whole asks for compute resources; its containers need not then."""
+    own = spec.get("resources") or {}
+    stated = (*(own.get("requests") or ()), *(own.get("limits") or ()))
+    return any(name in ("cpu", "memory") or name.startswith("hugepages-") for name in stated)
 
 
 def _listed(amounts: Amounts) -> str:
@@ -276,7 +306,7 @@ def _charged(ctx: Context, quota: Object, tree: Tree, usage: Amounts) -> tuple[O
     spec = quota.tree.get("spec") or {}
     if not in_scope(ctx.info.group, ctx.info.resource, spec, tree):
         return None
-    hard = amounts(state.get("hard") or spec.get("hard"))
+    hard = amounts(state.get("hard"))
     concerned = [
         key
         for key in hard

@@ -128,7 +128,7 @@ def _key_ref(ref: Tree, path: str) -> list[FieldError]:
 
 
 def _file_key_ref(ref: Tree, path: str) -> list[FieldError]:
-    errors = [] if ref.get("key") else [required(f"{path}.key")]
+    errors = name_at(ref.get("key", ""), f"{path}.key", names.env_var_name)
     volume, file = ref.get("volumeName", ""), ref.get("path", "")
     errors += name_at(volume, f"{path}.volumeName", names.dns_label)
     if not file:
@@ -141,10 +141,13 @@ def validate_files_of_volumes(container: Tree, scope: PodScope, path: str) -> li
     errors: list[FieldError] = []
     for variable, spot in entries(container, "env", path):
         ref = (variable.get("valueFrom") or {}).get("fileKeyRef")
-        name = "" if ref is None else ref.get("volumeName", "")
-        if name and name not in scope.volumes:
-            place = f"{spot}.valueFrom.fileKeyRef.volumeName"
+        if ref is None:
+            continue
+        place, name = f"{spot}.valueFrom.fileKeyRef.volumeName", ref.get("volumeName", "")
+        if name not in scope.volumes:
             errors.append(not_found(place, name))
+        elif scope.volumes[name].get("emptyDir") is None:
+            errors.append(invalid(place, name, "referenced volume must be of type emptyDir"))
     return errors
 
 
