@@ -204,23 +204,28 @@ def validate_meta_update(
     *,
     namespaced: bool,
     standard_finalizers: bool = True,
-) -> list[FieldError]:
+) -> tuple[list[FieldError], list[FieldError]]:
     """The rules for changed metadata, in the order and as often as upstream's strategies ask them.
 
     Every update is checked as an object and as a change; then by its kind: `steps` has an "A" for the
-    rules of a new object, and a "U" for those of a change. Upstream: rest.BeforeUpdate and the
+    rules of a new object, a "U" for those of a change, and a "*" where the kind's own rules stand if
+    they are not last. Returns the errors before and after these. Upstream: rest.BeforeUpdate and the
     ValidateUpdate of each kind.
     """
     if new is old:
-        return []
+        return [], []
     changed = _looked_at(new, old)
     errors = validate_meta(new, names.path_segment, namespaced=namespaced) if changed else []
     errors = errors + change_errors(new, old, changed=changed)
+    before: list[FieldError] | None = None
     for step in steps:
+        if step == "*":
+            before, errors = errors, []
+            continue
         errors = errors + meta_step(
             new, old, rule, step, namespaced=namespaced, standard_finalizers=standard_finalizers
         )
-    return errors
+    return (errors, []) if before is None else (before, errors)
 
 
 def meta_step(

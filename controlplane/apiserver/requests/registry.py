@@ -480,7 +480,7 @@ class Registry:
             new = strategy.begin_update(ctx, new, old)
             new = strategy.prepare_update(ctx, new, old)
             check = strategy.validate_update
-        errors = validate_meta_update(
+        before, after = validate_meta_update(
             new["metadata"],
             was,
             strategy.name_rule,
@@ -488,7 +488,7 @@ class Registry:
             namespaced=self.info.namespaced,
             standard_finalizers=strategy.standard_finalizers,
         )
-        errors += check(ctx, new, old)
+        errors = before + check(ctx, new, old) + after
         if errors:
             raise status.invalid(ctx.info, was["name"], errors)
         for text in strategy.warnings(ctx, new, old):

@@ -166,6 +166,11 @@ class DeploymentStrategy(Workload):
             new["metadata"], old["metadata"], "annotations"
         )
 
+    def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
+        """Field paths that a write cannot set; a status keeps the labels."""
+        reset = super().reset_fields(sub)
+        return (*reset, ("f:metadata", "f:labels")) if sub == "status" else reset
+
 
 def _row(tree: Tree, now: int) -> list[Any]:
     spec, state = part_of(tree, "spec"), part_of(tree, "status")

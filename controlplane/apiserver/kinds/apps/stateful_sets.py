@@ -129,7 +129,7 @@ def _with_claims(template: Tree, claims: Iterable[Tree]) -> Tree:
     spec = template.get("spec") or {}
     volumes = [each for each in spec.get("volumes") or () if each.get("name") not in names_of]
     made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names_of]
-    return {**template, "spec": {**spec, "volumes": [*volumes, *made]}}
+    return {**template, "spec": {**spec, "volumes": [*made, *volumes]}}
 
 
 def _set_template(template: Tree, path: str) -> list[FieldError]:

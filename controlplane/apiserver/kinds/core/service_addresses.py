@@ -164,7 +164,7 @@ def with_families(ctx: Context, tree: Tree, spec: Tree, was: Tree | None) -> Tre
     if "ipFamilyPolicy" not in spec:
         policy = "RequireDualStack" if anywhere else "SingleStack"
         spec = {**spec, "ipFamilyPolicy": (was or {}).get("ipFamilyPolicy") or policy}
-    _refuse(ctx, tree, cluster_ip_errors(spec))
+    _refuse(ctx, tree, cluster_ip_errors(spec, (was or {}).get("clusterIPs") or []))
     if was is not None and spec["ipFamilyPolicy"] == "SingleStack":
         for key in ("clusterIPs", "ipFamilies"):
             if len(spec.get(key) or ()) > 1 and spec[key] == was.get(key):
@@ -242,8 +242,8 @@ def _inferred(spec: Tree) -> tuple[Tree, list[FieldError]]:
     return ({**spec, "ipFamilies": families} if families else spec), errors
 
 
-def cluster_ip_errors(spec: Tree) -> list[FieldError]:
-    """Return the errors of cluster addresses, families and their policy.
+def cluster_ip_errors(spec: Tree, had: list[str]) -> list[FieldError]:
+    """Return the errors of cluster addresses, families and their policy; those in `had` stand already.
 
     Upstream: ValidateServiceClusterIPsRelatedFields of pkg/apis/core/validation.
     """
@@ -269,7 +269,7 @@ def cluster_ip_errors(spec: Tree) -> list[FieldError]:
         if index == 0 and ip == "None":
             text = "'None' must be the first and only value"
             bad += when(len(ips) > 1, invalid, where, ips, text)
-        else:
+        elif ip not in had:
             bad += problems(f"{where}[{index}]", ip, names.ip_problems(ip))
     errors += bad
     errors += when(len(ips) > 2, invalid, where, ips, "may only hold up to 2 values")

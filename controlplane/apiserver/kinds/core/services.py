@@ -101,7 +101,12 @@ def _wants_ip(spec: Tree) -> bool:
 
 
 def validate_service(tree: Tree) -> list[FieldError]:
-    """Return the errors of a service."""
+    """Return the errors of a new service."""
+    return _service_errors(tree, {})
+
+
+def _service_errors(tree: Tree, was: Tree) -> list[FieldError]:
+    """Return the errors of a service whose spec was `was`: addresses that stand already are not read again."""
     spec = tree.get("spec") or {}
     kind = spec.get("type", "")
     headless = (spec.get("clusterIPs") or [""])[0] == "None"
@@ -128,7 +133,7 @@ def validate_service(tree: Tree) -> list[FieldError]:
         errors += validate_labels(spec["selector"], "spec.selector")
     errors += _affinity(spec)
     errors += word(kind, "spec.type", _TYPES)
-    errors += _cluster_ips(spec)
+    errors += _cluster_ips(spec, was.get("clusterIPs") or [])
     errors += _external_ips(spec.get("externalIPs") or [], "spec.externalIPs")
     if kind in ("ClusterIP", ""):
         for index, port in enumerate(ports):
@@ -205,10 +210,10 @@ def _affinity(spec: Tree) -> list[FieldError]:
     return []
 
 
-def _cluster_ips(spec: Tree) -> list[FieldError]:
+def _cluster_ips(spec: Tree, had: list[str]) -> list[FieldError]:
     policy = spec.get("ipFamilyPolicy")
     needed = when(_wants_ip(spec) and not policy, required, "spec.ipFamilyPolicy")
-    return needed + cluster_ip_errors(spec)
+    return needed + cluster_ip_errors(spec, had)
 
 
 def _external_ips(ips: list[str], path: str) -> list[FieldError]:
@@ -375,7 +380,7 @@ def validate_service_update(new: Tree, old: Tree) -> list[FieldError]:
         changed = name != was.get("loadBalancerClass")
         text = "may not change once set"
         errors += when(changed, invalid, "spec.loadBalancerClass", name, text)
-    return errors + _balancer_class(spec) + validate_service(new)
+    return errors + _balancer_class(spec) + _service_errors(new, was)
 
 
 def validate_service_status(new: Tree, _old: Tree) -> list[FieldError]:

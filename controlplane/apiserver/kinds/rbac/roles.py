@@ -53,6 +53,6 @@ KIND = Kind(
         has_status=False,
         create_on_update=True,
         name_rule=names.path_segment,
-        meta_steps="AU",
+        meta_steps="A*U",
     )
 )

@@ -231,7 +231,6 @@ class Apply:
         if last is not None:
             kept = given.union(*(e.paths for key, e in managers.items() if key != identity))
             result = without(result, struct, with_named(last.paths, struct), kept)
-        external = self._read(ctx, result, live, config)
         difference = compare(base, result, struct)
         changed = difference.taken() | (frozenset(difference.removed) & paths)
         rivals = managers
@@ -243,6 +242,7 @@ class Apply:
             conflicts = _not_its_own(conflicts, _applied_by_client(ctx, base, struct))
             if conflicts:
                 raise conflict_error(conflicts)
+        external = self._read(ctx, result, live, config)
         lost = reset_paths(changed | frozenset(difference.removed), unset)
         managers = without_paths(managers, lost, identity)
         if not changed and not difference.removed:

@@ -113,6 +113,33 @@ def _nested(paths: Paths) -> Tree:
     return _settled(root) if len(paths) <= _REMEMBERED else root
 
 
+def _ordered(node: Tree) -> Tree:
+    """Return a node whose items stand by their keys' values: numbers as such, before texts."""
+    names = reversed(node)
+    last = next(names)
+    if last[0] not in "kv" or next(names, ".")[0] != last[0]:
+        return node  # most nodes: fields stand by their names already
+    return dict(sorted(node.items(), key=_rank))
+
+
+def _rank(entry: tuple[str, Tree]) -> tuple[str, list[Any]]:
+    prefix, _, text = entry[0].partition(":")
+    if prefix not in ("k", "v"):
+        return prefix, [entry[0]]
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        return prefix, [_value_rank(value)]
+    return prefix, [(name, _value_rank(part)) for name, part in sorted(value.items())]
+
+
+def _value_rank(value: Any) -> tuple[int, Any]:
+    if isinstance(value, str):
+        return 1, value
+    if isinstance(value, bool):
+        return 2, value
+    return (0, value) if isinstance(value, int | float) else (3, str(value))
+
+
 _LEAF: Final[Tree] = {}
 _SETTLED: Final[dict[tuple[tuple[str, int], ...], Tree]] = {}
 """Parts of forms by their keys and the identity of what stands there, which they keep alive."""
@@ -125,6 +152,7 @@ def _settled(node: Tree) -> Tree:
         return _LEAF
     for element, child in node.items():
         node[element] = _settled(child)
+    node = _ordered(node)
     key = tuple([(element, id(child)) for element, child in node.items()])
     if len(_SETTLED) >= _PARTS:
         _SETTLED.clear()

@@ -139,7 +139,7 @@ def reset_paths(paths: Paths, reset: tuple[tuple[str, ...], ...]) -> Paths:
 
 
 def _is_reset(fields: list[Tree] | None) -> bool:
-    return fields is not None and len(fields) == 1 and not fields[0]
+    return fields is not None and (not fields or (len(fields) == 1 and not fields[0]))
 
 
 def updated(
@@ -156,7 +156,7 @@ def updated(
     """The managedFields after an ordinary write; None for none."""
     given = new["metadata"].get("managedFields")
     had: list[Tree] | None = live.get("metadata", {}).get("managedFields")
-    if _is_reset(given):
+    if not identity.subresource and _is_reset(given):
         return None
     owned = managers_of(had)
     managers = owned if given is had else _readable(given)

@@ -50,6 +50,10 @@ def _with_ips(tree: Tree) -> Tree:
     return tree
 
 
+_CLAIM_STATUSES = "nodeAllocatableResourceClaimStatuses"
+"""Left out unless it was there: the gate DRANodeAllocatableResources is off by default."""
+
+
 class PodStrategy(Strategy):
     """The strategy of pods."""
 
@@ -123,7 +127,10 @@ class PodStrategy(Strategy):
         if state is not was:
             if not state.get("qosClass"):
                 qos = was.get("qosClass") or qos_class(new["spec"])
-                new = {**new, "status": {**state, "qosClass": qos}}
+                state = {**state, "qosClass": qos}
+            if _CLAIM_STATUSES in state and not was.get(_CLAIM_STATUSES):
+                state = {key: value for key, value in state.items() if key != _CLAIM_STATUSES}
+            new = {**new, "status": state}
         return new
 
     def prepare_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> Tree:
