@@ -17,14 +17,20 @@ from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.conversion import read_typed
+from controlplane.apiserver.kinds.custom.resources import steps
 from controlplane.apiserver.kinds.selectors import selector_of
 from controlplane.apiserver.kinds.strategy import Context, with_status, without
 from controlplane.apiserver.requests import pod_subresources, proxying, tokens, usage
 from controlplane.apiserver.requests.authorization import reviews
+from controlplane.apiserver.requests.managed.applying import applied_scale
 from controlplane.apiserver.requests.managed.ordinary import claimed, track
 from controlplane.apiserver.requests.options import check_write_options
 from controlplane.apiserver.requests.parts import Parts
-from controlplane.apiserver.requests.patching.apply_patch import patched_document, undecodable
+from controlplane.apiserver.requests.patching.apply_patch import (
+    APPLY_PATCH,
+    patched_document,
+    undecodable,
+)
 from controlplane.apiserver.requests.token_keys import token_key
 from controlplane.apiserver.requests.tokens import ISSUER
 from controlplane.apiserver.schema import status
@@ -152,6 +158,13 @@ def _scaled(ctx: Context, tree: Tree, replicas: int) -> Tree:
     return {**tree, "spec": {**tree["spec"], "replicas": replicas}}
 
 
+def _replicas_path(ctx: Context) -> tuple[str, ...]:
+    """The place of the replicas in an object, as an element of field sets."""
+    if ctx.info.custom is None:
+        return ("f:spec", "f:replicas")
+    return tuple(f"f:{step}" for step in steps(ctx.info.custom.scale["specReplicasPath"]))
+
+
 def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
     request, info = ctx.request, ctx.info
     registry = parts.registries.of(info)
@@ -160,6 +173,7 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
         return Response(200, _scale_of(ctx, found.tree))
     _write_options(ctx)
     ctx.admitted_as = partial(_scale_of, ctx, lenient=True)
+    applies = request.verb == "patch" and request.content_type.startswith(APPLY_PATCH)
 
     def transform(current: Tree) -> Tree:
         scale = _scale_of(ctx, current, lenient=True)
@@ -167,6 +181,9 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
             new = _decoded_scale(request.body)
             if request.path or "fieldValidation" in request.query:
                 parts.bodies.field_validation(ctx, _SCALE, "v1", request.body)
+        elif applies:
+            document, current = applied_scale(ctx, current, scale, _replicas_path(ctx))
+            new = _patched_scale(document)
         else:
             new = _patched_scale(patched_document(ctx, scale, _SCALE))
         name = (new.get("metadata") or {}).get("name", "")
@@ -192,13 +209,14 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
         changed = _scaled(ctx, current, replicas)
         if version:
             changed = {**changed, "metadata": {**changed["metadata"], "resourceVersion": version}}
-        changed = track(ctx, changed, current, "scale", timed=False)
+        if not applies:
+            changed = track(ctx, changed, current, "scale", timed=False)
         if (
             info.custom is not None
         ):  # the scaling manager owns the field, though the schema may lack it
             pruned: Tree = info.custom.known(changed)
             return pruned
-        if changed.get("spec") != current.get("spec"):
+        if applies or changed.get("spec") != current.get("spec"):
             return changed
         return claimed(ctx, changed, ("f:spec", "f:replicas"), "scale")
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Protocol
+
+from attrs import frozen
 
 from controlplane.api.flags import flag
 from controlplane.api.object import Object
@@ -14,6 +17,7 @@ from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.managed.checking import check_types
 from controlplane.apiserver.requests.managed.fieldsets import (
     Path,
+    Paths,
     compare,
     in_set_order,
     paths_of,
@@ -37,12 +41,43 @@ from controlplane.apiserver.schema.codec import kind_error
 from controlplane.apiserver.schema.json_values import json_type
 from controlplane.apiserver.schema.raw_extension import compact
 from controlplane.apiserver.schema.resources import ResourceInfo
-from controlplane.apiserver.schema.types import StructType
+from controlplane.apiserver.schema.types import StructType, struct_type
 from controlplane.apiserver.storage.transactions import Live, Steps
 
-__all__ = ["Apply"]
+__all__ = ["Apply", "applied_scale"]
 
 _BEFORE = "before-first-apply"
+_SCALE = "io.k8s.api.autoscaling.v1.Scale"
+_SCALE_VERSION = "autoscaling/v1"
+_REPLICAS: Paths = frozenset((("f:spec", "f:replicas"),))
+
+
+class Typed(Protocol):
+    """What the check of a configuration needs to know of its kind."""
+
+    @property
+    def group(self) -> str:
+        """The API group."""
+
+    @property
+    def version(self) -> str:
+        """The version within the group."""
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as in objects."""
+
+    @property
+    def kind(self) -> str:
+        """The kind."""
+
+
+@frozen
+class _ScaleInfo:
+    group: str = "autoscaling"
+    version: str = "v1"
+    api_version: str = _SCALE_VERSION
+    kind: str = "Scale"
 
 
 def _configuration(ctx: Context) -> tuple[Tree, str]:
@@ -86,9 +121,9 @@ def _check_repeated(ctx: Context, repeated: str) -> None:
         ctx.warn(line.strip())
 
 
-def _checked(ctx: Context, config: Tree) -> Tree:
+def _checked(ctx: Context, config: Tree, info: Typed, struct: StructType) -> Tree:
     """A configuration whose kind, name and types fit. ApiError."""
-    info, request = ctx.info, ctx.request
+    request = ctx.request
     meta = config.get("metadata") or {}
     if isinstance(meta, dict) and meta.get("managedFields") is not None:
         raise status.bad_request("metadata.managedFields must be nil")
@@ -101,7 +136,7 @@ def _checked(ctx: Context, config: Tree) -> Tree:
     if version != info.api_version or kind != info.kind:
         group, _, short = version.rpartition("/")
         raise status.bad_request(f"invalid object type: {group}/{short}, Kind={kind}")
-    problems = check_types(config, type_of(ctx))
+    problems = check_types(config, struct)
     if problems:
         name = meta.get("name", "") if isinstance(meta, dict) else ""
         namespace = meta.get("namespace", "") if isinstance(meta, dict) else ""
@@ -121,6 +156,47 @@ def _checked(ctx: Context, config: Tree) -> Tree:
             f"the name of the object ({name}) does not match the name on the URL ({request.name})"
         )
     return config
+
+
+def applied_scale(ctx: Context, current: Tree, scale: Tree, path: Path) -> tuple[Tree, Tree]:
+    """Apply the request's Scale to an object: the new Scale, and the object with its owners noted.
+
+    `scale` is the object's Scale as it is, `path` the place of the replicas in the object. Only who owns
+    the replicas is translated between the two. ApiError. Upstream: managedfields/scalehandler.go.
+    """
+    struct, identity = struct_type(_SCALE), Identity(ctx.request.manager, "Apply", "", "scale")
+    config, repeated = _configuration(ctx)
+    config = _checked(ctx, config, _ScaleInfo(), struct)
+    owned = managers_of(current["metadata"].get("managedFields"))
+    rivals = {
+        each: Entry(_REPLICAS, entry.time, _SCALE_VERSION)
+        for each, entry in owned.items()
+        if path in entry.paths
+    }
+    if not rivals:
+        rivals = {Identity(_BEFORE, "Update", _SCALE_VERSION): Entry(_REPLICAS, "", _SCALE_VERSION)}
+    given = paths_of(config, struct)
+    result = merged(scale, config, struct)
+    if identity in rivals:
+        others = (entry.paths for each, entry in rivals.items() if each != identity)
+        result = without(result, struct, _REPLICAS, given.union(*others))
+    difference = compare(scale, result, struct)
+    lost = difference.taken() | frozenset(difference.removed)
+    conflicts = conflicts_with(rivals, identity, lost)
+    if conflicts and not flag(ctx.request.query.get("force")):
+        raise conflict_error(conflicts)
+    _check_repeated(ctx, repeated)
+    gone = frozenset((path,))
+    managers = without_paths(owned, gone, identity) if lost & _REPLICAS else owned
+    managers.pop(identity, None)
+    if given & _REPLICAS:
+        managers[identity] = Entry(gone, "", ctx.info.api_version)
+    meta = {key: value for key, value in current["metadata"].items() if key != "managedFields"}
+    fields = encoded(managers) if ctx.track_fields else None
+    return result, {
+        **current,
+        "metadata": {**meta, **({"managedFields": fields} if fields else {})},
+    }
 
 
 def _named(ctx: Context, tree: Tree) -> Tree:
@@ -147,7 +223,7 @@ class Apply:
         registry = self._registries.of(info)
         found: Live | None = yield registry.reading(request.namespace, request.name)
         config, repeated = _configuration(ctx)
-        config = _checked(ctx, config)
+        config = _checked(ctx, config, info, type_of(ctx))
         uid = (config.get("metadata") or {}).get("uid", "")
 
         def transform(current: Tree) -> Tree:
