@@ -261,6 +261,8 @@ class StructCodec:
             )
             named = text_type(self.type.short, name, self.type.package_version)
             self.fields[name] = FieldCodec(field, keep_zero=keep, text_type=named)
+            if name == "metadata" and self.type.short in _PLAIN_TEMPLATES:
+                self.fields[name].struct = _plain_meta(field.type_name)
             if field.kind == Kind.STRING:
                 self.texts[name] = keep
             if name in ("apiVersion", "kind") and not field.required:
@@ -372,6 +374,19 @@ _ALWAYS_NULL: dict[str, tuple[str, ...]] = {
 @cache
 def _shell(name: str) -> StructCodec:
     return StructCodec(struct_type(name))
+
+
+_PLAIN_TEMPLATES = ("JobTemplateSpec", "PersistentVolumeClaimTemplate", "ResourceClaimTemplateSpec")
+"""The templates whose labels nothing compares with a selector: without an item they are left out."""
+
+
+@cache
+def _plain_meta(name: str) -> StructCodec:
+    """The codec of metadata whose labels are left out where they have no item."""
+    found = StructCodec(struct_type(name))
+    found.fill()
+    found.fields["labels"].keep_zero = False
+    return found
 
 
 _FILLED: set[str] = set()

@@ -75,7 +75,6 @@ KIND = Kind(
         named_pods=True,
         orphan_by_default=True,
         empty_status={"replicas": 0},
-        meta_steps="AU",
     ),
     row=_row,
     selectable={**META, "status.replicas": "0"},

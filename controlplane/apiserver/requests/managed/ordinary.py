@@ -131,6 +131,7 @@ def track(
         ctx.info.api_version,
         format_time(ctx.now) if timed else "",
         creating=live is None,
+        emptied=not sub and ctx.written("metadata", "managedFields") == [],
         reset=reset(ctx, sub),
     )
     meta = {key: value for key, value in tree["metadata"].items() if key != "managedFields"}

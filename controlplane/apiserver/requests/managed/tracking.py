@@ -139,7 +139,7 @@ def reset_paths(paths: Paths, reset: tuple[tuple[str, ...], ...]) -> Paths:
 
 
 def _is_reset(fields: list[Tree] | None) -> bool:
-    return fields is not None and (not fields or (len(fields) == 1 and not fields[0]))
+    return fields is not None and len(fields) == 1 and not fields[0]
 
 
 def updated(
@@ -151,12 +151,13 @@ def updated(
     now: str,
     *,
     creating: bool,
+    emptied: bool = False,
     reset: tuple[tuple[str, ...], ...] = (),
 ) -> list[Tree] | None:
-    """The managedFields after an ordinary write; None for none."""
+    """The managedFields after an ordinary write; None for none. `emptied`: the body has an empty list of them."""
     given = new["metadata"].get("managedFields")
     had: list[Tree] | None = live.get("metadata", {}).get("managedFields")
-    if not identity.subresource and _is_reset(given):
+    if emptied or (not identity.subresource and _is_reset(given)):
         return None
     owned = managers_of(had)
     managers = owned if given is had else _readable(given)
