@@ -298,6 +298,12 @@ class Strategy:
     def after_delete(self, ctx: Context, tree: Tree) -> None:
         """Give back what the object held."""
 
+    def meta_checks(self, sub: str) -> str:
+        """Return the checks of changed metadata in the update rules of the kind or its subresource."""
+        if sub == "resize":
+            return ""  # its rules look at the metadata themselves
+        return "U" if sub else self.meta_steps
+
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
         """Field paths that a write through the endpoint cannot set."""
         if sub == "status":

@@ -61,8 +61,6 @@ _MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
 _ATTEMPTS = 8
-_SUB_STEPS = {"resize": ""}
-"""Subresources whose rules look at the metadata themselves."""
 
 
 def with_version(tree: Tree, version: str) -> Tree:
@@ -484,15 +482,16 @@ class Registry:
             new["metadata"],
             was,
             strategy.name_rule,
-            _SUB_STEPS.get(sub, "U") if sub else strategy.meta_steps,
+            strategy.meta_checks(sub),
             namespaced=self.info.namespaced,
             standard_finalizers=strategy.standard_finalizers,
         )
         errors = before + check(ctx, new, old) + after
         if errors:
             raise status.invalid(ctx.info, was["name"], errors)
-        for text in strategy.warnings(ctx, new, old):
-            ctx.warn(text)
+        if sub != "status":
+            for text in strategy.warnings(ctx, new, old):
+                ctx.warn(text)
         return new
 
     def is_finished(self, old: Tree, new: Tree) -> bool:

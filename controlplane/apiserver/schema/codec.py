@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -430,9 +430,11 @@ def _hard_in(found: FieldCodec, item: Any) -> DecodeError | None:
     if found.struct is not None:
         return _first_hard(found.struct, item)
     if found.element is not None:
-        parts = (
-            item if isinstance(item, list) else (item.values() if isinstance(item, dict) else ())
-        )
+        parts: Iterable[Any] = ()
+        if found.kind == Kind.LIST and isinstance(item, list):
+            parts = item
+        elif found.kind == Kind.MAP and isinstance(item, dict):
+            parts = item.values()
         for part in parts:
             error = None if part is None else _hard_in(found.element, part)
             if error is not None:

@@ -30,6 +30,7 @@ __all__ = [
     "timeout",
     "too_large",
     "too_many_requests",
+    "told_name",
     "unsupported_media_type",
 ]
 
@@ -69,6 +70,16 @@ def conflict(
         f'Operation cannot be fulfilled on {shown or info.qualified} "{name}": {text}',
         details,
     )
+
+
+def told_name(tree: Tree) -> str:
+    """Return the name that a refusal by admission tells: the prefix of one that is not made yet.
+
+    Upstream: apiserver pkg/admission/errors.go, extractResourceName.
+    """
+    meta = tree["metadata"]
+    name: str = meta.get("name") or meta.get("generateName", "")
+    return name
 
 
 def forbidden(

@@ -70,6 +70,13 @@ class NamespaceStrategy(Strategy):
         """Return a status update of this kind with the fields that it cannot change."""
         return with_status(new, old, "spec")
 
+    def validate_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> list[FieldError]:
+        """Return the errors of replaced finalizers of the spec."""
+        errors: list[FieldError] = []
+        for index, name in enumerate((new.get("spec") or {}).get("finalizers") or ()):
+            errors += validate_finalizer_name(name, f"spec.finalizers[{index}]")
+        return errors
+
 
 KIND = Kind(
     strategy=NamespaceStrategy(

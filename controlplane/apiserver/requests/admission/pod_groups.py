@@ -40,7 +40,7 @@ def priority(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     if given is not None and given != value:
         raise status.forbidden(
             ctx.info,
-            tree["metadata"].get("name", ""),
+            status.told_name(tree),
             f"priority set in the pod group ({given}) must match the priority computed ({value}) "
             "based on the priority class set in the spec",
         )
@@ -71,7 +71,7 @@ def workload_exists(ctx: Context, tree: Tree, old: Tree | None) -> None:
             why = f'PodGroupTemplate "{template}" not found in Workload "{name}"'
     if why:
         text = f"PodGroup rejected: {why}"
-        raise status.forbidden(ctx.info, tree["metadata"].get("name", ""), text)
+        raise status.forbidden(ctx.info, status.told_name(tree), text)
 
 
 def job_parallelism(ctx: Context, tree: Tree, old: Tree | None) -> None:
@@ -95,7 +95,7 @@ def job_parallelism(ctx: Context, tree: Tree, old: Tree | None) -> None:
             name = group["metadata"]["name"]
             raise status.forbidden(
                 ctx.info,
-                tree["metadata"].get("name", ""),
+                status.told_name(tree),
                 f'cannot change parallelism for a Job referencing gang-scheduled PodGroup "{name}"',
             )
 

@@ -83,7 +83,7 @@ def priority(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     if given is not None and given != value:
         raise status.forbidden(
             ctx.info,
-            tree["metadata"].get("name", ""),
+            status.told_name(tree),
             f"the integer value of priority ({given}) must not be provided in pod spec; priority "
             f"admission controller computed {value} from the given PriorityClass name",
         )
@@ -91,7 +91,7 @@ def priority(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     if given_policy is not None and given_policy != policy:
         raise status.forbidden(
             ctx.info,
-            tree["metadata"].get("name", ""),
+            status.told_name(tree),
             f"the string value of PreemptionPolicy ({given_policy}) must not be provided in pod "
             f"spec; priority admission controller computed {policy} from the given PriorityClass "
             "name",
@@ -108,7 +108,7 @@ def class_by_name(ctx: Context, tree: Tree, name: str) -> Tree:
     if found is None:
         raise status.forbidden(
             ctx.info,
-            tree["metadata"].get("name", ""),
+            status.told_name(tree),
             f"no PriorityClass with name {name} was found",
         )
     return found.tree
@@ -182,7 +182,7 @@ def service_account(
     if _skip(ctx) or old is not None:
         return tree
     meta, spec = tree["metadata"], tree["spec"]
-    name = meta.get("name", "")
+    name = status.told_name(tree)
     if _MIRROR in meta.get("annotations", ()):
         if spec.get("serviceAccountName"):
             raise status.forbidden(
@@ -280,7 +280,6 @@ def runtime_class(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
         return tree
     spec = tree["spec"]
     name = spec.get("runtimeClassName")
-    meta = tree["metadata"]
     found = None
     if name is not None and not name:
         raise status.plain_error("resource name may not be empty")
@@ -288,7 +287,7 @@ def runtime_class(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
         found = ctx.find("node.k8s.io", "runtimeclasses", "", name)
         if found is None:
             raise status.forbidden(
-                ctx.info, meta.get("name", ""), f'pod rejected: RuntimeClass "{name}" not found'
+                ctx.info, status.told_name(tree), f'pod rejected: RuntimeClass "{name}" not found'
             )
     overhead = ((found.tree.get("overhead") or {}) if found is not None else {}).get("podFixed")
     if overhead is not None:
@@ -296,7 +295,7 @@ def runtime_class(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
         if given and not _same_amounts(given, overhead):
             raise status.forbidden(
                 ctx.info,
-                meta.get("name", ""),
+                status.told_name(tree),
                 ("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"),
             )
         spec = {**spec, "overhead": overhead}
@@ -308,7 +307,7 @@ def runtime_class(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
             if had.get(key, value) != value:
                 raise status.forbidden(
                     ctx.info,
-                    meta.get("name", ""),
+                    status.told_name(tree),
                     (
                         f"pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = "
                         f"{value}; pod.spec.nodeSelector[{key}] = {had[key]}"
@@ -336,7 +335,7 @@ def overhead_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
     if fixed is None:
         raise status.forbidden(
             ctx.info,
-            tree["metadata"].get("name", ""),
+            status.told_name(tree),
             ("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"),
         )
 

@@ -108,7 +108,7 @@ def limit_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
         if problems:
             unique = list(dict.fromkeys(problems))
             text = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
-            raise status.forbidden(ctx.info, tree["metadata"].get("name", ""), text)
+            raise status.forbidden(ctx.info, status.told_name(tree), text)
 
 
 def _problems(resource: str, tree: Tree, limit_range: Tree) -> list[str]:
@@ -286,7 +286,7 @@ def charge(ctx: Context, tree: Tree, old: Tree | None, quotas: list[Object]) -> 
             return
     names = ",".join(quota.name for quota in quotas)
     raise status.forbidden(
-        ctx.info, tree["metadata"].get("name", ""), f"status of quota {names} could not be updated"
+        ctx.info, status.told_name(tree), f"status of quota {names} could not be updated"
     )
 
 
@@ -301,7 +301,7 @@ def _written_up(ctx: Context, quota: Object, used: Tree) -> Transaction:
 
 def _charged(ctx: Context, quota: Object, tree: Tree, usage: Amounts) -> tuple[Object, Tree] | None:
     """Return a quota and its usage with the object; None if it does not cover the object."""
-    name = tree["metadata"].get("name", "")
+    name = status.told_name(tree)
     state = quota.tree.get("status") or {}
     spec = quota.tree.get("spec") or {}
     if not in_scope(ctx.info.group, ctx.info.resource, spec, tree):
