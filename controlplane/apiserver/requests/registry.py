@@ -33,6 +33,7 @@ from controlplane.apiserver.requests.deleting import (
     shortened,
     without_grace,
 )
+from controlplane.apiserver.requests.key_names import check_key_name
 from controlplane.apiserver.requests.listing import parse_version
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
@@ -113,9 +114,9 @@ class Registry:
         self._access = services.access
 
     def key(self, namespace: str, name: str) -> str:
-        """The key of an object below the prefix. ApiError 400 without a name."""
-        if not name:
-            raise status.bad_request("Name parameter required.")
+        """The key of an object below the prefix. ApiError 400 without a name that can be in one."""
+        if not name or name[0] == "." or "%" in name or "/" in name:
+            check_key_name(name)
         return f"{namespace}/{name}" if self.info.namespaced else name
 
     def reading(self, namespace: str, name: str) -> Get:
