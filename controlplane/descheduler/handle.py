@@ -1,0 +1,62 @@
+"""What the plugins of a profile are handed: the caches, the evictor, its filters.
+
+Follows `pkg/framework/types` and `pkg/framework/profile/profile.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from attrs import define
+
+from controlplane.api.node import Node
+from controlplane.api.pod import Pod
+from controlplane.descheduler.args import pod_filter
+from controlplane.descheduler.default_evictor import DefaultEvictor
+from controlplane.descheduler.evictions import (
+    Evicting,
+    EvictionError,
+    NodeLimitReached,
+    PodEvictor,
+    TotalLimitReached,
+)
+from controlplane.descheduler.world import World
+
+
+@define
+class Handle:
+    """The handle of one profile."""
+
+    world: World
+    evictor: PodEvictor
+    default: DefaultEvictor
+    profile: str
+
+    def may_go(self, pod: Pod) -> bool:
+        """Return whether Filter and PreEvictionFilter let the pod pass."""
+        return self.default.filter(pod) and self.default.pre_eviction_filter(pod)
+
+    def evictable(self, args: dict[str, Any]) -> Callable[[Pod], bool]:
+        """Both filters, and those of the plugin's namespaces and label selector."""
+        wanted = pod_filter(args)
+        return lambda pod: self.may_go(pod) and wanted(pod)
+
+    def evict(self, pod: Pod, plugin: str) -> Evicting:
+        """Evict a pod for a plugin. EvictionError if it was not evicted."""
+        yield from self.evictor.evict(pod, self.profile, plugin)
+
+    def evict_each(self, pods: Iterable[Pod], plugin: str) -> Evicting:
+        """Evict pods of one node until its limit is reached. TotalLimitReached ends the plugin."""
+        for pod in pods:
+            try:
+                yield from self.evict(pod, plugin)
+            except NodeLimitReached:
+                return
+            except TotalLimitReached:
+                raise
+            except EvictionError:
+                continue
+
+
+Nodes = list[Node]

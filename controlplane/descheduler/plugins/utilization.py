@@ -1,0 +1,237 @@
+"""LowNodeUtilization and HighNodeUtilization by the requests of pods.
+
+Follows `pkg/framework/plugins/nodeutilization`. Amounts are milli-CPU, and whole units of all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from attrs import define
+
+from controlplane.api.node import Node
+from controlplane.api.pod import Pod
+from controlplane.api.pod_resources import pod_requests
+from controlplane.api.quantity import Quantity
+from controlplane.api.taints import tolerated
+from controlplane.descheduler.evictions import (
+    Evicting,
+    EvictionError,
+    NodeLimitReached,
+    TotalLimitReached,
+)
+from controlplane.descheduler.handle import Handle, Nodes
+from controlplane.descheduler.node import sort_low_priority_first
+from controlplane.descheduler.sorting import go_sort
+
+Amounts = dict[str, int]
+Percents = Mapping[str, float]
+ALWAYS_TRACKED = ("cpu", "memory", "pods")
+
+
+@define
+class _Used:
+    node: Node
+    pods: list[Pod]
+    usage: Amounts
+    share: Amounts
+
+
+def low_node_utilization(handle: Handle, args: dict[str, Any], nodes: Nodes) -> Evicting:
+    """Evict pods from over-utilised nodes while under-utilised nodes have room."""
+    names = _names(args["thresholds"])
+    usages = {node.metadata.name: _usage(handle, node, names) for node in nodes}
+    bounds = _bounds(args, nodes, usages)
+    low, high = [], []
+    for node in nodes:
+        percents = _percents(node, usages[node.metadata.name])
+        under, over = bounds
+        used = _used(handle, node, usages[node.metadata.name], over)
+        if not node.spec.unschedulable and _is_below(percents, under):
+            low.append(used)
+        elif any(percents[name] > over[name] for name in over):
+            high.append(used)
+    if not low or len(low) <= (args.get("numberOfNodes") or 0) or len(low) == len(nodes):
+        return
+    go_sort(high, lambda left, right: _sum(left) > _sum(right))
+    most = (args.get("evictionLimits") or {}).get("node")
+    yield from _drain(handle, "LowNodeUtilization", args, high, low, _Rule(_above_share, most))
+
+
+def high_node_utilization(handle: Handle, args: dict[str, Any], nodes: Nodes) -> Evicting:
+    """Evict the pods of under-utilised nodes, so that other nodes are filled."""
+    thresholds = args["thresholds"]
+    names = _names(thresholds)
+    full = dict.fromkeys(thresholds, 100.0)
+    sources, others = [], []
+    for node in nodes:
+        usage = _usage(handle, node, names)
+        used = _used(handle, node, usage, full)
+        if _is_below(_percents(node, usage), thresholds):
+            sources.append(used)
+        elif not node.spec.unschedulable:
+            others.append(used)
+    few = len(sources) <= (args.get("numberOfNodes") or 0)
+    if not sources or few or len(sources) == len(nodes) or not others:
+        return
+    go_sort(sources, lambda left, right: _sum(left) < _sum(right))
+    only_listed = "OnlyThresholdingResources" in (args.get("evictionModes") or ())
+    rule = _Rule(lambda _: True, None, thresholds if only_listed else None)
+    yield from _drain(handle, "HighNodeUtilization", args, sources, others, rule)
+
+
+@define
+class _Rule:
+    goes_on: Callable[[_Used], bool]
+    most: int | None
+    must_request: Iterable[str] | None = None
+
+
+def _above_share(used: _Used) -> bool:
+    return any(amount > used.share.get(name, 0) for name, amount in used.usage.items())
+
+
+def _drain(
+    handle: Handle,
+    plugin: str,
+    args: dict[str, Any],
+    sources: list[_Used],
+    targets: list[_Used],
+    rule: _Rule,
+) -> Evicting:
+    room: Amounts = {}
+    for target in targets:
+        for name, amount in target.usage.items():
+            room[name] = room.get(name, 0) + target.share.get(name, 0) - amount
+    excluded = (args.get("evictableNamespaces") or {}).get("exclude") or ()
+    for source in sources:
+        pods = [pod for pod in source.pods if handle.default.filter(pod) and _requests(pod, rule)]
+        sort_low_priority_first(pods)
+        eligible = (
+            pod
+            for pod in pods
+            if _tolerates_some(pod, targets)
+            and pod.metadata.namespace not in excluded
+            and handle.default.pre_eviction_filter(pod)
+        )
+        try:
+            yield from _drain_one(handle, plugin, source, eligible, room, rule)
+        except NodeLimitReached:
+            continue
+        except TotalLimitReached:
+            return
+
+
+def _drain_one(
+    handle: Handle,
+    plugin: str,
+    source: _Used,
+    pods: Iterable[Pod],
+    room: Amounts,
+    rule: _Rule,
+) -> Evicting:
+    def goes_on() -> bool:
+        return rule.goes_on(source) and all(amount > 0 for amount in room.values())
+
+    if not goes_on() or rule.most == 0:
+        return
+    count = 0
+    for pod in pods:
+        try:
+            yield from handle.evict(pod, plugin)
+        except (NodeLimitReached, TotalLimitReached):
+            raise
+        except EvictionError:
+            continue
+        count += 1
+        requests = pod_requests(pod)
+        for name in room:
+            amount = 1 if name == "pods" else _amount(name, requests.get(name))
+            source.usage[name] -= amount
+            room[name] -= amount
+        if not goes_on() or (rule.most is not None and count >= rule.most):
+            return
+
+
+def _requests(pod: Pod, rule: _Rule) -> bool:
+    if rule.must_request is None:
+        return True
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    return any(
+        name in each.resources.requests
+        for each in containers
+        if each.resources is not None
+        for name in rule.must_request
+    )
+
+
+def _tolerates_some(pod: Pod, targets: list[_Used]) -> bool:
+    given = pod.spec.tolerations
+    return any(
+        len(given) >= len(target.node.spec.taints)
+        and all(tolerated(given, taint) for taint in target.node.spec.taints)
+        for target in targets
+    )
+
+
+def _names(thresholds: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys([*thresholds, *ALWAYS_TRACKED]))
+
+
+def _amount(name: str, quantity: Quantity | None) -> int:
+    if quantity is None:
+        return 0
+    return quantity.milli_value() if name == "cpu" else quantity.value()
+
+
+def _usage(handle: Handle, node: Node, names: list[str]) -> Amounts:
+    pods = handle.world.running_on(node.metadata.name)
+    total: dict[str, Quantity] = {}
+    for pod in pods:
+        for name, quantity in pod_requests(pod).items():
+            total[name] = total[name] + quantity if name in total else quantity
+    return {name: len(pods) if name == "pods" else _amount(name, total.get(name)) for name in names}
+
+
+def _capacity(node: Node) -> Amounts:
+    given = node.status.allocatable or node.status.capacity
+    return {name: _amount(name, quantity) for name, quantity in given.items()}
+
+
+def _percents(node: Node, usage: Amounts) -> dict[str, float]:
+    capacity = _capacity(node)
+    return {
+        name: amount / capacity[name] * 100.0 if capacity.get(name, 0) > 0 else 0.0
+        for name, amount in usage.items()
+    }
+
+
+def _is_below(percents: Percents, bounds: Percents) -> bool:
+    return all(percents[name] <= bound for name, bound in bounds.items())
+
+
+def _bounds(
+    args: dict[str, Any], nodes: Nodes, usages: dict[str, Amounts]
+) -> tuple[Percents, Percents]:
+    low, high = args["thresholds"], args["targetThresholds"]
+    if not args.get("useDeviationThresholds"):
+        return low, high
+    percents = [_percents(node, usages[node.metadata.name]) for node in nodes]
+    average = {name: sum(each[name] for each in percents) / len(percents) for name in low}
+    return (
+        {name: min(100.0, max(0.0, average[name] - low[name])) for name in low},
+        {name: min(100.0, max(0.0, average[name] + high[name])) for name in high},
+    )
+
+
+def _used(handle: Handle, node: Node, usage: Amounts, bounds: Percents) -> _Used:
+    share = {}
+    for name, amount in _capacity(node).items():
+        share[name] = int(bounds[name] * 0.01 * amount) if name in bounds else amount
+    pods = handle.world.running_on(node.metadata.name)
+    return _Used(node, pods, dict(usage), share)
+
+
+def _sum(used: _Used) -> int:
+    return sum(used.usage.values())

@@ -1,0 +1,59 @@
+"""What a descheduling pass sees of the cluster: the listed objects of its caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from attrs import define, field
+
+from controlplane.api.labels import from_label_selector
+from controlplane.api.node import Node
+from controlplane.api.pod import Pod
+from controlplane.api.policy import PodDisruptionBudget
+
+PodFilter = Callable[[Pod], bool]
+TERMINAL: Final = ("Succeeded", "Failed")
+
+
+@define
+class World:
+    """The caches of a descheduler. Lists are in a fixed order; `now` is in nanoseconds."""
+
+    now: int = 0
+    nodes: Sequence[Node] = ()
+    pods: Sequence[Pod] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = field(factory=dict)
+    budgets: Sequence[PodDisruptionBudget] = ()
+    claims: Mapping[tuple[str, str], str] = field(factory=dict)
+    """The storage class of each claim by namespace and name."""
+
+    def pods_on(self, node: str) -> list[Pod]:
+        """The pods of a node in all phases."""
+        return [pod for pod in self.pods if pod.spec.node_name == node]
+
+    def running_on(self, node: str, wanted: PodFilter | None = None) -> list[Pod]:
+        """The pods of a node that have not ended and that a filter lets pass."""
+        return [
+            pod
+            for pod in self.pods_on(node)
+            if pod.status.phase not in TERMINAL and (wanted is None or wanted(pod))
+        ]
+
+    def has_budget(self, pod: Pod) -> bool:
+        """Return whether a disruption budget selects the pod."""
+        return any(
+            budget.metadata.namespace == pod.metadata.namespace
+            and from_label_selector(budget.spec.selector).matches(pod.metadata.labels)
+            for budget in self.budgets
+        )
+
+
+def is_ready(node: Node) -> bool:
+    """Return whether no Ready condition of the node says otherwise."""
+    return all(each.status == "True" for each in node.status.conditions if each.type == "Ready")
+
+
+def key_of(pod: Pod) -> str:
+    """Namespace and name of a pod, as messages write them."""
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"

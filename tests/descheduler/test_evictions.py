@@ -1,0 +1,57 @@
+"""The limits of a pass, and the words of refused evictions."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.api.pod import Pod
+from controlplane.decisions import at_once
+from controlplane.descheduler.evictions import (
+    EvictionError,
+    Limits,
+    NodeLimitReached,
+    Note,
+    PodEvictor,
+    Refusal,
+    TotalLimitReached,
+)
+
+
+def pod(name: str, node: str = "node-1") -> Pod:
+    tree = {
+        "metadata": {"name": name, "namespace": "shop", "uid": name},
+        "spec": {"nodeName": node},
+    }
+    return Pod.from_tree(tree)
+
+
+def test_a_node_gives_no_more_pods_than_its_limit_until_the_next_pass() -> None:
+    evictor = PodEvictor(Limits(per_node=1), lambda note: None)
+    at_once(evictor.evict(pod("a"), "default", "PodLifeTime"))
+    with pytest.raises(NodeLimitReached):
+        at_once(evictor.evict(pod("b"), "default", "PodLifeTime"))
+    at_once(evictor.evict(pod("c", "node-2"), "default", "PodLifeTime"))
+    evictor.reset()
+    at_once(evictor.evict(pod("b"), "default", "PodLifeTime"))
+    assert evictor.total == 1
+
+
+def test_a_total_limit_of_zero_evicts_nothing() -> None:
+    evictor = PodEvictor(Limits(total=0), lambda note: None)
+    with pytest.raises(TotalLimitReached):
+        at_once(evictor.evict(pod("a"), "default", "PodLifeTime"))
+
+
+def test_a_budget_refuses_and_the_failure_is_an_event_when_asked_for() -> None:
+    notes: list[Note] = []
+    evictor = PodEvictor(Limits(), notes.append, notify_failures=True)
+    with pytest.raises(EvictionError, match=r'^error when evicting pod \(ignoring\) "a": no$'):
+        at_once(evictor.evict(pod("a"), "default", "X"), lambda asked: Refusal(429, "no"))
+    assert [(note.type, note.reason) for note in notes] == [("Warning", "EvictionFailed")]
+    assert evictor.total == 0
+
+
+def test_a_dry_run_writes_no_event() -> None:
+    notes: list[Note] = []
+    at_once(PodEvictor(Limits(), notes.append, dry_run=True).evict(pod("a"), "default", "X"))
+    assert notes == []
