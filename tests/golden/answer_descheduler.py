@@ -22,6 +22,7 @@ from controlplane.descheduler.node import (
     sort_low_priority_first,
 )
 from controlplane.descheduler.profiles import build, run_pass
+from controlplane.descheduler.validation import PolicyError, check_profiles, check_threshold
 from controlplane.descheduler.world import World, is_ready, key_of
 from tests.golden.runner import UNANSWERED, difference
 
@@ -59,6 +60,8 @@ def answer(case: Any) -> Any:
 
 def evictor(case: Any) -> Any:
     args = dict(case["args"])
+    if text := check_threshold(args):
+        return {"error": text}
     try:
         threshold = priority_threshold(args, classes_of(case))
     except ValueError as error:
@@ -109,6 +112,10 @@ def passes(case: Any) -> Any:
     policy = case["policy"]
     if "nodeMetrics" in case or "prometheus" in case:
         return UNANSWERED
+    try:
+        check_profiles(policy["profiles"])
+    except PolicyError as error:
+        return {"error": str(error)}
     world = world_of(case)
     notes: list[Note] = []
     limits = Limits(

@@ -26,6 +26,7 @@ from controlplane.descheduler.evictions import (
 from controlplane.descheduler.handle import Handle, Nodes
 from controlplane.descheduler.node import fits_any_other
 from controlplane.descheduler.sorting import go_sort
+from controlplane.descheduler.world import key_of
 
 
 @frozen(eq=False)
@@ -65,14 +66,14 @@ def violating_spread(handle: Handle, args: dict[str, Any], nodes: Nodes) -> Evic
         for pod in handle.world.running_on(name):
             if wanted(pod) and handle.default.filter(pod):
                 namespaces.setdefault(pod.metadata.namespace, []).append(pod)
-    chosen: dict[int, Pod] = {}
+    chosen: dict[str, Pod] = {}
     for pods in namespaces.values():
         for constraint in _distinct(pods, allowed):
             domains = _domains(constraint, pods, nodes, by_name)
             sizes = [len(each.pods) for each in domains]
             if sizes and max(sizes) - min(sizes) > constraint.max_skew:
                 for pod in _surplus(handle, args, constraint, domains, nodes):
-                    chosen[id(pod)] = pod
+                    chosen[key_of(pod)] = pod
     yield from _evict(handle, list(chosen.values()))
 
 
