@@ -65,7 +65,11 @@ class Profile:
 def build(
     tree: dict[str, Any], world: World, evictor: PodEvictor, classes: dict[str, int]
 ) -> Profile:
-    """Build one profile. ValueError if the priority threshold of its evictor is not valid."""
+    """Build one profile.
+
+    ValueError if the priority threshold of its evictor is not valid, a plugin is of another extension
+    point, or an enabled plugin has no entry in `pluginConfig`.
+    """
     args = {
         each["name"]: {**DEFAULTS.get(each["name"], {}), **(each.get("args") or {})}
         for each in tree.get("pluginConfig") or ()
@@ -74,13 +78,29 @@ def build(
     own["priorityThreshold"] = {"value": priority_threshold(own, classes)}
     points = tree.get("plugins") or {}
     handle = Handle(world, evictor, DefaultEvictor(world, own), tree.get("name", ""))
-    return Profile(
-        handle.profile,
-        args,
-        list((points.get("deschedule") or {}).get("enabled") or ()),
-        list((points.get("balance") or {}).get("enabled") or ()),
-        handle,
-    )
+    deschedule = _enabled(handle.profile, points, "deschedule", DESCHEDULE)
+    balance = _enabled(handle.profile, points, "balance", BALANCE)
+    for name in (*deschedule, *balance):
+        if name not in args:
+            raise ValueError(
+                f'unable to create "{handle.profile}" profile: unable to build {name} plugin: '
+                f'unable to find "{name}" plugin config'
+            )
+    return Profile(handle.profile, args, deschedule, balance, handle)
+
+
+def _enabled(
+    profile: str, points: dict[str, Any], point: str, known: Mapping[str, Plugin]
+) -> list[str]:
+    names = list((points.get(point) or {}).get("enabled") or ())
+    strange = sorted({name for name in names if name not in known})
+    if strange:
+        shown = " ".join(f"{name}:{{}}" for name in strange)
+        raise ValueError(
+            f'unable to create "{profile}" profile: profile "{profile}" configures {point} '
+            f"extension point of non-existing plugins: map[{shown}]"
+        )
+    return names
 
 
 def run_pass(profiles: list[Profile], nodes: Nodes, evictor: PodEvictor) -> Evicting:

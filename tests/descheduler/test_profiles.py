@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.decisions import at_once
@@ -53,3 +55,15 @@ def test_a_pod_that_does_not_tolerate_the_taint_of_its_node_is_evicted() -> None
 def test_a_pass_over_fewer_than_two_ready_nodes_does_nothing() -> None:
     tainted = node("node-1", {"key": "gpu", "effect": "NoSchedule"})
     assert evicted(World(nodes=[tainted], pods=[pod("a", "node-1")])) == []
+
+
+def test_a_plugin_needs_an_entry_in_the_plugin_config() -> None:
+    profile = {"name": "p1", "plugins": {"deschedule": {"enabled": [TAINTS]}}}
+    with pytest.raises(ValueError, match=f'unable to find "{TAINTS}" plugin config$'):
+        build(profile, World(), PodEvictor(Limits(), lambda note: None), {})
+
+
+def test_a_plugin_of_another_point_is_refused() -> None:
+    profile = {"name": "p1", "plugins": {"balance": {"enabled": [TAINTS]}}}
+    with pytest.raises(ValueError, match="balance extension point of non-existing plugins"):
+        build(profile, World(), PodEvictor(Limits(), lambda note: None), {})
