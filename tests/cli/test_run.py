@@ -242,3 +242,19 @@ def test_secrets_are_shown_when_that_is_asked_for(tmp_path):
         done = controlplane("run", "s.json", "--out", "out", *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert f"a: {text}\n" in (tmp_path / "out" / "objects.yaml").read_text()
+
+
+def test_a_descheduler_runs_beside_the_scheduler_and_replays(tmp_path):
+    folder = ROOT / "examples" / "descheduler"
+    chosen = ("--with", "descheduler", "--descheduler-policy", folder / "policy.yaml")
+    asked = ("run", folder / "web.yaml", "--nodes", 2, *chosen, "--out", tmp_path)
+    done = controlplane(*asked)
+    assert done.returncode == 0, done.stderr
+    assert "2 deletions" in done.stdout
+    assert "passes of the descheduler every 300 s" in done.stdout
+    again = controlplane("replay", tmp_path / "run.rec")
+    assert again.returncode == 0, again.stderr
+    for alone in (chosen[:2], chosen[2:]):
+        refused = controlplane("run", folder / "web.yaml", *alone)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "needs --" in refused.stderr

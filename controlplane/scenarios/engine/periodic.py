@@ -27,7 +27,16 @@ def periodic_work(run: Run) -> tuple[str, ...]:
         found.append(
             f"heartbeats of {nodes} node{'s'[: nodes != 1]} {_every(LEASE_RENEW_INTERVAL)}"
         )
+    found += _passes(run)
     return tuple(found)
+
+
+def _passes(run: Run) -> Iterator[str]:
+    from controlplane.descheduler.controller import Descheduler
+
+    for kind in run.cluster.config.own_controllers:
+        if issubclass(kind, Descheduler):
+            yield f"passes of the descheduler {_every(kind.interval_ns)}"
 
 
 def _runs(run: Run, name: str) -> bool:

@@ -1,0 +1,134 @@
+"""The descheduler as a process: a pass every interval, its evictions through the API server.
+
+Passes go on at their interval; one that has evicted nothing does not keep a run from settling. Pods and nodes are
+read from the caches again after each eviction, as upstream's listers are live. Lists are in the order in which the
+cache learned of the objects, where upstream's order is that of its maps.
+
+Points: those of `controllers.loops.worker` for the queue, and one for every request. Follows `pkg/descheduler`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from controlplane.api.times import SECOND
+from controlplane.client import calls
+from controlplane.client.errors import ApiError
+from controlplane.client.resources import NAMESPACES, NODES, PODS, Resource
+from controlplane.controllers.common.controller import Controller, Work
+from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry
+from controlplane.descheduler.evictions import Eviction, Note, PodEvictor, Refusal
+from controlplane.descheduler.profiles import Profile, build, run_pass
+from controlplane.descheduler.world import World
+
+if TYPE_CHECKING:
+    from controlplane.controllers.common.controller import Caches, Host
+    from controlplane.descheduler.policy import Policy
+
+__all__ = ["DEFAULT_INTERVAL_NS", "Descheduler", "descheduler_of"]
+
+DEFAULT_INTERVAL_NS: Final = 300 * SECOND
+"""As upstream's chart has it; its binary makes one pass unless told otherwise."""
+QUEUE: Final = "descheduler"
+NEXT: Final = "next"
+BUDGETS: Final[Resource[Any]] = Resource("policy", "v1", "poddisruptionbudgets")
+CLAIMS: Final[Resource[Any]] = Resource("", "v1", "persistentvolumeclaims")
+PRIORITY_CLASSES: Final[Resource[Any]] = Resource("scheduling.k8s.io", "v1", "priorityclasses")
+
+
+class Descheduler(Controller):
+    """One queue with one key: the next pass."""
+
+    name = "descheduler"
+    policy: Policy
+    interval_ns = DEFAULT_INTERVAL_NS
+    dry_run = False
+
+    def __init__(self, host: Host, caches: Caches) -> None:
+        super().__init__(host, caches)
+        self.queue = host.queue(QUEUE)
+        self._pods = caches.of(PODS)
+        self._nodes = caches.of(NODES)
+        self._namespaces = caches.of(NAMESPACES)
+        self._budgets = caches.of(BUDGETS)
+        self._claims = caches.of(CLAIMS)
+        self._classes = caches.of(PRIORITY_CLASSES)
+        self._world = World()
+        policy = self.policy
+        self._evictor = PodEvictor(
+            policy.limits,
+            self._report,
+            policy.grace_period_seconds,
+            policy.notifies_failures,
+            self.dry_run,
+        )
+        self._profiles: list[Profile] | None = None
+        self.queue.add_after(NEXT, self.interval_ns)
+
+    def work(self) -> tuple[Work, ...]:
+        """One worker: passes never overlap."""
+        return (Work(QUEUE, self.sync, workers=1),)
+
+    def sync(self, _key: str) -> Reconcile[None]:
+        """Make a pass and ask for the next one."""
+        self._look()
+        if self._profiles is None:
+            try:
+                self._profiles = self._built()
+            except ValueError as error:
+                raise Retry(str(error)) from None
+        nodes = [node for node in self._world.nodes if self._wants(node.metadata.labels)]
+        evicting = run_pass(self._profiles, nodes, self._evictor)
+        answer: Refusal | None = None
+        try:
+            while True:
+                answer = yield from self._evict(evicting.send(answer))
+        except StopIteration:
+            pass
+        self.queue.add_after(NEXT, self.interval_ns, idle=not self._evictor.total or self.dry_run)
+
+    def _wants(self, labels: Any) -> bool:
+        return self.policy.nodes.matches(labels)
+
+    def _built(self) -> list[Profile]:
+        """Build the profiles with the priority classes that there are at the first pass."""
+        classes = {obj.name: int(obj.tree.get("value") or 0) for obj in self._classes}
+        return [build(each, self._world, self._evictor, classes) for each in self.policy.profiles]
+
+    def _look(self) -> None:
+        """Let the pass see the caches as they are now."""
+        world = self._world
+        world.now = self.host.now
+        world.nodes = [obj.view for obj in self._nodes]
+        world.pods = [obj.view for obj in self._pods]
+        world.namespaces = {obj.name: obj.metadata.get("labels") or {} for obj in self._namespaces}
+        world.budgets = [obj.view for obj in self._budgets]
+        world.claims = {
+            (obj.namespace, obj.name): (obj.tree.get("spec") or {}).get("storageClassName") or ""
+            for obj in self._claims
+        }
+
+    def _evict(self, wanted: Eviction) -> Reconcile[Refusal | None]:
+        """Send an eviction; return why the server refused it. A dry run only counts."""
+        if self.dry_run:
+            return None
+        meta = wanted.pod.metadata
+        refused: Refusal | None = None
+        try:
+            yield from calls.create(PODS, meta.namespace, wanted.tree(), meta.name, "eviction")
+        except RequestFailed as error:
+            code = error.code if isinstance(error, ApiError) else 0
+            refused = Refusal(code, str(error))
+        self._look()
+        return refused
+
+    def _report(self, note: Note) -> None:
+        self.host.event(note.pod, note.type, note.reason, note.note)
+
+
+def descheduler_of(
+    policy: Policy, *, interval_ns: int = DEFAULT_INTERVAL_NS, dry_run: bool = False
+) -> type[Descheduler]:
+    """Return the descheduler with this policy, as a process of a cluster (`ClusterConfig.own_controllers`)."""
+    more = {"policy": policy, "interval_ns": interval_ns, "dry_run": dry_run}
+    return type("Descheduler", (Descheduler,), more)
