@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controlplane.api.constraints import PodAffinityTerm
+from controlplane.api.go_sort import sort_slice
 from controlplane.api.labels import SelectorError, from_label_selector
 from controlplane.api.node import Node
 from controlplane.api.node_selector import RequiredNodeAffinity
@@ -16,7 +17,6 @@ from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import pod_qos, pod_requests
 from controlplane.api.quantity import Quantity
 from controlplane.api.taints import untolerated
-from controlplane.descheduler.sorting import go_sort
 from controlplane.descheduler.world import World
 
 PREFER_NO_EVICTION: Final = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
@@ -113,7 +113,7 @@ def sort_low_priority_first(pods: list[Pod]) -> None:
 
     The comparison answers yes for equal pods, as upstream's does; their order comes from the algorithm.
     """
-    go_sort(pods, _goes_first)
+    sort_slice(pods, _goes_first)
 
 
 def _goes_first(left: Pod, right: Pod) -> bool:

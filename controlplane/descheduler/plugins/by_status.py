@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from controlplane.api.go_sort import sort_slice
 from controlplane.api.pod import Pod
 from controlplane.api.pod_status import ContainerStatus, PodCondition
 from controlplane.descheduler.default_evictor import age_seconds
 from controlplane.descheduler.evictions import Evicting, EvictionError, TotalLimitReached
 from controlplane.descheduler.handle import Handle, Nodes
-from controlplane.descheduler.sorting import go_sort
 
 
 def pod_life_time(handle: Handle, args: dict[str, Any], nodes: Nodes) -> Evicting:
@@ -25,7 +25,7 @@ def pod_life_time(handle: Handle, args: dict[str, Any], nodes: Nodes) -> Evictin
         for pod in handle.world.pods_on(node.metadata.name)
         if evictable(pod) and _life_time_matches(pod, args, now)
     ]
-    go_sort(chosen, _older)
+    sort_slice(chosen, _older)
     for pod in chosen:
         try:
             yield from handle.evict(pod, "PodLifeTime")
@@ -59,7 +59,7 @@ def too_many_restarts(handle: Handle, args: dict[str, Any], nodes: Nodes) -> Evi
             for pod in handle.world.pods_on(node.metadata.name)
             if evictable(pod) and _restarts_match(pod, args)
         ]
-        go_sort(pods, lambda left, right: _restarts(left, init) > _restarts(right, init))
+        sort_slice(pods, lambda left, right: _restarts(left, init) > _restarts(right, init))
         yield from handle.evict_each(pods, "RemovePodsHavingTooManyRestarts")
 
 

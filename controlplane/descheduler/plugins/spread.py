@@ -11,6 +11,7 @@ from typing import Any
 from attrs import define, frozen
 
 from controlplane.api.constraints import TopologySpreadConstraint
+from controlplane.api.go_sort import sort_slice
 from controlplane.api.labels import EQUALS, Requirement, Selector, from_label_selector
 from controlplane.api.node import Node
 from controlplane.api.node_selector import RequiredNodeAffinity
@@ -25,7 +26,6 @@ from controlplane.descheduler.evictions import (
 )
 from controlplane.descheduler.handle import Handle, Nodes
 from controlplane.descheduler.node import fits_any_other
-from controlplane.descheduler.sorting import go_sort
 from controlplane.descheduler.world import key_of
 
 
@@ -156,8 +156,8 @@ def _surplus(
 ) -> list[Pod]:
     average = sum(len(each.pods) for each in domains) / len(domains)
     for each in domains:
-        go_sort(each.pods, _stays_longer)
-    go_sort(domains, lambda left, right: len(left.pods) < len(right.pods))
+        sort_slice(each.pods, _stays_longer)
+    sort_slice(domains, lambda left, right: len(left.pods) < len(right.pods))
     low = [
         node
         for each in domains

@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import define
 
+from controlplane.api.go_sort import sort_slice
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import pod_requests
@@ -23,7 +24,6 @@ from controlplane.descheduler.evictions import (
 )
 from controlplane.descheduler.handle import Handle, Nodes
 from controlplane.descheduler.node import sort_low_priority_first
-from controlplane.descheduler.sorting import go_sort
 
 Amounts = dict[str, int]
 Percents = Mapping[str, float]
@@ -54,7 +54,7 @@ def low_node_utilization(handle: Handle, args: dict[str, Any], nodes: Nodes) -> 
             high.append(used)
     if not low or len(low) <= (args.get("numberOfNodes") or 0) or len(low) == len(nodes):
         return
-    go_sort(high, lambda left, right: _sum(left) > _sum(right))
+    sort_slice(high, lambda left, right: _sum(left) > _sum(right))
     most = (args.get("evictionLimits") or {}).get("node")
     yield from _drain(handle, "LowNodeUtilization", args, high, low, _Rule(_above_share, most))
 
@@ -75,7 +75,7 @@ def high_node_utilization(handle: Handle, args: dict[str, Any], nodes: Nodes) ->
     few = len(sources) <= (args.get("numberOfNodes") or 0)
     if not sources or few or len(sources) == len(nodes) or not others:
         return
-    go_sort(sources, lambda left, right: _sum(left) < _sum(right))
+    sort_slice(sources, lambda left, right: _sum(left) < _sum(right))
     only_listed = "OnlyThresholdingResources" in (args.get("evictionModes") or ())
     rule = _Rule(lambda _: True, None, thresholds if only_listed else None)
     yield from _drain(handle, "HighNodeUtilization", args, sources, others, rule)

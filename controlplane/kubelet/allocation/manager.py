@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from controlplane.api.go_sort import sort
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import CPU, GUARANTEED, MEMORY, pod_qos, pod_requests
 from controlplane.decisions import Point, Write
@@ -18,7 +19,6 @@ from controlplane.kubelet.allocation.conditions import (
     ResizeConditions,
 )
 from controlplane.kubelet.allocation.events import ResizeEvent
-from controlplane.kubelet.allocation.go_sort import sort
 from controlplane.kubelet.allocation.state import (
     ALLOCATED,
     PodResources,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.kubelet.allocation.go_sort import sort
+from controlplane.api.go_sort import sort, sort_slice
 
 
 @given(st.lists(st.integers(0, 30), max_size=200))
@@ -31,3 +31,9 @@ def test_long_runs_are_turned_around() -> None:
     mine = list(range(100, 0, -1))
     sort(mine, lambda a, b: a - b)
     assert mine == list(range(1, 101))
+
+
+def test_a_comparison_that_always_agrees_reverses_a_short_list() -> None:
+    letters = list("abcdefghijkl")
+    sort_slice(letters, lambda _left, _right: True)
+    assert "".join(letters) == "lkjihgfedcba"

@@ -1,4 +1,4 @@
-"""Sorting like Go's `slices.SortFunc`, for comparisons that are no order: there the way shows in the result.
+"""Sorting like Go's `slices.SortFunc` and `sort.Slice`, for comparisons that are no order: the way shows in the result.
 
 Upstream: the Go standard library's pattern-defeating quicksort. Up to twelve items it is a plain
 insertion sort.
@@ -23,6 +23,11 @@ _WORD: Final = (1 << 64) - 1
 def sort(data: list[T], compare: Compare[T]) -> None:
     """Sort in place; `compare` is negative when its first argument goes first."""
     _Sorter(data, compare).sort(0, len(data), len(data).bit_length())
+
+
+def sort_slice(data: list[T], less: Callable[[T, T], bool]) -> None:
+    """Sort in place; `less` is true when its first argument goes first."""
+    sort(data, lambda one, other: -1 if less(one, other) else 0)
 
 
 class _Sorter(Generic[T]):
