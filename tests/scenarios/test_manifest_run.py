@@ -22,6 +22,10 @@ def header(**options):
 OTHER = {
     "max_pods": 1000,
     "explain_scheduling": True,
+    "with": ("descheduler",),
+    "descheduler_policy": str(EXAMPLES / "descheduler" / "policy.yaml"),
+    "descheduling_interval": 60.0,
+    "descheduler_dry_run": True,
     "scheduler_config": str(EXAMPLES / "scheduler_config.yaml"),
     "scheduler_plugin": (str(EXAMPLES / "scheduler_plugin.py"),),
     "kubelet_config": str(EXAMPLES / "cpu-manager-kubelet.yaml"),
