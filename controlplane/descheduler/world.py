@@ -1,4 +1,4 @@
-"""What a descheduling pass sees of the cluster: the listed objects of its caches."""
+"""The state of the cluster in a descheduling pass: the listed objects of its caches."""
 
 from __future__ import annotations
 
@@ -27,10 +27,16 @@ class World:
     budgets: Sequence[PodDisruptionBudget] = ()
     claims: Mapping[tuple[str, str], str] = field(factory=dict)
     """The storage class of each claim by namespace and name."""
+    _grouped: tuple[Sequence[Pod], dict[str, list[Pod]]] = field(default=((), {}), init=False)
 
     def pods_on(self, node: str) -> list[Pod]:
         """The pods of a node in all phases."""
-        return [pod for pod in self.pods if pod.spec.node_name == node]
+        if self._grouped[0] is not self.pods:
+            groups: dict[str, list[Pod]] = {}
+            for pod in self.pods:
+                groups.setdefault(pod.spec.node_name, []).append(pod)
+            self._grouped = self.pods, groups
+        return list(self._grouped[1].get(node, ()))
 
     def running_on(self, node: str, wanted: PodFilter | None = None) -> list[Pod]:
         """The pods of a node that have not ended and that a filter lets pass."""
