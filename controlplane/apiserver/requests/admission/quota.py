@@ -40,23 +40,21 @@ def _limits_of(limit_range: Tree, *kinds: str) -> Iterable[Tree]:
 # -- limit ranges --------------------------------------------------------------------------------
 
 
-def _limited(ctx: Context, old: Tree | None) -> bool:
-    """Return whether limit ranges hold for the request: a new pod, a resize, a claim."""
+def _ranges(ctx: Context, old: Tree | None) -> list[Object]:
+    """Return the limit ranges that hold for the request, if it is a new pod, a resize, or a claim."""
     sub = ctx.request.subresource
     if ctx.info.resource == "pods":
         fits = sub == "resize" if old is not None else not sub
     else:
         fits = not sub
     if not fits or (old is not None and old["metadata"].get("deletionTimestamp")):
-        return False
-    return bool(_in_namespace(ctx, "limitranges"))
+        return []
+    return _in_namespace(ctx, "limitranges")
 
 
 def limit_defaults(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     """Containers get the default requests and limits of the namespace's limit ranges, one after the other."""
-    if not _limited(ctx, old):
-        return tree
-    for limit_range in _in_namespace(ctx, "limitranges"):
+    for limit_range in _ranges(ctx, old):
         tree = _with_range(tree, limit_range.tree)
     return tree
 
@@ -101,9 +99,7 @@ def _with_defaults(
 
 def limit_check(ctx: Context, tree: Tree, old: Tree | None) -> None:
     """Requests and limits lie within the namespace's limit ranges; the first one that is broken answers."""
-    if not _limited(ctx, old):
-        return
-    for limit_range in _in_namespace(ctx, "limitranges"):
+    for limit_range in _ranges(ctx, old):
         problems = _problems(ctx.info.resource, tree, limit_range.tree)
         if problems:
             unique = list(dict.fromkeys(problems))
