@@ -32,9 +32,9 @@ def periodic_work(run: Run) -> tuple[str, ...]:
 
 
 def _passes(run: Run) -> Iterator[str]:
-    from controlplane.descheduler.controller import Descheduler
-
     for kind in run.cluster.config.own_controllers:
+        from controlplane.descheduler.controller import Descheduler
+
         if issubclass(kind, Descheduler):
             yield f"passes of the descheduler {_every(kind.interval_ns)}"
 
