@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controlplane.api import labels
-from controlplane.api.meta import LabelSelector, LabelSelectorRequirement
+from controlplane.api.decoding import decode
+from controlplane.api.meta import LabelSelector
 from controlplane.api.tree import Tree
 
 
@@ -14,18 +15,10 @@ def aggregated_rules(role: Tree, roles: Iterable[Tree]) -> list[Tree]:
     rules: list[Tree] = []
     by_name = sorted(roles, key=lambda each: str(each["metadata"]["name"]))
     for selector in role["aggregationRule"].get("clusterRoleSelectors") or ():
-        chosen = labels.from_label_selector(_selector(selector))
+        chosen = labels.from_label_selector(decode(LabelSelector, selector))
         for each in by_name:
             if each["metadata"]["name"] == role["metadata"]["name"]:
                 continue
             if chosen.matches(each["metadata"].get("labels") or {}):
                 rules += [rule for rule in each.get("rules") or () if rule not in rules]
     return rules
-
-
-def _selector(tree: Tree) -> LabelSelector:
-    expressions = tuple(
-        LabelSelectorRequirement(each["key"], each["operator"], tuple(each.get("values") or ()))
-        for each in tree.get("matchExpressions") or ()
-    )
-    return LabelSelector(expressions, tree.get("matchLabels") or {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import attrs
 
@@ -15,6 +15,13 @@ from controlplane.api.references import LocalObjectReference
 from controlplane.api.tree import EMPTY_MAP, Tree
 from controlplane.api.view import View
 from controlplane.api.volumes import Volume
+
+CONFIG_SOURCE: Final = "kubernetes.io/config.source"
+"""Annotation of a kubelet's pod: where its manifest comes from, `api` or a file."""
+CONFIG_MIRROR: Final = "kubernetes.io/config.mirror"
+"""Annotation of the mirror pod of a static pod."""
+SYSTEM_CRITICAL: Final = 2_000_000_000
+"""The least priority of system-critical pods."""
 
 
 @attrs.frozen

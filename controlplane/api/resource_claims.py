@@ -38,9 +38,9 @@ __all__ = [
 ]
 
 CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
+"""On a generated claim: the name of the pod's or the group's entry that it was made for."""
 EXTENDED_ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
 """Marks, with the value "true", the claim that the scheduler makes for a pod's extended resources."""
-"""On a generated claim: the name of the pod's or the group's entry that it was made for."""
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 SCHEDULING_GROUP: Final = "scheduling.k8s.io"
 _UNSUPPORTED: Final = "none of the supported fields are set"

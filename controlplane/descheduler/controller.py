@@ -9,12 +9,19 @@ Points: those of `controllers.loops.worker` for the queue, and one for every req
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from controlplane.api.times import SECOND
 from controlplane.client import calls
 from controlplane.client.errors import ApiError
-from controlplane.client.resources import NAMESPACES, NODES, PODS, Resource
+from controlplane.client.resources import (
+    CLAIMS,
+    DISRUPTION_BUDGETS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+)
 from controlplane.controllers.common.controller import Controller, Work
 from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry
 from controlplane.descheduler.evictions import Eviction, Note, PodEvictor, Refusal
@@ -31,9 +38,6 @@ DEFAULT_INTERVAL_NS: Final = 300 * SECOND
 """As upstream's chart has it; its binary makes one pass unless told otherwise."""
 QUEUE: Final = "descheduler"
 NEXT: Final = "next"
-BUDGETS: Final[Resource[Any]] = Resource("policy", "v1", "poddisruptionbudgets")
-CLAIMS: Final[Resource[Any]] = Resource("", "v1", "persistentvolumeclaims")
-PRIORITY_CLASSES: Final[Resource[Any]] = Resource("scheduling.k8s.io", "v1", "priorityclasses")
 
 
 class Descheduler(Controller):
@@ -50,7 +54,7 @@ class Descheduler(Controller):
         self._pods = caches.of(PODS)
         self._nodes = caches.of(NODES)
         self._namespaces = caches.of(NAMESPACES)
-        self._budgets = caches.of(BUDGETS)
+        self._budgets = caches.of(DISRUPTION_BUDGETS)
         self._claims = caches.of(CLAIMS)
         self._classes = caches.of(PRIORITY_CLASSES)
         self._world = World()
@@ -77,7 +81,8 @@ class Descheduler(Controller):
                 self._profiles = self._built()
             except ValueError as error:
                 raise Retry(str(error)) from None
-        nodes = [node for node in self._world.nodes if self._wants(node.metadata.labels)]
+        selected = self.policy.nodes
+        nodes = [node for node in self._world.nodes if selected.matches(node.metadata.labels)]
         evicting = run_pass(self._profiles, nodes, self._evictor)
         answer: Refusal | None = None
         try:
@@ -86,9 +91,6 @@ class Descheduler(Controller):
         except StopIteration:
             pass
         self.queue.add_after(NEXT, self.interval_ns, idle=not self._evictor.total or self.dry_run)
-
-    def _wants(self, labels: Any) -> bool:
-        return self.policy.nodes.matches(labels)
 
     def _built(self) -> list[Profile]:
         """Build the profiles with the priority classes that there are at the first pass."""

@@ -1,4 +1,4 @@
-"""DefaultEvictor: which pods may be evicted at all.
+"""DefaultEvictor: the protections of pods against eviction.
 
 Follows `pkg/framework/plugins/defaultevictor`.
 """
@@ -9,18 +9,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from controlplane.api.durations import format_duration, parse_duration
-from controlplane.api.labels import Selector, from_label_selector
 from controlplane.api.labels import parse as parse_selector
-from controlplane.api.pod import Pod
+from controlplane.api.pod import CONFIG_MIRROR, CONFIG_SOURCE, SYSTEM_CRITICAL, Pod
 from controlplane.api.times import SECOND
-from controlplane.descheduler.args import label_selector
+from controlplane.descheduler.args import selector_of
 from controlplane.descheduler.node import PREFER_NO_EVICTION, fits_any_other
 from controlplane.descheduler.world import World, is_ready
 
 EVICT: Final = "descheduler.alpha.kubernetes.io/evict"
-MIRROR: Final = "kubernetes.io/config.mirror"
-SOURCE: Final = "kubernetes.io/config.source"
-SYSTEM_CRITICAL: Final = 2_000_000_000
 DEFAULT_PROTECTIONS: Final = (
     "PodsWithLocalStorage",
     "SystemCriticalPods",
@@ -56,8 +52,8 @@ class DefaultEvictor:
         self._args = args
         self._active = protections(args)
         self._threshold = (args.get("priorityThreshold") or {}).get("value")
-        self._selector = _selector_of(args.get("labelSelector"))
-        self._namespaces = _selector_of(args.get("namespaceLabelSelector"))
+        self._selector = selector_of(args.get("labelSelector"))
+        self._namespaces = selector_of(args.get("namespaceLabelSelector"))
         self._nodes = parse_selector(args.get("nodeSelector") or "")
         age = args.get("minPodAge")
         self._min_age = None if age is None else parse_duration(age)
@@ -106,9 +102,9 @@ class DefaultEvictor:
 
     def _existence(self, pod: Pod) -> Iterator[str]:
         notes = pod.metadata.annotations
-        if MIRROR in notes:
+        if CONFIG_MIRROR in notes:
             yield "pod is a mirror pod"
-        if notes.get(SOURCE, "api") != "api":
+        if notes.get(CONFIG_SOURCE, "api") != "api":
             yield "pod is a static pod"
         if pod.metadata.deletion_timestamp is not None:
             yield "pod is terminating"
@@ -189,10 +185,6 @@ class DefaultEvictor:
                 yield (
                     f"pod age is not older than MinPodAge: &Duration{{Duration:{shown},}} seconds"
                 )
-
-
-def _selector_of(tree: dict[str, Any] | None) -> Selector | None:
-    return None if tree is None else from_label_selector(label_selector(tree))
 
 
 def priority_threshold(args: dict[str, Any], classes: dict[str, int]) -> int:

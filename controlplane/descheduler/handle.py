@@ -1,4 +1,4 @@
-"""What the plugins of a profile are handed: the caches, the evictor, its filters.
+"""The interface of a profile to its plugins: the caches, the evictor, the filters.
 
 Follows `pkg/framework/types` and `pkg/framework/profile/profile.go`.
 """

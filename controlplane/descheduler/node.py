@@ -1,4 +1,4 @@
-"""Whether a pod fits a node, and the order in which pods of a node are evicted.
+"""The fit of a pod on a node, and the order in which the pods of a node are evicted.
 
 Follows `pkg/descheduler/node/node.go`, `pkg/descheduler/pod/pods.go` and `pkg/utils/predicates.go`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from controlplane.api.constraints import PodAffinityTerm
+from controlplane.api.constraints import NodeAffinity, PodAffinityTerm
 from controlplane.api.go_sort import sort_slice
 from controlplane.api.labels import SelectorError, from_label_selector
 from controlplane.api.node import Node
@@ -57,6 +57,11 @@ def matches_node_selector(pod: Pod, node: Node) -> bool:
         return RequiredNodeAffinity(pod).match(node)
     except SelectorError:
         return False
+
+
+def node_affinity(pod: Pod) -> NodeAffinity | None:
+    """Return the node affinity of a pod."""
+    return pod.spec.affinity.node_affinity if pod.spec.affinity else None
 
 
 def anti_affinity_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:

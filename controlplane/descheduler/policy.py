@@ -13,6 +13,7 @@ from typing import Any, Final
 import yaml
 from attrs import frozen
 
+from controlplane.api import yaml_text
 from controlplane.api.labels import Selector, SelectorError, parse
 from controlplane.descheduler.evictions import Limits, PodEvictor
 from controlplane.descheduler.profiles import build
@@ -48,7 +49,7 @@ _ARGS: Final[Mapping[str, tuple[str, ...]]] = {
         "evictDaemonSetPods", "evictFailedBarePods", "evictLocalStoragePods", "evictSystemCriticalPods",
         "ignorePodsWithoutPDB", "ignorePvcPods", "labelSelector", "minPodAge", "minReplicas",
         "namespaceLabelSelector", "noEvictionPolicy", "nodeFit", "nodeSelector", "podProtections",
-        "priorityThreshold",
+        _THRESHOLD,
     ),
     "HighNodeUtilization": ("evictableNamespaces", "evictionModes", "numberOfNodes", "thresholds"),
     "LowNodeUtilization": (
@@ -100,7 +101,7 @@ class Policy:
 def load(path: Path) -> Policy:
     """Read a policy file. Raises UsageError that names the file and the field."""
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tree = yaml_text.load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {error}") from None
     except yaml.YAMLError as error:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from controlplane.api.labels import SelectorError, from_label_selector
+from controlplane.api.labels import SelectorError
 from controlplane.api.validation import aggregate
-from controlplane.descheduler.args import label_selector
+from controlplane.descheduler.args import selector_of
 from controlplane.descheduler.profiles import BALANCE, DESCHEDULE
 
 Args = dict[str, Any]
@@ -61,8 +61,7 @@ def _namespaces(args: Args) -> Iterator[str]:
 def _common(args: Args) -> Iterator[str]:
     yield from _namespaces(args)
     try:
-        if args.get("labelSelector") is not None:
-            from_label_selector(label_selector(args["labelSelector"]))
+        selector_of(args.get("labelSelector"))
     except SelectorError as error:
         yield f"failed to get label selectors from strategy's params: {error}"
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from actors import Context
 from controlplane.client.loops.clientset import DEPLOYMENTS, NODES, Client
-from controlplane.client.resources import Resource
+from controlplane.client.resources import DISRUPTION_BUDGETS
 from controlplane.descheduler.controller import descheduler_of
 from controlplane.descheduler.policy import policy_of
 from tests.test_cluster import SECOND, cluster_with, pods, run
 from tests.test_determinism import deployment
 
 TAINTS = "RemovePodsViolatingNodeTaints"
-BUDGETS: Resource[Any] = Resource("policy", "v1", "poddisruptionbudgets")
 
 
 def policy(**more):
@@ -52,7 +49,7 @@ def tainted(kind, *, budget: int | None = None):
                 "metadata": {"name": "web", "namespace": "default"},
                 "spec": spec,
             }
-            await client.create(BUDGETS, tree)
+            await client.create(DISRUPTION_BUDGETS, tree)
         await ctx.sleep(60 * SECOND)
         seen["before"] = on_node(cluster)
         patch = {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.api.constraints import NodeAffinity, Taint
+from controlplane.api.constraints import Taint
 from controlplane.api.node import Node
 from controlplane.api.node_selector import PreferredTerms
 from controlplane.api.pod import Pod
@@ -25,6 +25,7 @@ from controlplane.descheduler.node import (
     anti_affinity_terms,
     fits_any,
     matches_node_selector,
+    node_affinity,
     same_domain,
     sort_low_priority_first,
     term_selects,
@@ -77,19 +78,15 @@ def violating_node_affinity(handle: Handle, args: dict[str, Any], nodes: Nodes) 
             continue
 
 
-def _node_affinity(pod: Pod) -> NodeAffinity | None:
-    return pod.spec.affinity.node_affinity if pod.spec.affinity else None
-
-
 def _required_violated(handle: Handle, pod: Pod, node: Node, nodes: Nodes) -> bool:
-    affinity = _node_affinity(pod)
+    affinity = node_affinity(pod)
     if affinity is None or affinity.required_during_scheduling_ignored_during_execution is None:
         return False
     return fits_any(handle.world, pod, nodes) and not matches_node_selector(pod, node)
 
 
 def _preferred_violated(handle: Handle, pod: Pod, node: Node, nodes: Nodes) -> bool:
-    affinity = _node_affinity(pod)
+    affinity = node_affinity(pod)
     if affinity is None or not affinity.preferred_during_scheduling_ignored_during_execution:
         return False
     terms = PreferredTerms(affinity.preferred_during_scheduling_ignored_during_execution)

@@ -25,7 +25,7 @@ from controlplane.descheduler.evictions import (
     TotalLimitReached,
 )
 from controlplane.descheduler.handle import Handle, Nodes
-from controlplane.descheduler.node import fits_any_other
+from controlplane.descheduler.node import fits_any_other, node_affinity
 from controlplane.descheduler.world import key_of
 
 
@@ -113,7 +113,7 @@ def _constraint(given: TopologySpreadConstraint, pod: Pod) -> _Constraint:
         selector = selector.add(*extra)
     honor_affinity = given.node_affinity_policy in ("", "Honor")
     honor_taints = given.node_taints_policy == "Honor"
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    affinity = node_affinity(pod)
     required = affinity and affinity.required_during_scheduling_ignored_during_execution
     identity = (
         given.max_skew,
@@ -201,7 +201,4 @@ def _stays_longer(left: Pod, right: Pod) -> bool:
 
 
 def _is_bound(pod: Pod) -> bool:
-    affinity = pod.spec.affinity
-    return bool(pod.spec.node_selector) or (
-        affinity is not None and affinity.node_affinity is not None
-    )
+    return bool(pod.spec.node_selector) or node_affinity(pod) is not None

@@ -23,7 +23,7 @@ from controlplane.descheduler.evictions import (
     TotalLimitReached,
 )
 from controlplane.descheduler.handle import Handle, Nodes
-from controlplane.descheduler.node import sort_low_priority_first
+from controlplane.descheduler.node import requested_by, sort_low_priority_first
 
 Amounts = dict[str, int]
 Percents = Mapping[str, float]
@@ -187,10 +187,7 @@ def _amount(name: str, quantity: Quantity | None) -> int:
 
 def _usage(handle: Handle, node: Node, names: list[str]) -> Amounts:
     pods = handle.world.running_on(node.metadata.name)
-    total: dict[str, Quantity] = {}
-    for pod in pods:
-        for name, quantity in pod_requests(pod).items():
-            total[name] = total[name] + quantity if name in total else quantity
+    total = requested_by(pods)
     return {name: len(pods) if name == "pods" else _amount(name, total.get(name)) for name in names}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from controlplane.api.pod import Pod
+from controlplane.api.pod import CONFIG_MIRROR, CONFIG_SOURCE, SYSTEM_CRITICAL, Pod
 from controlplane.api.pod_resources import (
     BEST_EFFORT,
     BURSTABLE,
@@ -20,10 +20,6 @@ from controlplane.api.pod_resources import (
     pod_qos,
     pod_requests,
 )
-
-CONFIG_SOURCE: Final = "kubernetes.io/config.source"
-CONFIG_MIRROR: Final = "kubernetes.io/config.mirror"
-SYSTEM_CRITICAL: Final = 2_000_000_000
 
 PREEMPTED_STATUS: Final = {
     "phase": "Failed",

@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol
 from controlplane.api.fnv import fnv1a_128
 from controlplane.api.node import Node
 from controlplane.api.object import Object
-from controlplane.api.pod import Pod
+from controlplane.api.pod import CONFIG_MIRROR, CONFIG_SOURCE, Pod
 from controlplane.api.times import SECOND, format_time
 from controlplane.api.tree import Tree
-from controlplane.kubelet.pod.preemption import CONFIG_MIRROR, CONFIG_SOURCE, is_static
+from controlplane.kubelet.pod.preemption import is_static
 
 CONFIG_HASH: Final = "kubernetes.io/config.hash"
 CONFIG_SEEN: Final = "kubernetes.io/config.seen"
@@ -24,7 +24,7 @@ FOLDER: Final = "manifests/"
 """Folder of the manifests on the node's disk: each a pod as JSON."""
 
 __all__ = [
-    "CONFIG_HASH", "CONFIG_MIRROR", "CONFIG_SOURCE", "FOLDER", "Manifests", "is_mirror", "is_mirror_of",
+    "CONFIG_HASH", "FOLDER", "Manifests", "is_mirror", "is_mirror_of",
     "is_static", "mirror_of", "static_pod", "write_manifest",
 ]  # fmt: skip
 

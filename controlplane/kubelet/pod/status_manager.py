@@ -13,13 +13,12 @@ from typing import Any, Final
 import attrs
 
 from controlplane.api.alike import KEPT, alike_list, is_shared
-from controlplane.api.pod import Pod
+from controlplane.api.pod import CONFIG_MIRROR, Pod
 from controlplane.api.tree import Tree
 from controlplane.kubelet.pod.status import OWN_CONDITIONS, TERMINAL
 
 SYNC_PERIOD_S: Final = 10
 """A full pass, which also repairs what others overwrote."""
-MIRROR: Final = "kubernetes.io/config.mirror"
 _IGNORED: Final = ("nominatedNodeName", "resourceClaimStatuses", "extendedResourceClaimStatus")
 """Fields that others write."""
 
@@ -139,7 +138,7 @@ def can_be_deleted(pod: Pod, known: Versioned) -> bool:
     """Return whether the object may go: it is to be deleted, has ended, and nothing is left of it."""
     return (
         pod.metadata.deletion_timestamp is not None
-        and MIRROR not in pod.annotations
+        and CONFIG_MIRROR not in pod.annotations
         and pod.status.phase in TERMINAL
         and known.finished
     )

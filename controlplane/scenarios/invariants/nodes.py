@@ -431,7 +431,7 @@ def mirrors_stay(*nodes: str) -> Invariant:
     """Static pods of these nodes with unchanged files: a mirror pod goes only after a delete request."""
 
     def check(run: Run) -> str | None:
-        from controlplane.kubelet.pod.static_pods import CONFIG_MIRROR
+        from controlplane.api.pod import CONFIG_MIRROR
 
         known: dict[str, bool] = run.notes.setdefault("mirrors that may go", {})
         there = {

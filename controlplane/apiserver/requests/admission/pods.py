@@ -11,6 +11,7 @@ import msgpack
 
 from controlplane.api import quantity
 from controlplane.api.equality import Seen
+from controlplane.api.pod import CONFIG_MIRROR
 from controlplane.api.recent import KEPT, by_identity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.names import path_segment
@@ -32,7 +33,6 @@ _TOLERATIONS = tuple(
     {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 )
-_MIRROR = "kubernetes.io/config.mirror"
 
 
 def _skip(ctx: Context) -> bool:
@@ -183,7 +183,7 @@ def service_account(
         return tree
     meta, spec = tree["metadata"], tree["spec"]
     name = status.told_name(tree)
-    if _MIRROR in meta.get("annotations", ()):
+    if CONFIG_MIRROR in meta.get("annotations", ()):
         if spec.get("serviceAccountName"):
             raise status.forbidden(
                 ctx.info, name, "a mirror pod may not reference service accounts"

@@ -53,7 +53,7 @@ _REPLICAS: Paths = frozenset((("f:spec", "f:replicas"),))
 
 
 class Typed(Protocol):
-    """What the check of a configuration needs to know of its kind."""
+    """The identity of the kind that a configuration is checked against."""
 
     @property
     def group(self) -> str:
