@@ -134,7 +134,8 @@ def declared_options(scenario: Scenario, but: Sequence[Option] = ()) -> Decorato
 class ScenarioCommand(click.Command):
     """A command whose first argument names a scenario, whose options it then takes too.
 
-    They come after the name. `find` is called with the name, before the rest is parsed.
+    Options of every scenario may stand before the name, those of this one come after it. `find` is called with the
+    name, before the rest is parsed.
     """
 
     def __init__(self, *args: Any, find: Callable[[str], Scenario], **kwargs: Any) -> None:
@@ -159,13 +160,16 @@ class ScenarioCommand(click.Command):
         return [*rest, *(p for p in parameters(scenario) if p.name not in taken), last]
 
     def _name_in(self, ctx: click.Context, args: Sequence[str]) -> str | None:
-        """The first word that is neither an option of the command nor the value of one."""
+        """The first word that is neither an option (of the command, or common to all scenarios) nor its value."""
+        from controlplane.scenarios.engine.common_options import COMMON
+
         valued = {
             name
             for param in super().get_params(ctx)
             if isinstance(param, click.Option) and not param.is_flag and not param.count
             for name in param.opts
         }
+        valued.update(f"--{option.name}" for option in COMMON if option.type is not bool)
         words = iter(args)
         for word in words:
             if word in valued:

@@ -213,3 +213,9 @@ def test_a_search_is_told_to_ci_systems():
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith("::error file=")
     assert "no visitor is missing" in done.stdout
+
+
+def test_options_of_every_scenario_may_stand_before_the_file():
+    found = controlplane("explore", "--seed", 3, "--strategy", "random-walk", EXAMPLE)
+    assert found.returncode == 1, found.stderr
+    assert "no visitor is missing" in found.stdout

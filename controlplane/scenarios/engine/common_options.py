@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from controlplane.gates import LATEST
 from controlplane.scenarios.engine import option_effects as effects
+from controlplane.scenarios.engine import systems
 from controlplane.scenarios.engine.option import Option
 
 PLANS = "plans"
@@ -190,36 +191,6 @@ EXPLAIN_SCHEDULING = Option(
     help="Log what each scheduler plugin said, and write it to the pods' annotations.",
     apply=effects.apply_explain_scheduling,
 )
-WITH = Option(
-    "with",
-    many=True,
-    default=(),
-    choices=("descheduler",),
-    help="Run this system beside the control plane. Repeatable.",
-    apply=effects.apply_with,
-)
-DESCHEDULER_POLICY = Option(
-    "descheduler-policy",
-    metavar="FILE",
-    names_files=True,
-    help="DeschedulerPolicy (descheduler/v1alpha2) of --with descheduler.",
-    apply=effects.apply_descheduler_policy,
-)
-DESCHEDULING_INTERVAL = Option(
-    "descheduling-interval",
-    type=float,
-    default=300.0,
-    low=1,
-    metavar="SECONDS",
-    help="Virtual time between two passes of the descheduler.",
-)
-DESCHEDULER_DRY_RUN = Option(
-    "descheduler-dry-run",
-    type=bool,
-    default=False,
-    help="Let the descheduler decide and evict nothing.",
-)
-
 COMMON = (
     SEED,
     STRATEGY,
@@ -248,10 +219,7 @@ COMMON = (
     SCHEDULER_CONFIG,
     SCHEDULER_PLUGIN,
     EXPLAIN_SCHEDULING,
-    WITH,
-    DESCHEDULER_POLICY,
-    DESCHEDULING_INTERVAL,
-    DESCHEDULER_DRY_RUN,
+    *systems.OPTIONS,
 )
 VERSIONS = (RELEASE, WITHOUT_FIX, FIX, FEATURE_GATES)
 """Options that say which Kubernetes."""

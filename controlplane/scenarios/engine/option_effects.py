@@ -107,31 +107,6 @@ def apply_explain_scheduling(_config: ClusterConfig, setting: Setting) -> Change
     return {"explain_scheduling": True} if setting["explain_scheduling"] else {}
 
 
-def apply_with(config: ClusterConfig, setting: Setting) -> Changes:
-    """The systems that run beside the control plane."""
-    if not setting["with"]:
-        return {}
-    from controlplane.api.times import SECOND
-    from controlplane.descheduler.controller import descheduler_of
-    from controlplane.descheduler.policy import load
-
-    if not setting["descheduler_policy"]:
-        raise UsageError("--with descheduler needs --descheduler-policy FILE")
-    descheduler = descheduler_of(
-        load(Path(setting["descheduler_policy"])),
-        interval_ns=round(setting["descheduling_interval"] * SECOND),
-        dry_run=setting["descheduler_dry_run"],
-    )
-    return {"own_controllers": (*config.own_controllers, descheduler)}
-
-
-def apply_descheduler_policy(_config: ClusterConfig, setting: Setting) -> Changes:
-    """Refuse a policy without the system that reads it; `apply_with` loads it."""
-    if setting["descheduler_policy"] and not setting["with"]:
-        raise UsageError("--descheduler-policy needs --with descheduler")
-    return {}
-
-
 def parse_controllers(setting: Setting) -> tuple[str, ...]:
     """The controllers that run. Raises UsageError."""
     return controllers(setting["controllers"])

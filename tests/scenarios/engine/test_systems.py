@@ -1,0 +1,26 @@
+"""Systems beside the control plane: their options are refused where the system is absent."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.errors import UsageError
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.engine.systems import SYSTEMS
+from tests.scenarios.engine.test_option import SCENARIO
+
+GIVEN = {"descheduler_policy": "p.yaml", "descheduling_interval": 4.0, "descheduler_dry_run": True}
+
+
+@pytest.mark.parametrize("key", GIVEN)
+def test_an_option_without_its_system_is_refused(key, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.yaml").touch()
+    with pytest.raises(UsageError, match=f"^--{key.replace('_', '-')} needs --with descheduler$"):
+        plan_of(SCENARIO, **{key: GIVEN[key]})
+
+
+@pytest.mark.parametrize("name", [name for name, system in SYSTEMS.items() if system.needed])
+def test_a_system_without_an_option_that_it_needs_is_refused(name):
+    with pytest.raises(UsageError, match=f"^--with {name} needs --"):
+        plan_of(SCENARIO, **{"with": (name,)})
