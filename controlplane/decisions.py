@@ -21,6 +21,7 @@ from attrs import frozen
 
 __all__ = [
     "Ask",
+    "Choose",
     "Content",
     "Decision",
     "Hang",
@@ -101,6 +102,15 @@ class Ask:
     message: Any
     timeout_ns: int
     point: str
+
+
+@frozen
+class Choose:
+    """Ask for a choice of the run among 0 to `options` - 1; sent the number, 0 by default."""
+
+    kind: str
+    options: int
+    label: str
 
 
 class Content(Protocol):

@@ -76,6 +76,25 @@ class Pattern:
         for match in self._found.finditer(self._read(text, metered=metered)):
             yield match[0].decode("utf-8", "replace")
 
+    def spans(self, text: str) -> Iterator[list[tuple[str | None, int, int]]]:
+        """All matches that do not overlap: name, start and end of the whole and of each group, in characters.
+
+        A group that took no part stands from -1 to -1.
+        """
+        raw = self._read(text, metered=False)
+        names = {
+            number: name.decode() if isinstance(name, bytes) else name
+            for name, number in self._found.groupindex.items()
+        }
+        for match in self._found.finditer(raw):
+            found = []
+            for number in range(self._found.groups + 1):
+                start, end = match.span(number)
+                if start >= 0:
+                    start, end = (len(raw[:at].decode("utf-8", "replace")) for at in (start, end))
+                found.append((names.get(number), start, end))
+            yield found
+
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")

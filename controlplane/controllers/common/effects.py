@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from controlplane.client.calls import Call
 from controlplane.client.errors import ApiError, ConnectionLost, RequestFailed
-from controlplane.decisions import Ask, Decision, Hang, Point, Sleep, Spawn, Together
+from controlplane.decisions import Ask, Choose, Decision, Hang, Point, Sleep, Spawn, Together
 
 __all__ = ["Effect", "Failure", "Reconcile", "RequestFailed", "Retry", "aggregate", "together"]
 
@@ -32,7 +32,7 @@ def aggregate(errors: Sequence[Exception]) -> Exception:
     return Retry(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 
 
-Effect = Call | Point | Sleep | Ask | Hang | Together | Spawn
+Effect = Call | Point | Sleep | Ask | Choose | Hang | Together | Spawn
 Reconcile = Decision[Effect, T]
 
 

@@ -20,7 +20,7 @@ from controlplane.client.loops.event_recorder import EventRecorder, reference
 from controlplane.client.rate_limits import Bucket, PerItemBackoff
 from controlplane.controllers.common.effects import Retry, T
 from controlplane.controllers.loops.worker import Workers
-from controlplane.decisions import Ask, Hang, NoAnswer, Point, Sleep, Spawn, Together
+from controlplane.decisions import Ask, Choose, Hang, NoAnswer, Point, Sleep, Spawn, Together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,6 +96,8 @@ async def _other(
             ctx.spawn(carry_out, server, part, throttle, name=effect.name) for part in effect.parts
         ]
         return [await ctx.join(task) for task in tasks]
+    if isinstance(effect, Choose):
+        return ctx.choose(effect.kind, effect.options, effect.label)
     if isinstance(effect, Spawn):
         ctx.spawn(carry_out, server, effect.part, throttle, name=effect.name)
     elif isinstance(effect, Point):

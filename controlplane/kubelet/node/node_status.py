@@ -132,12 +132,15 @@ def adopted(tree: Tree, now: int, *, ip: str = "", version: str = "v1.36.2") -> 
 
 KUBELET: Final = "emulate.controlplane/kubelet"
 """Annotation of a Node: with the value "false" no kubelet is emulated for it."""
+FAKE_NODE: Final = ("kwok.x-k8s.io/node", "fake")
+"""Annotation of a Node of KWOK, which stages take care of and no kubelet."""
 
 
 def has_kubelet(tree: Tree) -> bool:
     """Return whether a kubelet is emulated for a Node."""
     notes = tree["metadata"].get("annotations") or {}
-    return str(notes.get(KUBELET, "")).lower() != "false"
+    fake, value = FAKE_NODE
+    return str(notes.get(KUBELET, "")).lower() != "false" and notes.get(fake) != value
 
 
 def joining(found: Tree, wanted: Tree, now: int) -> tuple[Tree, Tree]:

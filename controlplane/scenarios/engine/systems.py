@@ -70,12 +70,35 @@ DESCHEDULER_DRY_RUN = Option(
     help="Let the descheduler decide and evict nothing.",
 )
 
+
+def _kwok(config: ClusterConfig, setting: Setting) -> Changes:
+    from controlplane.cluster import served_kinds
+    from controlplane.kwok.controller import kwok_of
+    from controlplane.kwok.stages import load
+
+    stages = load([Path(name) for name in setting["stages"]])
+    built_in = frozenset(
+        (kind.resource.api_version, kind.kind) for kind in served_kinds(setting.release)
+    )
+    return {"own_controllers": (*config.own_controllers, kwok_of(stages, built_in))}
+
+
+STAGES = Option(
+    "stages",
+    many=True,
+    default=(),
+    metavar="FILE",
+    names_files=True,
+    help="Stages (kwok.x-k8s.io/v1alpha1) of --with kwok. Repeatable.",
+)
+
 SYSTEMS: Final[Mapping[str, System]] = {
     "descheduler": System(
         _descheduler,
         (DESCHEDULER_POLICY, DESCHEDULING_INTERVAL, DESCHEDULER_DRY_RUN),
         needed=(DESCHEDULER_POLICY,),
     ),
+    "kwok": System(_kwok, (STAGES,), needed=(STAGES,)),
 }
 
 

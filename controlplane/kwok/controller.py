@@ -1,0 +1,433 @@
+"""KWOK as a process: stages are matched with the objects that the watch delivers, and play after their delays.
+
+For each kind one task matches (`kwok.preprocess`) and several play (`kwok.play.*`), as upstream. A job holds the object
+as it was at the match and is found by name, not by uid: a delayed job of a deleted pod reaches its successor, an update
+that matches nothing leaves the queued job, and a job that has left the delay queue is no longer cancelled.
+
+The choice of a stage by weight and the share of a jitter are choices of the run; by default the first stage, and no
+jitter. Upstream: pkg/kwok/controllers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import define, field, frozen
+
+from controlplane.api.times import SECOND, format_micro_time, format_time, parse_time
+from controlplane.client import calls
+from controlplane.client.errors import ApiError, is_already_exists
+from controlplane.client.resources import LEASES, NODES, PODS, Resource
+from controlplane.controllers.common.controller import Controller, Handlers, Periodic, Work, ignore
+from controlplane.controllers.common.effects import Failure, Reconcile, RequestFailed
+from controlplane.decisions import Choose
+from controlplane.kubelet.node.node_status import FAKE_NODE
+from controlplane.kwok import lifecycle, patching
+from controlplane.kwok.addresses import Pool
+from controlplane.kwok.cel import ExpressionError
+from controlplane.kwok.lifecycle import KwokError, Moment
+from controlplane.kwok.rendering import renderer
+
+if TYPE_CHECKING:
+    from controlplane.api.object import Object
+    from controlplane.api.tree import Tree
+    from controlplane.controllers.common.controller import Caches, Host
+    from controlplane.controllers.common.rest_mapper import ServedKind
+    from controlplane.kwok.stages import Stage
+
+__all__ = ["Kwok", "kwok_of"]
+
+VERSION: Final = "v0.8.0"
+NETWORK: Final = "10.0.0.0/24"
+NODE_IP: Final = "10.0.0.1"
+LEASE_NAMESPACE: Final = "kube-node-lease"
+LEASE_SECONDS: Final = 40
+PREPROCESS: Final = "kwok.preprocess"
+PLAY: Final = "kwok.play"
+WORKERS: Final = 4
+"""Tasks that play stages of pods, and of nodes; other kinds have one."""
+SHARES: Final = 64
+"""The parts that a random delay or a sum of weights is cut into, at most, for a choice of the run."""
+RETRY_NS: Final = SECOND
+LONGEST_RETRY_NS: Final = 32 * 60 * SECOND
+RETRYABLE: Final = frozenset((429, 503, 504))
+
+
+@define(eq=False)
+class _Job:
+    """A stage that waits to be played for an object as it was."""
+
+    number: int
+    key: str
+    tree: Tree
+    resource: Resource[Any]
+    stage: Stage
+    due: int
+    step: int = 0
+    retries: int = 0
+    cancelled: bool = False
+
+
+@frozen(eq=False)
+class _Kind:
+    resource: Resource[Any]
+    stages: tuple[Stage, ...]
+    jobs: dict[str, _Job] = field(factory=dict)
+    """The queued job of each object, by key."""
+
+
+class Kwok(Controller):
+    """The process. `stages` are those of its files."""
+
+    name = "kwok-controller"
+    component = "kwok_controller"
+    stages: tuple[Stage, ...] = ()
+
+    def __init__(self, host: Host, caches: Caches) -> None:
+        super().__init__(host, caches)
+        self._preprocess = host.queue(PREPROCESS)
+        self._nodes = caches.of(NODES)
+        self._pods = caches.of(PODS)
+        self._leases = caches.of(LEASES)
+        self._caches = caches
+        self._started = host.now
+        self._kinds: dict[tuple[str, str], _Kind] = {}
+        self._jobs: dict[int, _Job] = {}
+        self._made = 0
+        self._pools: dict[str, Pool] = {}
+        self._last: dict[tuple[str, str], str] = {}
+        for api_version, kind in kinds_of(self.stages):
+            served = host.rest_mapper.kinds.get((api_version, kind))
+            if served is not None:
+                self._serve(served)
+
+    def _serve(self, served: ServedKind) -> Handlers:
+        known = served.resource.api_version, served.kind
+        stages = tuple(s for s in self.stages if (s.api_version, s.kind) == known)
+        found = self._kinds[known] = _Kind(served.resource, stages)
+        self._caches.of(served.resource)
+        return self._handlers(found, f"{known[0]} {known[1]}")
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def handlers(self) -> dict[Resource[Any], Handlers]:
+        """Match every object that is added or changed; nodes also bring their pods along."""
+        made = {
+            kind.resource: self._handlers(kind, f"{known[0]} {known[1]}")
+            for known, kind in self._kinds.items()
+        }
+        made.setdefault(NODES, Handlers(self._node_added, ignore, ignore))
+        return made
+
+    def handlers_of_kind(self, kind: ServedKind) -> Handlers | None:
+        """Match the objects of a custom kind that has stages."""
+        known = kind.resource.api_version, kind.kind
+        if known in self._kinds or not any((s.api_version, s.kind) == known for s in self.stages):
+            return None
+        return self._serve(kind)
+
+    def _handlers(self, kind: _Kind, named: str) -> Handlers:
+        def changed(obj: Object[Any]) -> None:
+            if self._managed(kind, obj):
+                self._preprocess.add(f"{named} {obj.key}")
+
+        def added(obj: Object[Any]) -> None:
+            changed(obj)
+            if kind.resource == NODES:
+                self._node_added(obj)
+
+        def deleted(obj: Object[Any], _unknown: bool) -> None:
+            job = kind.jobs.pop(obj.key, None)
+            if job is not None and job.due > self.host.now:
+                job.cancelled = True
+            if kind.resource == PODS:
+                address = (obj.tree.get("status") or {}).get("podIP")
+                if address:
+                    for pool in self._pools.values():
+                        pool.give_back(address)
+
+        return Handlers(added, lambda _old, new: changed(new), deleted)
+
+    def _node_added(self, node: Object[Any]) -> None:
+        if _is_fake(node.tree) and ("v1", "Pod") in self._kinds:
+            for pod in self._pods:
+                if (pod.tree.get("spec") or {}).get("nodeName") == node.name:
+                    self._preprocess.add(f"v1 Pod {pod.key}")
+
+    def _managed(self, kind: _Kind, obj: Object[Any]) -> bool:
+        if kind.resource == NODES:
+            return _is_fake(obj.tree)
+        if kind.resource == PODS:
+            node = self._nodes.get((obj.tree.get("spec") or {}).get("nodeName") or "")
+            return node is not None and _is_fake(node.tree)
+        return True
+
+    # -- work ------------------------------------------------------------------------------------
+
+    def work(self) -> Sequence[Work]:
+        """One queue to match, and one to play for each kind."""
+        work = [Work(PREPROCESS, self._match, workers=1)]
+        for api_version, kind in kinds_of(self.stages):
+            workers = WORKERS if kind in ("Pod", "Node") and api_version == "v1" else 1
+            work.append(Work(f"{PLAY}.{kind}", self._play, workers=workers))
+        return work
+
+    def periodic(self) -> Sequence[Periodic]:
+        """Renew the leases of the nodes."""
+        return (Periodic("kwok.leases", LEASE_SECONDS * SECOND // 4, self._renew),)
+
+    def _match(self, key: str) -> Reconcile[None]:
+        """Match one object, and queue the job of its stage."""
+        api_version, kind_name, name = key.split(" ", 2)
+        kind = self._kinds[api_version, kind_name]
+        obj = self._caches.of(kind.resource).get(name)
+        if obj is None or not self._managed(kind, obj):
+            return
+        yield from self._matched(kind, name, obj.tree)
+
+    def _matched(self, kind: _Kind, name: str, tree: Tree) -> Reconcile[None]:
+        queued = kind.jobs.get(name)
+        version = tree["metadata"].get("resourceVersion")
+        if queued is not None and queued.tree["metadata"].get("resourceVersion") == version:
+            return
+        moment = Moment(tree, self.host.now, lambda: 0.0)
+        try:
+            stage = yield from self._stage(kind, moment, name)
+            if stage is None:
+                return
+            bounds = lifecycle.delay_range(stage, moment) or (0,)
+        except (KwokError, ExpressionError) as error:
+            about = {"apiVersion": "v1", "kind": kind.stages[0].kind, "metadata": tree["metadata"]}
+            self.host.event(about, "Warning", "StageMatchFailed", f"stage match: {error}")
+            return
+        wait = bounds[0]
+        if len(bounds) == 2:
+            shares = min(SHARES, bounds[1] - bounds[0])
+            share = yield Choose("kwok.jitter", shares, f"jitter of {stage.name}")
+            wait += (bounds[1] - bounds[0]) * share // shares
+        self._queue(kind, name, tree, stage, max(0, wait))
+
+    def _stage(self, kind: _Kind, moment: Moment, name: str) -> Reconcile[Stage | None]:
+        """Choose among the stages that match, by weight."""
+        found = lifecycle.candidates(kind.stages, moment)
+        if len(found) < 2:
+            return found[0] if found else None
+        weights = [lifecycle.weight(stage, moment) or 0 for stage in found]
+        if not any(weight > 0 for weight in weights):
+            weights = [1] * len(found)
+        total = sum(weights)
+        parts = min(max(SHARES, len(found)), total)
+        left = (yield Choose("kwok.stage", parts, f"stage of {name}")) * total // parts
+        for stage, weight in zip(found, weights, strict=True):
+            left -= weight
+            if left < 0:
+                return stage
+        return found[-1]
+
+    def _queue(self, kind: _Kind, name: str, tree: Tree, stage: Stage, wait: int) -> None:
+        old = kind.jobs.get(name)
+        if old is not None and old.due > self.host.now:
+            old.cancelled = True
+        self._made += 1
+        job = _Job(self._made, name, tree, kind.resource, stage, self.host.now + wait)
+        kind.jobs[name] = self._jobs[job.number] = job
+        again = self._last.get((stage.kind, name)) == stage.name
+        self._ask(job, wait, idle=again)
+
+    def _ask(self, job: _Job, wait: int, *, idle: bool) -> None:
+        queue = self.host.queue(f"{PLAY}.{job.stage.kind}")
+        queue.add_after(f"{job.number} {job.key}", wait, idle=idle)
+
+    # -- playing ---------------------------------------------------------------------------------
+
+    def _play(self, key: str) -> Reconcile[None]:
+        job = self._jobs.pop(int(key.split(" ", 1)[0]))
+        if job.cancelled:
+            return
+        kind = self._kinds[job.stage.api_version, job.stage.kind]
+        kind.jobs.pop(job.key, None)
+        self._last[job.stage.kind, job.key] = job.stage.name
+        result: Tree | None = None
+        steps = lifecycle.actions(job.stage.steps, job.tree, self._renderer(job), job.step)
+        at = job.step
+        try:
+            for number, action in steps:
+                at = number
+                result = (yield from self._carry_out(job, action)) or result
+        except RequestFailed as error:
+            self._failed(kind, job, at, error)
+            return
+        except (KwokError, patching.PatchError) as error:
+            self.host.event(job.tree, "Warning", "StageFailed", f"{job.stage.name}: {error}")
+            return
+        if result is not None and job.stage.immediate_next_stage:
+            yield from self._matched(kind, job.key, result)
+
+    def _failed(self, kind: _Kind, job: _Job, at: int, error: Failure) -> None:
+        """Queue the job again from the failed step, or drop it until the object's next event."""
+        if isinstance(error, ApiError) and error.code not in RETRYABLE:
+            return
+        wait = min(RETRY_NS << job.retries, LONGEST_RETRY_NS)
+        job.step, job.retries, job.due = at, min(job.retries + 1, 11), self.host.now + wait
+        kind.jobs[job.key] = self._jobs[job.number] = job
+        self._ask(job, wait, idle=False)
+
+    def _carry_out(self, job: _Job, action: lifecycle.Action) -> Reconcile[Tree | None]:
+        meta = job.tree["metadata"]
+        namespace, name = meta.get("namespace", ""), meta["name"]
+        if isinstance(action, lifecycle.Event):
+            self.host.event(job.tree, action.type, action.reason, action.message)
+        elif isinstance(action, lifecycle.Delete):
+            yield from calls.delete(
+                job.resource, namespace, name, calls.delete_options(grace_period_seconds=0)
+            )
+        elif isinstance(action, lifecycle.Apply):
+            yield from self._apply(action, namespace)
+        elif patching.changes(job.tree, action):
+            patched = yield from calls.patch(
+                job.resource,
+                namespace,
+                name,
+                action.data,
+                subresource=action.subresource,
+                kind=action.type,
+            )
+            return patched.tree
+        return None
+
+    def _apply(self, action: lifecycle.Apply, namespace: str) -> Reconcile[None]:
+        """Create the rendered object, or patch it where it exists."""
+        tree = action.data
+        served = self.host.rest_mapper.of(tree.get("apiVersion", ""), tree.get("kind", ""))
+        meta = tree.setdefault("metadata", {})
+        space = (meta.get("namespace") or namespace) if served.namespaced else ""
+        if space:
+            meta["namespace"] = space
+        name = meta.get("name", "")
+        if not action.subresource:
+            try:
+                yield from calls.create(served.resource, space, tree)
+                return
+            except ApiError as error:
+                if not is_already_exists(error):
+                    raise
+        query = (
+            {"fieldManager": "kwok", "force": "true"}
+            if action.type == lifecycle.APPLY_PATCH
+            else {}
+        )
+        yield calls.Call(
+            "patch",
+            served.resource,
+            space,
+            name,
+            action.subresource,
+            query=query,
+            body=tree,
+            content_type=action.type,
+        )
+
+    # -- templates -------------------------------------------------------------------------------
+
+    def _renderer(self, job: _Job) -> Any:
+        def pod_ip(node: Any = "", on_host: Any = False, *_rest: Any) -> str:
+            if on_host is True:
+                return self._node_ip(str(node))
+            status = job.tree.get("status") or {}
+            return status.get("podIP") or self._pool(str(node)).take()
+
+        functions: dict[str, Callable[..., Any]] = {
+            "Now": lambda: _now(self.host.now),
+            "now": lambda: _now(self.host.now),
+            "StartTime": lambda: _now(self._started),
+            "Version": lambda: VERSION,
+            "NodeIP": lambda: NODE_IP,
+            "NodeName": lambda: self.name,
+            "NodePort": lambda: 10247,
+            "PodIP": lambda: self._pool("").take(),
+            "NodeIPWith": self._node_ip,
+            "NodeIPsWith": lambda node: [self._node_ip(node)],
+            "PodIPWith": pod_ip,
+            "PodIPsWith": lambda *args: [pod_ip(*args)],
+        }
+        return renderer(functions)
+
+    def _node_ip(self, name: str) -> str:
+        node = self._nodes.get(name)
+        addresses = ((node.tree.get("status") or {}).get("addresses") or ()) if node else ()
+        for kind in ("InternalIP", "ExternalIP"):
+            for each in addresses:
+                if each.get("type") == kind:
+                    return str(each["address"])
+        return NODE_IP
+
+    def _pool(self, node_name: str) -> Pool:
+        node = self._nodes.get(node_name)
+        spec = (node.tree.get("spec") or {}) if node else {}
+        network = spec.get("podCIDR") or NETWORK
+        found = self._pools.get(network)
+        if found is None:
+            found = self._pools[network] = Pool(network)
+            for pod in self._pods:
+                found.use((pod.tree.get("status") or {}).get("podIP") or "")
+        return found
+
+    # -- leases ----------------------------------------------------------------------------------
+
+    def _renew(self) -> Reconcile[None]:
+        for node in list(self._nodes):
+            if not _is_fake(node.tree):
+                continue
+            try:
+                yield from self._renew_one(node.name)
+            except RequestFailed:
+                continue  # tried again after the interval
+
+    def _renew_one(self, name: str) -> Reconcile[None]:
+        now = format_micro_time(self.host.now)
+        held = {
+            "holderIdentity": self.name,
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": now,
+        }
+        lease = self._leases.get(f"{LEASE_NAMESPACE}/{name}")
+        if lease is None:
+            meta = {"name": name, "namespace": LEASE_NAMESPACE}
+            yield from calls.create(LEASES, LEASE_NAMESPACE, {"metadata": meta, "spec": held})
+            return
+        spec = lease.tree.get("spec") or {}
+        holder = spec.get("holderIdentity")
+        renewed = spec.get("renewTime")
+        lasting = (spec.get("leaseDurationSeconds") or 0) * SECOND
+        expired = not renewed or parse_time(renewed) + lasting < self.host.now
+        if holder in (None, "", self.name) or expired:
+            yield from calls.update(LEASES, {**lease.tree, "spec": {**spec, **held}})
+
+
+def _is_fake(tree: Tree) -> bool:
+    key, value = FAKE_NODE
+    return ((tree["metadata"].get("annotations")) or {}).get(key) == value
+
+
+def _now(now: int) -> str:
+    """Return a time as Go writes RFC3339Nano."""
+    rest = now % SECOND
+    text = format_time(now)
+    return text if not rest else f"{text[:-1]}.{rest:09}".rstrip("0") + "Z"
+
+
+def kinds_of(stages: Sequence[Stage]) -> Iterator[tuple[str, str]]:
+    """Yield the kinds that the stages are for, each once."""
+    yield from dict.fromkeys((stage.api_version, stage.kind) for stage in stages)
+
+
+def kwok_of(stages: tuple[Stage, ...], built_in: frozenset[tuple[str, str]]) -> type[Kwok]:
+    """Return KWOK with these stages, as a process of a cluster (`ClusterConfig.own_controllers`).
+
+    Args:
+        stages: in the order in which they are asked.
+        built_in: the kinds that are served from the start; for others all kinds are watched.
+    """
+    custom = any(known not in built_in for known in kinds_of(stages))
+    return type("Kwok", (Kwok,), {"stages": stages, "any_kind": custom})
