@@ -198,7 +198,7 @@ class Kwok(Controller):
                 return
             bounds = lifecycle.delay_range(stage, moment) or (0,)
         except (KwokError, ExpressionError) as error:
-            about = {"apiVersion": "v1", "kind": kind.stages[0].kind, "metadata": tree["metadata"]}
+            about = _reference(kind.stages[0], tree)
             self.host.event(about, "Warning", "StageMatchFailed", f"stage match: {error}")
             return
         wait = bounds[0]
@@ -259,7 +259,8 @@ class Kwok(Controller):
             self._failed(kind, job, at, error)
             return
         except (KwokError, patching.PatchError) as error:
-            self.host.event(job.tree, "Warning", "StageFailed", f"{job.stage.name}: {error}")
+            about = _reference(job.stage, job.tree)
+            self.host.event(about, "Warning", "StageFailed", f"{job.stage.name}: {error}")
             return
         if result is not None and job.stage.immediate_next_stage:
             yield from self._matched(kind, job.key, result)
@@ -277,7 +278,8 @@ class Kwok(Controller):
         meta = job.tree["metadata"]
         namespace, name = meta.get("namespace", ""), meta["name"]
         if isinstance(action, lifecycle.Event):
-            self.host.event(job.tree, action.type, action.reason, action.message)
+            about = _reference(job.stage, job.tree)
+            self.host.event(about, action.type, action.reason, action.message)
         elif isinstance(action, lifecycle.Delete):
             yield from calls.delete(
                 job.resource, namespace, name, calls.delete_options(grace_period_seconds=0)
@@ -403,6 +405,18 @@ class Kwok(Controller):
         expired = not renewed or parse_time(renewed) + lasting < self.host.now
         if holder in (None, "", self.name) or expired:
             yield from calls.update(LEASES, {**lease.tree, "spec": {**spec, **held}})
+
+
+def _reference(stage: Stage, tree: Tree) -> Tree:
+    """Return what an event about an object names."""
+    meta = tree["metadata"]
+    return {
+        "apiVersion": stage.api_version,
+        "kind": stage.kind,
+        "namespace": meta.get("namespace", ""),
+        "name": meta["name"],
+        "uid": meta.get("uid", ""),
+    }
 
 
 def _is_fake(tree: Tree) -> bool:

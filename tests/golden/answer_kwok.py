@@ -193,7 +193,7 @@ def _played(stage: Stage, tree: Case, now: int, made: Case) -> None:
     made["actions"] = actions
     meta = (current.get("metadata") or {}) if isinstance(current, dict) else {}
     changed = any("patch" in each and "applyError" not in each for each in actions)
-    changed = changed and not any("delete" in each for each in actions)
+    changed = changed and not any("delete" in each or "applyError" in each for each in actions)
     if changed and meta.get("deletionTimestamp") and not meta.get("finalizers"):
         made["gone"] = True
 
@@ -234,7 +234,11 @@ def _life(asked: Case) -> Case:
         told.append(step)
         moment = _moment(asked, typed(tree), now)
         draws.made = []
-        stage = lifecycle.match(stages, moment, draws)
+        try:
+            stage = lifecycle.match(stages, moment, draws)
+        except (KwokError, ExpressionError) as error:
+            step["error"] = str(error)
+            break
         if stage is None:
             if not ops:
                 break
@@ -245,6 +249,9 @@ def _life(asked: Case) -> Case:
         if delay is not None:
             step["delay"] = delay
             now += max(0, delay)
+        step["at"] = (now - start) // 10**6
+        if stage.immediate_next_stage:
+            step["immediateNextStage"] = True
         if draws.made:
             step["draws"] = draws.made
         made: Case = {}
@@ -277,5 +284,6 @@ def _lived(stage: Stage, tree: Case, now: int, made: Case) -> Any:
     if current is not None:
         meta = current["metadata"]
         if actions and meta.get("deletionTimestamp") and not meta.get("finalizers"):
+            made["gone"] = True
             return None
     return current

@@ -26,6 +26,7 @@ OTHER = {
     "explain_scheduling": True,
     "with": ("descheduler",),
     "descheduler_policy": SHOP[0],
+    "stages": SHOP,
     "descheduling_interval": 60.0,
     "descheduler_dry_run": True,
     "scheduler_config": str(EXAMPLES / "scheduler_config.yaml"),
@@ -64,7 +65,10 @@ def test_the_table_above_has_every_option_but_who_answers():
     } == set(OTHER)
 
 
-NEEDED = {"descheduler_policy": str(EXAMPLES / "descheduler" / "policy.yaml")}
+NEEDED: dict[str, Any] = {
+    "descheduler_policy": str(EXAMPLES / "descheduler" / "policy.yaml"),
+    "stages": (str(EXAMPLES / "kwok" / "stages.yaml"),),
+}
 """Options without which a system does not run."""
 
 

@@ -245,6 +245,7 @@ class _Parser:
         return Node("template", line, name, pipe)
 
     def _name(self) -> str:
+        self._skip()
         if not self._tokens or self._tokens[0][0] not in ("string", "raw"):
             raise self.fail("missing name of a template")
         kind, text = self._tokens.pop(0)

@@ -6,10 +6,9 @@ import base64
 import binascii
 import html
 import math
-import time
 from calendar import timegm
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -123,6 +122,9 @@ def _capture(subject: str, start: int, end: int) -> dict[str, Any]:
     return {"offset": start, "length": 0 if found is None else len(found), "string": found}
 
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 # -- dates ---------------------------------------------------------------------------------------
 
 
@@ -133,13 +135,13 @@ def _broken_down(value: Any) -> list[Any]:
     if not is_number(value) or not math.isfinite(value):
         raise JqError(f"expected a time but got: {told(value)}")
     try:
-        parts = time.gmtime(math.floor(value))
-    except (OverflowError, ValueError, OSError):
+        parts = _EPOCH + timedelta(seconds=math.floor(value))
+    except OverflowError:
         raise JqError(f"not a time: {told(value)}") from None
-    second: Any = parts.tm_sec + (value - math.floor(value))
-    weekday = (parts.tm_wday + 1) % 7
-    date = [parts.tm_year, parts.tm_mon - 1, parts.tm_mday, parts.tm_hour, parts.tm_min]
-    return [*date, second, weekday, parts.tm_yday - 1]
+    second: Any = parts.second + (value - math.floor(value))
+    day = parts.timetuple().tm_yday - 1
+    date = [parts.year, parts.month - 1, parts.day, parts.hour, parts.minute]
+    return [*date, second, parts.isoweekday() % 7, day]
 
 
 def _seconds(value: Any) -> int:
@@ -164,7 +166,7 @@ def _parsed_time(value: Any, form: Any) -> list[Any]:
 
 def _written_time(value: Any, form: Any) -> str:
     parts = _broken_down(value)
-    moment = datetime.fromtimestamp(_seconds(parts), UTC)
+    moment = _EPOCH + timedelta(seconds=_seconds(parts))
     return moment.strftime(text(form).replace("%Z", "UTC"))
 
 

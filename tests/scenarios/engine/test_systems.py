@@ -9,15 +9,21 @@ from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.engine.systems import SYSTEMS
 from tests.scenarios.engine.test_option import SCENARIO
 
-GIVEN = {"descheduler_policy": "p.yaml", "descheduling_interval": 4.0, "descheduler_dry_run": True}
+GIVEN = {
+    "descheduler_policy": ("descheduler", "p.yaml"),
+    "descheduling_interval": ("descheduler", 4.0),
+    "descheduler_dry_run": ("descheduler", True),
+    "stages": ("kwok", ("p.yaml",)),
+}
 
 
 @pytest.mark.parametrize("key", GIVEN)
 def test_an_option_without_its_system_is_refused(key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.yaml").touch()
-    with pytest.raises(UsageError, match=f"^--{key.replace('_', '-')} needs --with descheduler$"):
-        plan_of(SCENARIO, **{key: GIVEN[key]})
+    system, value = GIVEN[key]
+    with pytest.raises(UsageError, match=f"^--{key.replace('_', '-')} needs --with {system}$"):
+        plan_of(SCENARIO, **{key: value})
 
 
 @pytest.mark.parametrize("name", [name for name, system in SYSTEMS.items() if system.needed])
