@@ -50,3 +50,11 @@ def fnv1a_128(data: bytes, before: int = _OFFSET_128) -> int:
     for byte in data[whole:]:
         value = (value ^ byte) * _PRIME_128 & _MASK_128
     return value
+
+
+def fnv1a_64(data: bytes) -> int:
+    """FNV-1a, 64 bit."""
+    value = 0xCBF29CE484222325
+    for byte in data:
+        value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return value

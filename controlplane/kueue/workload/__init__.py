@@ -1,0 +1,1 @@
+"""What Kueue reads from a Workload and writes into its status."""
