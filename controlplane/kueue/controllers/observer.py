@@ -1,0 +1,35 @@
+"""What the reconcilers tell the metrics."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controlplane.api.tree import Tree
+from controlplane.kueue.workload.status_evict import Eviction
+
+__all__ = ["SILENT", "Observer"]
+
+
+class Observer:
+    """Counts nothing; the metrics derive from it."""
+
+    def evicted(self, workload: Tree, eviction: Eviction) -> None:
+        """A Workload was evicted."""
+
+    def admitted(self, workload: Tree, cluster_queue: str, waited: int, now: int) -> None:
+        """The controller found a Workload admitted, `waited` nanoseconds after its reservation."""
+
+    def unadmitted(self, workload: Tree) -> None:
+        """A Workload without quota was reconciled."""
+
+    def gone(self, key: str) -> None:
+        """A Workload does not exist any more."""
+
+    def finished(self, workload: Tree) -> None:
+        """A Workload finished."""
+
+    def pending_after_eviction(self, cluster_queue: str, reason: str, latency: int) -> None:
+        """An evicted Workload gave its quota back, `latency` nanoseconds after its eviction."""
+
+
+SILENT: Final = Observer()
