@@ -1,0 +1,1 @@
+"""Topology aware placement: the tree of domains, their free capacity, and the choice among them."""

@@ -1,0 +1,106 @@
+"""Kueue: places on topology domains, replacement of failed nodes, encoding of assignments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.api.tree import Tree
+from controlplane.kueue.amounts import quantity_text
+from controlplane.kueue.gates import Gates
+from controlplane.kueue.topology.assignment import Assignment, DomainCount
+from controlplane.kueue.topology.cache import TopologyCache
+from controlplane.kueue.topology.encoding import encoded
+from controlplane.kueue.topology.requests import PodSetRequest
+from controlplane.kueue.topology.snapshot import FlavorSnapshot, Placement
+from controlplane.kueue.workload.info import new_info
+from controlplane.kueue.workload.requests import pod_spec_requests
+from tests.golden.runner import UNANSWERED
+
+
+def answer(case: Any) -> Any:
+    if case["op"] == "encode":
+        return encode(case)
+    if case["op"] in ("find", "replace"):
+        return find(case)
+    return UNANSWERED
+
+
+def encode(case: Any) -> Any:
+    assignment = Assignment(
+        tuple(case["levels"]),
+        tuple(DomainCount(tuple(values), count) for values, count in case["domains"]),
+    )
+    return {"encoded": encoded(assignment, Gates(case["gates"])), "total": assignment.pods()}
+
+
+def topology_of(world: Any, pods: Any, gates: Gates) -> TopologyCache:
+    """The topology cache of a world, with the usage of its admitted workloads."""
+    cache = TopologyCache(gates)
+    for each in world.get("topologies", ()):
+        cache.add_topology(each)
+    for each in world.get("nodes", ()):
+        cache.sync_node(each)
+    for each in world.get("resourceFlavors", ()):
+        if each["spec"].get("topologyName"):
+            cache.add_or_update_flavor(each)
+    for each in world.get("workloads", ()):
+        if reserved(each):
+            info = new_info(each, gates)
+            for name, usage in info.tas_usage.items():
+                flavor = cache.flavor(name)
+                if flavor is not None:
+                    flavor.add_usage(info.key, usage)
+    for each in pods:
+        cache.update_pod(each)
+    return cache
+
+
+def reserved(workload: Tree) -> bool:
+    conditions = (workload.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "QuotaReserved" and each["status"] == "True" for each in conditions)
+
+
+def find(case: Any) -> Any:
+    world = case["world"]
+    gates = Gates(world.get("gates"))
+    cache = topology_of(world, case.get("pods", ()), gates)
+    (snapshot,) = cache.snapshots().values()
+    requests = [
+        PodSetRequest(
+            each,
+            pod_spec_requests(each["template"]["spec"]),
+            each["count"],
+            implied="topologyRequest" not in each,
+            group=(each.get("topologyRequest") or {}).get("podSetGroupName"),
+        )
+        for each in case["workload"]["spec"]["podSets"]
+    ]
+    placed = snapshot.find(
+        requests, case["workload"], simulate_empty=case.get("simulateEmpty", False)
+    )
+    return {
+        "podSets": {name: shown(each, gates) for name, each in placed.items()},
+        "capacity": {name: capacity(snapshot, name) for name in snapshot.free},
+    }
+
+
+def shown(placement: Placement, gates: Gates) -> Any:
+    if placement.failure:
+        return {"failure": placement.failure}
+    assignment = placement.assignment
+    if assignment is None:
+        return {}
+    found: Any = {"levels": list(assignment.levels), "encoded": encoded(assignment, gates)}
+    if assignment.domains:
+        found["domains"] = [[list(each.values), each.count] for each in assignment.domains]
+    return {"assignment": found}
+
+
+def capacity(snapshot: FlavorSnapshot, domain: str) -> Any:
+    def texts(amounts: Any) -> Any:
+        return {name: quantity_text(name, value) for name, value in amounts.items()}
+
+    return {
+        "freeCapacity": texts(snapshot.free[domain]),
+        "tasUsage": texts(snapshot.used.get(domain, {})),
+    }
