@@ -71,7 +71,7 @@ class PlainQueues:
 
     def queue_second_pass(self, workload: Any, iteration: int) -> None: ...
 
-    def add_or_update_workload(self, workload: Any) -> bool:
+    def cache_workload(self, workload: Any) -> bool:
         admission = workload.get("status", {}).get("admission")
         if admission is None or not status.active_quota_reservation(workload):
             return False
@@ -109,6 +109,15 @@ class PlainQueues:
         return {name: keys for name, keys in shown.items() if keys}
 
 
+class PlainCache:
+    """The cache's side of `PlainQueues`."""
+
+    def __init__(self, queues: PlainQueues) -> None:
+        self.add_or_update = queues.cache_workload
+        self.delete_workload = queues.delete_workload
+        self.cluster_queue_active = queues.cluster_queue_active
+
+
 def pods_ready_of(config: Any) -> WaitForPodsReady | None:
     if config is None:
         return None
@@ -128,7 +137,12 @@ def answer(case: Any) -> Any:
     workload = case["world"]["workloads"][0]
     queues = PlainQueues(server, gates)
     controller = WorkloadController(
-        server, queues, queues, lambda: START, gates, pods_ready_of(case.get("waitForPodsReady"))
+        server,
+        queues,
+        PlainCache(queues),
+        lambda: START,
+        gates,
+        pods_ready_of(case.get("waitForPodsReady")),
     )
     WorkloadEvents(controller).created(workload)
     after_create = queues.shown()

@@ -168,7 +168,7 @@ class Queues(Protocol):
 class WorkloadCache(Protocol):
     """What the workload reconciler asks of the scheduler cache."""
 
-    def add_or_update_workload(self, workload: Tree) -> bool:
+    def add_or_update(self, workload: Tree) -> bool:
         """Count the usage of a Workload; False if its cluster queue is not known."""
         ...
 

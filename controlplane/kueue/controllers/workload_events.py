@@ -6,12 +6,14 @@ cache is a lock region of its own; what `release` runs happens under the queue m
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Protocol
 
 from attrs import field, frozen
 
 from controlplane.api.equality import by_value
 from controlplane.api.tree import EMPTY_MAP, Tree
+from controlplane.kueue.cache.cache import CacheError
 from controlplane.kueue.controllers.workload import WorkloadController, has_devices
 from controlplane.kueue.workload import status
 from controlplane.kueue.workload.priority import effective_priority
@@ -61,7 +63,7 @@ class WorkloadEvents:
         if status.is_admissible(workload, owner.gates):
             owner.queues.add_or_update(adjusted)
             return
-        owner.cache.add_or_update_workload(adjusted)
+        owner.cache.add_or_update(adjusted)
         owner.queues.queue_second_pass(adjusted, 0)
 
     def deleted(self, workload: Tree) -> None:
@@ -69,7 +71,7 @@ class WorkloadEvents:
         owner, key = self.controller, status.key_of(workload)
         if self.expectations is not None:
             self.expectations.observed(key, workload["metadata"].get("uid", ""))
-        owner.queues.release(key, lambda: owner.cache.delete_workload(key))
+        owner.queues.release(key, lambda: _delete(owner, key))
         owner.queues.forget(key)
         self.penalties.drop(_local_queue(workload), key)
 
@@ -100,7 +102,7 @@ class WorkloadEvents:
                 owner.observer.finished(adjusted)
             owner.queues.delete(key)
             owner.queues.add_finished(adjusted)
-            owner.queues.release(key, lambda: owner.cache.delete_workload(key))
+            owner.queues.release(key, lambda: _delete(owner, key))
         elif before == after == status.PENDING_STATE:
             if status.is_on_hold(new):
                 owner.queues.delete(key)
@@ -108,13 +110,13 @@ class WorkloadEvents:
                 owner.queues.add_or_update(adjusted)
         elif before == status.PENDING_STATE:
             owner.queues.delete(key)
-            owner.cache.add_or_update_workload(adjusted)
+            owner.cache.add_or_update(adjusted)
         elif status.lost_its_quota(before, after):
             self._back_to_pending(old, new, adjusted)
         elif self._frees_quota(old, new, before, after):
             owner.queues.release(key, lambda: _update(owner, adjusted))
         else:
-            owner.cache.add_or_update_workload(adjusted)
+            owner.cache.add_or_update(adjusted)
 
     def _back_to_pending(self, old: Tree, new: Tree, adjusted: Tree) -> None:
         owner, key, now = self.controller, status.key_of(new), self.controller.clock()
@@ -130,7 +132,7 @@ class WorkloadEvents:
         immediate = at is None or at <= now
 
         def action() -> None:
-            owner.cache.delete_workload(key)
+            _delete(owner, key)
             if immediate and not status.is_on_hold(new) and not self._waits_for_devices(new):
                 owner.queues.add_or_update_locked(adjusted)
                 owner.queues.delete_second_pass(key)
@@ -173,8 +175,14 @@ class WorkloadEvents:
             self.penalties.drop(_local_queue(new), key)
 
 
+def _delete(owner: WorkloadController, key: str) -> None:
+    """Stop counting a Workload; upstream only logs that its cluster queue is gone."""
+    with suppress(CacheError):
+        owner.cache.delete_workload(key)
+
+
 def _update(owner: WorkloadController, workload: Tree) -> None:
-    owner.cache.add_or_update_workload(workload)
+    owner.cache.add_or_update(workload)
 
 
 def _local_queue(workload: Tree) -> str:
