@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
 
 from controlplane.api.tree import Tree, metadata_of
 from controlplane.kueue.amounts import (
@@ -27,6 +26,7 @@ from controlplane.kueue.amounts import (
     summed,
 )
 from controlplane.kueue.gates import Gates
+from controlplane.kueue.names import ALLOWED_FLAVORS
 from controlplane.kueue.workload.domains import domains_of
 from controlplane.kueue.workload.priority import effective_priority
 from controlplane.kueue.workload.requests import (
@@ -36,8 +36,6 @@ from controlplane.kueue.workload.requests import (
     pod_spec_requests,
 )
 from controlplane.kueue.workload.shape import UNKNOWN, scheduling_hash
-
-ALLOWED_FLAVOR: Final = "kueue.x-k8s.io/workload-allowed-resource-flavor"
 
 
 @dataclass(frozen=True)
@@ -273,7 +271,7 @@ def rehashed(info: Info, gates: Gates) -> Info:
     if gates.enabled("SchedulingEquivalenceHashing"):
         allowed = None
         if gates.enabled("ConcurrentAdmission"):
-            allowed = (metadata_of(info.obj).get("annotations") or {}).get(ALLOWED_FLAVOR)
+            allowed = (metadata_of(info.obj).get("annotations") or {}).get(ALLOWED_FLAVORS)
         counted = ((each.count, each.requests) for each in info.total_requests)
         found = scheduling_hash(info.obj, counted, priority, allowed)
     return replace(info, priority=priority, hash=found)

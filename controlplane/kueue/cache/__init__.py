@@ -1,0 +1,1 @@
+"""The scheduler's cache: cohorts, quota, workloads that hold quota, and snapshots of all that."""
