@@ -41,6 +41,7 @@ from controlplane.apiserver.schema.internal_form import internal
 __all__ = [
     "FEW_AT_ONCE",
     "MANY_COMPLETIONS",
+    "domain_path",
     "validate_job",
     "validate_job_spec",
     "validate_job_update",
@@ -140,7 +141,7 @@ def validate_job_spec(spec: Tree, path: str) -> list[FieldError]:
         errors += when(per_index is None, required, f"{path}.backoffLimitPerIndex", text)
     manager = spec.get("managedBy")
     if manager is not None:
-        errors += _domain_path(manager, f"{path}.managedBy")
+        errors += domain_path(manager, f"{path}.managedBy")
         errors += no_longer(manager, f"{path}.managedBy", 63)
     mode = spec.get("completionMode")
     indexed = mode == "Indexed"
@@ -175,7 +176,7 @@ def validate_job_spec(spec: Tree, path: str) -> list[FieldError]:
     return errors
 
 
-def _domain_path(text: str, path: str) -> list[FieldError]:
+def domain_path(text: str, path: str) -> list[FieldError]:
     """A path with a domain before it. Upstream: IsDomainPrefixedPath of apimachinery."""
     if not text:
         return [required(path)]
