@@ -1,0 +1,1 @@
+"""Which flavor each pod set of a workload gets, and whether that needs borrowing or preemption."""

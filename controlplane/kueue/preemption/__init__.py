@@ -1,0 +1,1 @@
+"""Which admitted workloads have to go for another."""

@@ -1,0 +1,1 @@
+"""Kueue's scheduling cycle: nominate, order, admit or preempt, requeue."""
