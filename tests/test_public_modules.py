@@ -42,7 +42,7 @@ def test_an_example_imports_public_modules_only(path):
 
 
 def test_an_internal_module_would_be_found():
-    source = "from controlplane.scheduler.queue import heap\nimport actors.kernel\nimport actors"
+    source = "from controlplane.scheduler.queue import flushes\nimport actors.kernel\nimport actors"
     found = [name for name in imported(source) if name not in PUBLIC]
     assert found == ["controlplane.scheduler.queue", "actors.kernel"]
 

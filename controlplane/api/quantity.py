@@ -314,6 +314,13 @@ class Quantity:
         surplus = exponent % 3
         return int(short) * 10**surplus, exponent - surplus
 
+    def approximate_float(self) -> float:
+        """The amount as float, with the two roundings of upstream's AsApproximateFloat64."""
+        power = float(f"1e{abs(self._scale)}")
+        if self._scale == 0:
+            return float(self._unscaled)
+        return float(self._unscaled) * (power if self._scale > 0 else 1 / power)
+
     def normal(self) -> tuple[int, int]:
         """(mantissa, exponent): equal for equal amounts."""
         return self._digits() if self._unscaled else (0, 0)

@@ -1,4 +1,7 @@
-"""The scheduling queue, driven operation by operation; every state change is compared."""
+"""The scheduling queue, driven operation by operation; every state change is compared.
+
+Kueue's file of the same name goes to `answer_kueue_queue_trace`.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ from controlplane.scheduler.queue.scheduling_queue import (
 )
 from controlplane.scheduler.state.listers import Listers, MemoryLister
 from controlplane.scheduler.state.pod_info import PodInfo
+from tests.golden import answer_kueue_queue_trace
 
 Json = Any
 MS = 1_000_000
@@ -358,6 +362,8 @@ EMPTY = {
 
 def answer(case_in: Json) -> Json:
     """Our value for `want`."""
+    if "requeuingTimestamp" in case_in:
+        return answer_kueue_queue_trace.answer(case_in)
     trace = Trace(case_in)
     before: Json = EMPTY
     out = []

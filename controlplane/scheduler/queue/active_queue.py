@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from controlplane.api.go_heap import Heap
 from controlplane.scheduler.framework.events import POP_FROM_BACKOFF_Q, ClusterEvent
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.queue.backoff_queue import BackoffQueue
-from controlplane.scheduler.queue.heap import Heap
 from controlplane.scheduler.queue.ledger import Entry, Ledger
 from controlplane.scheduler.queue.metrics import QueueMetrics
 

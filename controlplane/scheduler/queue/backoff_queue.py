@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from controlplane.api.go_heap import Heap
 from controlplane.api.times import SECOND
 from controlplane.gates import FixGates
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
-from controlplane.scheduler.queue.heap import Heap
 from controlplane.scheduler.queue.metrics import QueueMetrics
 
 NO_BACKOFF = -1

@@ -1,7 +1,8 @@
 """A keyed heap with the exact layout rules of Go's `container/heap`.
 
 The layout matters: entries that compare equal leave in an order that only the sequence of swaps
-decides, so this heap performs the same swaps as upstream (`pkg/scheduler/backend/heap`).
+decides, so this heap performs the same swaps as upstream (the scheduler's `pkg/scheduler/backend/heap`,
+Kueue's `pkg/util/heap`).
 """
 
 from __future__ import annotations
@@ -80,6 +81,12 @@ class Heap(Generic[T]):
             if not self._down(index, last):
                 self._up(index)
         return self._drop_last()
+
+    def rebuild(self) -> None:
+        """Restore the order after the comparison of several entries changed (Init)."""
+        size = len(self._items)
+        for start in range(size // 2 - 1, -1, -1):
+            self._down(start, size)
 
     def sorted(self) -> list[T]:
         """Every entry in the order in which `pop` would return them; the heap is not changed."""

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.api.go_heap import Heap
 from controlplane.scheduler.framework.node_search import NodeHeap, best_index
-from controlplane.scheduler.queue.heap import Heap
 
 entries = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), max_size=40)
 
