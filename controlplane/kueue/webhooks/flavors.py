@@ -10,7 +10,7 @@ from controlplane.apiserver.kinds.checks import entries
 from controlplane.apiserver.kinds.metadata import validate_labels
 from controlplane.apiserver.kinds.selectors import label_name
 from controlplane.apiserver.schema.field_errors import FieldError, duplicate, invalid
-from controlplane.kueue.webhooks.values import ordered
+from controlplane.kueue.values import ordered
 
 __all__ = ["tolerations", "validate_resource_flavor"]
 

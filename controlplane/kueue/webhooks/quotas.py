@@ -18,7 +18,7 @@ from controlplane.apiserver.schema.field_errors import (
     not_supported,
 )
 from controlplane.kueue.gates import Gates
-from controlplane.kueue.webhooks.values import ordered, same
+from controlplane.kueue.values import ordered, same
 from controlplane.kueue.workload.status_checks import all_flavors
 
 __all__ = ["validate_cluster_queue", "validate_cohort"]

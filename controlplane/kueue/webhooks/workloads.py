@@ -20,10 +20,10 @@ from controlplane.apiserver.schema.field_errors import (
 from controlplane.kueue.amounts import PODS, requests_of_texts
 from controlplane.kueue.gates import Gates
 from controlplane.kueue.names import ELASTIC_JOB, PRIORITY_BOOST
+from controlplane.kueue.values import ordered, ordered_pod_set, ordered_pod_sets, same
 from controlplane.kueue.webhooks.flavors import tolerations
 from controlplane.kueue.webhooks.gated_by import validate_gated_by
 from controlplane.kueue.webhooks.quotas import quantity
-from controlplane.kueue.webhooks.values import ordered, ordered_pod_set, ordered_pod_sets, same
 from controlplane.kueue.workload.status import has_quota_reservation, status_of
 
 __all__ = ["is_elastic", "validate_workload"]

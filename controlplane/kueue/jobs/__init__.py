@@ -1,0 +1,1 @@
+"""Jobs that Kueue manages: what they need, and how they are stopped and started."""
