@@ -21,6 +21,7 @@ from controlplane.kueue.cache.quota import ResourceGroup
 from controlplane.kueue.cache.snapshot import ClusterQueueSnapshot
 from controlplane.kueue.flavors.assignment import Status
 from controlplane.kueue.gates import Gates
+from controlplane.kueue.topology.requests import asks_for_topology
 from controlplane.kueue.workload.requests import pod_spec_requests
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -48,24 +49,6 @@ def check_flavor(
         if not status.fits():
             return status
     return Status()
-
-
-def asks_for_topology(pod_set: Tree) -> bool:
-    """Return whether a pod set asks for topology aware placement itself."""
-    request = pod_set.get("topologyRequest")
-    return request is not None and (
-        any(
-            request.get(field) is not None
-            for field in (
-                "unconstrained",
-                "required",
-                "preferred",
-                "podSetSliceRequiredTopology",
-                "podSetSliceSize",
-            )
-        )
-        or bool(request.get("podsetSliceRequiredTopologyConstraints"))
-    )
 
 
 def topology_implied(pod_set: Tree, queue: ClusterQueueSnapshot) -> bool:

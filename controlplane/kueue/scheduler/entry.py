@@ -1,0 +1,81 @@
+"""A workload in a scheduling cycle.
+
+Follows `entry` of `pkg/scheduler/scheduler.go`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from controlplane.kueue.amounts import Quotas
+from controlplane.kueue.cache.snapshot import ClusterQueueSnapshot
+from controlplane.kueue.flavors.assignment import Assignment
+from controlplane.kueue.flavors.topology import net_usage
+from controlplane.kueue.gates import Gates
+from controlplane.kueue.preemption.candidates import Target
+from controlplane.kueue.queues.reasons import Requeue
+from controlplane.kueue.workload.info import Info, LastAssignment, Usage
+from controlplane.kueue.workload.status import has_quota_reservation, status_of
+
+
+class State(Enum):
+    """What became of a workload in the cycle."""
+
+    NONE = ""
+    NOMINATED = "nominated"
+    SKIPPED = "skipped"
+    GATED = "preemptionGated"
+    EVICTED = "evicted"
+    ASSUMED = "assumed"
+
+
+@dataclass
+class Entry:
+    """A workload, its assignment, and why it is not admitted."""
+
+    info: Info
+    queue: ClusterQueueSnapshot | None
+    preemptor: bool = False
+    assignment: Assignment = field(default_factory=lambda: Assignment(0, 0, ""))
+    targets: list[Target] = field(default_factory=list)
+    state: State = State.NONE
+    message: str = ""
+    reason: str = ""
+    """The reason that its condition QuotaReserved gets."""
+    requeue: Requeue = Requeue.GENERIC
+
+    @property
+    def snapshot(self) -> ClusterQueueSnapshot:
+        """Its queue; a nominated workload has one."""
+        assert self.queue is not None
+        return self.queue
+
+    def set_last_assignment(self, last: LastAssignment | None) -> None:
+        """Remember how far the search for flavors came."""
+        self.info = replace(self.info, last_assignment=last)
+
+    def record(self, assignment: Assignment, targets: list[Target]) -> None:
+        """Take a found assignment."""
+        self.assignment, self.targets = assignment, targets
+        self.message = assignment.message()
+        self.set_last_assignment(assignment.last_state)
+
+    def skip(self, message: str, reason: str, gates: Gates) -> None:
+        """Give up in this cycle because of another workload."""
+        self.state, self.message, self.reason = State.SKIPPED, message, reason
+        if not gates.enabled("FlavorFungibilityPreserveScanProgress"):
+            self.set_last_assignment(None)
+
+    def usage(self, gates: Gates) -> Usage:
+        """What the assignment takes beyond what the workload holds already."""
+        return self.net(self.assignment.usage, gates)
+
+    def net(self, quota: Quotas, gates: Gates) -> Usage:
+        """The same with other amounts of quota."""
+        workload = self.info.obj
+        tas = {}
+        if gates.enabled("TopologyAwareScheduling"):
+            admission = status_of(workload).get("admission")
+            tas = net_usage(self.assignment, self.info, self.snapshot, admission)
+        return Usage({} if has_quota_reservation(workload) else quota, {}, tas)
