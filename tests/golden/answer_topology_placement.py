@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from controlplane.api.tree import Tree
 from controlplane.kueue.amounts import quantity_text
 from controlplane.kueue.gates import Gates
+from controlplane.kueue.preemption.candidates import Rules
+from controlplane.kueue.scheduler.assignments import Search
+from controlplane.kueue.scheduler.entry import Entry
 from controlplane.kueue.topology.assignment import Assignment, DomainCount
 from controlplane.kueue.topology.cache import TopologyCache
 from controlplane.kueue.topology.encoding import encoded
@@ -14,15 +18,14 @@ from controlplane.kueue.topology.requests import PodSetRequest
 from controlplane.kueue.topology.snapshot import FlavorSnapshot, Placement
 from controlplane.kueue.workload.info import new_info
 from controlplane.kueue.workload.requests import pod_spec_requests
-from tests.golden.runner import UNANSWERED
+from tests.golden.answer_flavor_assignment import NOW, shown_assignment, shown_targets
+from tests.golden.kueue_worlds import cache_of, gates_of
 
 
 def answer(case: Any) -> Any:
     if case["op"] == "encode":
         return encode(case)
-    if case["op"] in ("find", "replace"):
-        return find(case)
-    return UNANSWERED
+    return assign(case) if case["op"] == "assign" else find(case)
 
 
 def encode(case: Any) -> Any:
@@ -84,16 +87,46 @@ def find(case: Any) -> Any:
     }
 
 
+def assign(case: Any) -> Any:
+    world = case["world"]
+    gates = gates_of(world)
+    cache = cache_of(world, gates)
+    topologies = cache.topologies
+    assert isinstance(topologies, TopologyCache)
+    for each in case.get("pods", ()):
+        topologies.update_pod(each)
+    snapshot = cache.snapshot()
+    name = next(
+        each["spec"]["clusterQueue"]
+        for each in world["localQueues"]
+        if each["metadata"]["name"] == case["workload"]["spec"]["queueName"]
+        and each["metadata"]["namespace"] == case["workload"]["metadata"]["namespace"]
+    )
+    queue = snapshot.queues[name]
+    info = replace(new_info(case["workload"], gates), cluster_queue=name)
+    search = Search(snapshot, Rules(gates, None), NOW, cycle=1)
+    assignment, targets = search.run(Entry(info, queue))
+    found = shown_assignment(assignment)
+    for shown_set, each in zip(found["podSets"], assignment.pod_sets, strict=True):
+        if each.topology is not None:
+            shown_set["topologyAssignment"] = shown_domains(each.topology, gates)
+    return {"assignment": found, "targets": shown_targets(targets)}
+
+
 def shown(placement: Placement, gates: Gates) -> Any:
     if placement.failure:
         return {"failure": placement.failure}
     assignment = placement.assignment
     if assignment is None:
         return {}
+    return {"assignment": shown_domains(assignment, gates)}
+
+
+def shown_domains(assignment: Assignment, gates: Gates) -> Any:
     found: Any = {"levels": list(assignment.levels), "encoded": encoded(assignment, gates)}
     if assignment.domains:
         found["domains"] = [[list(each.values), each.count] for each in assignment.domains]
-    return {"assignment": found}
+    return found
 
 
 def capacity(snapshot: FlavorSnapshot, domain: str) -> Any:

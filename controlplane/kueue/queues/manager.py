@@ -413,6 +413,17 @@ class QueueManager:
                 local.items.pop(info.key, None)
         return found
 
+    def waiting(self) -> tuple[object, ...]:
+        """What `heads` would take, as far as a cycle's outcome depends on it, ready for comparison."""
+        found: list[object] = [each.key for each in self._second_pass.ready()]
+        for name in sorted(self._queues):
+            head = self._queues[name].workloads.active.peek()
+            if head is not None and (self._is_active is None or self._is_active(name)):
+                last = head.last_assignment
+                tried = () if last is None else tuple(str(dict(each)) for each in last.tried)
+                found.append((head.key, head.generation, tried))
+        return tuple(found)
+
     # -- inadmissible workloads --------------------------------------------------------------------
 
     def notify(self, names: Iterable[str]) -> None:

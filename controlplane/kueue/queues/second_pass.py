@@ -41,6 +41,10 @@ class SecondPass:
             return True
         return False
 
+    def ready(self) -> list[Info]:
+        """All that are ready."""
+        return list(self._ready.values())
+
     def take_ready(self) -> list[Info]:
         """Take all that are ready."""
         ready = list(self._ready.values())

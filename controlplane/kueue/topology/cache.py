@@ -260,6 +260,17 @@ class TopologyCache:
         """Forget a node."""
         self.nodes.delete(name)
 
+    def flavors_of_nodes(self, *nodes: Tree) -> list[str]:
+        """The flavors that select one of the nodes."""
+        return [
+            name
+            for name, each in self._flavors.items()
+            if any(
+                _matches(metadata_of(node).get("labels") or {}, each.info.node_labels, each.levels)
+                for node in nodes
+            )
+        ]
+
     def update_pod(self, pod: Tree) -> str:
         """Take over the state of a pod outside topology aware placement; the node with freed room."""
         return self.pods.update(pod)

@@ -1,0 +1,183 @@
+"""Carry the effects of Kueue's decisions out as requests of the process's client.
+
+Kueue's reconcilers and its scheduler yield `kueue.controllers.effects`; the loop of controllers carries
+requests, points and tasks out. Upstream: the clients of controller-runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from controlplane.api.request import JSON, MERGE_PATCH
+from controlplane.client.calls import Call, delete_options
+from controlplane.client.errors import RequestFailed
+from controlplane.controllers.common.effects import Retry
+from controlplane.decisions import Spawn, Together
+from controlplane.kueue.controllers.effects import (
+    ApplyStatus,
+    Create,
+    Delete,
+    Emit,
+    MergePatch,
+    ReconcileError,
+    Update,
+)
+from controlplane.kueue.process.kinds import KINDS
+
+if TYPE_CHECKING:
+    from controlplane.api.tree import Tree
+    from controlplane.controllers.common.controller import Host
+
+T = TypeVar("T")
+Carried = Generator[Any, Any, T]
+APPLY: Final = "application/apply-patch+yaml"
+
+
+def merge_patch(old: Any, new: Any) -> dict[str, Any]:
+    """The JSON merge patch that makes `new` of `old`."""
+    patch: dict[str, Any] = {}
+    for name in {**old, **new}:
+        if name not in new:
+            patch[name] = None
+        elif name not in old:
+            patch[name] = new[name]
+        elif isinstance(old[name], dict) and isinstance(new[name], dict):
+            inner = merge_patch(old[name], new[name])
+            if inner:
+                patch[name] = inner
+        elif old[name] != new[name]:
+            patch[name] = new[name]
+    return patch
+
+
+class Carrier:
+    """Carries effects out for one process.
+
+    Args:
+        host: The controller's host, which records events.
+        after_task: Called when a task that a decision spawned has ended.
+    """
+
+    def __init__(self, host: Host, after_task: Callable[[], None] = lambda: None) -> None:
+        self._host = host
+        self._after_task = after_task
+
+    def run(
+        self,
+        decision: Generator[Any, Any, T],
+        within: Callable[[bool], None] = lambda _: None,
+    ) -> Carried[T]:
+        """Carry a decision's effects out; `within` hears when its own code runs and when it stops.
+
+        Raises:
+            Retry: The decision failed in a way that has to be tried again.
+        """
+        answer: Any = None
+        failure: Exception | None = None
+        while True:
+            within(True)
+            try:
+                effect = decision.send(answer) if failure is None else decision.throw(failure)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            except ReconcileError as error:
+                raise Retry(str(error)) from None
+            finally:
+                within(False)
+            answer = failure = None
+            try:
+                answer = yield from self._carry(effect)
+            except RequestFailed as error:
+                failure = error
+
+    def _carry(self, effect: Any) -> Carried[Any]:
+        if isinstance(effect, Emit):
+            about = reference(effect.kind, effect.regarding)
+            self._host.event(about, effect.type, effect.reason, effect.message)
+            return None
+        if isinstance(effect, Spawn):
+            return (yield Spawn(effect.name, self._task(effect.part)))
+        if isinstance(effect, Together):
+            return (yield Together(effect.name, [self.run(each) for each in effect.parts]))
+        call = call_of(effect)
+        if call is None:
+            return (yield effect)
+        found = yield call
+        return getattr(found, "tree", None)
+
+    def _task(self, part: Generator[Any, Any, None]) -> Carried[None]:
+        with suppress(Retry, *RequestFailed):  # upstream only logs it
+            yield from self.run(part)
+        self._after_task()
+
+
+def call_of(effect: Any) -> Call | None:
+    """The request for an effect, None if it is none."""
+    if isinstance(effect, ApplyStatus):
+        query = {"fieldManager": effect.manager, "force": "true"}
+        body = typed(effect.kind, effect.body)
+        return _call("patch", effect.kind, effect.body, "status", body, APPLY, query)
+    if isinstance(effect, Update):
+        body = typed(effect.kind, effect.body)
+        return _call("update", effect.kind, effect.body, effect.subresource, body)
+    if isinstance(effect, MergePatch):
+        patch = merge_patch(effect.old, effect.body)
+        version = effect.old["metadata"].get("resourceVersion")
+        if effect.strict and version:
+            patch.setdefault("metadata", {})["resourceVersion"] = version
+        return _call("patch", effect.kind, effect.old, effect.subresource, patch, MERGE_PATCH)
+    if isinstance(effect, Create):
+        return _call(
+            "create", effect.kind, effect.body, "", typed(effect.kind, effect.body), named=False
+        )
+    if isinstance(effect, Delete):
+        options = delete_options(propagation_policy=effect.propagation)
+        return _call("delete", effect.kind, effect.body, "", options)
+    return None
+
+
+def typed(kind: str, tree: Tree) -> Tree:
+    """The object with its API version and kind."""
+    return {"apiVersion": KINDS[kind].api_version, "kind": kind, **tree}
+
+
+def _call(
+    verb: str,
+    kind: str,
+    tree: Tree,
+    subresource: str,
+    body: Any,
+    content_type: str = JSON,
+    query: dict[str, str] | None = None,
+    *,
+    named: bool = True,
+) -> Call:
+    metadata = tree["metadata"]
+    name = metadata["name"] if named else ""
+    return Call(
+        verb,
+        KINDS[kind],
+        metadata.get("namespace", ""),
+        name,
+        subresource,
+        query or {},
+        body,
+        content_type,
+    )
+
+
+def reference(kind: str, tree: Tree) -> Tree:
+    """The reference of an object that an event is about."""
+    metadata = tree["metadata"]
+    found = {
+        "apiVersion": KINDS[kind].api_version,
+        "kind": kind,
+        "name": metadata["name"],
+        "namespace": metadata.get("namespace", ""),
+        "uid": metadata.get("uid", ""),
+        "resourceVersion": metadata.get("resourceVersion", ""),
+    }
+    return {name: value for name, value in found.items() if value}

@@ -1,0 +1,286 @@
+"""Kueue as a process: its caches, its reconcilers' work queues, its scheduler, its timers.
+
+Every reconciler of upstream is a work queue here; so are the scheduler (one key), the requests to try inadmissible
+workloads again (collected for a second, one worker) and the timers of the second pass.
+
+Points: those of `controllers.loops.worker` for each queue, those of `kueue.scheduler`, and one for every request.
+Follows `cmd/kueue/main.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from controlplane.api.times import SECOND
+from controlplane.controllers.common.controller import Controller, Work
+from controlplane.kueue.cache.cache import Cache
+from controlplane.kueue.controllers.effects import Done
+from controlplane.kueue.controllers.flavor_objects import (
+    AdmissionCheckController,
+    ResourceFlavorController,
+)
+from controlplane.kueue.controllers.queue_objects import (
+    ClusterQueueController,
+    CohortController,
+    LocalQueueController,
+)
+from controlplane.kueue.controllers.workload import WorkloadController
+from controlplane.kueue.controllers.workload_events import WorkloadEvents
+from controlplane.kueue.preemption.candidates import Rules as PreemptionRules
+from controlplane.kueue.preemption.expectations import Expectations
+from controlplane.kueue.process.carrying import Carrier
+from controlplane.kueue.process.reader import CacheReader
+from controlplane.kueue.process.scheduling import SCHEDULER, SchedulerTask
+from controlplane.kueue.process.settings import Settings
+from controlplane.kueue.process.topologies import TopologyReconciler
+from controlplane.kueue.process.wiring import Controllers, Queues, Wiring
+from controlplane.kueue.queues.cluster_queue import Rules
+from controlplane.kueue.queues.manager import FlushRequest, ManagerOptions, QueueManager
+from controlplane.kueue.scheduler.scheduler import Scheduler, SchedulerOptions
+from controlplane.kueue.topology.cache import TopologyCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from controlplane.api.tree import Tree
+    from controlplane.client.resources import Resource
+    from controlplane.controllers.common.controller import Caches, Handlers, Host, Queue
+    from controlplane.kueue.process.carrying import Carried
+
+FLUSH: Final = "kueue-requeue"
+AGAIN: Final = "kueue-second-pass"
+FREED: Final = "kueue-freed-nodes"
+TOPOLOGY_FLAVORS: Final = "kueue-tas-flavor"
+BATCH: Final = SECOND
+"""The time for which requests for a flush are collected."""
+WATCHED: Final = (
+    "Workload", "ClusterQueue", "LocalQueue", "Cohort", "ResourceFlavor", "AdmissionCheck",
+    "WorkloadPriorityClass", "Namespace", "LimitRange", "RuntimeClass",
+)  # fmt: skip
+WATCHED_FOR_TOPOLOGY: Final = ("Topology", "Node", "Pod")
+
+
+class Kueue(Controller):
+    """One Kueue process."""
+
+    name = "kueue"
+    component = "kueue-admission"
+    settings = Settings()
+
+    def __init__(self, host: Host, caches: Caches) -> None:
+        super().__init__(host, caches)
+        settings, gates = self.settings, self.settings.gates
+        with_topology = gates.enabled("TopologyAwareScheduling")
+        self.reader = CacheReader(
+            caches, (*WATCHED, *(WATCHED_FOR_TOPOLOGY if with_topology else ()))
+        )
+        self.topologies = TopologyCache(gates) if with_topology else None
+        self.cache = Cache(
+            gates,
+            settings.requests,
+            fair_sharing=settings.strategies is not None,
+            topologies=self.topologies,
+        )
+        self.expectations = Expectations()
+        self.manager = QueueManager(
+            ManagerOptions(Rules(gates, settings.by_eviction), settings.requests, settings.sharing),
+            self.reader,
+            self,
+            self.clock,
+            self.cache.cluster_queue_active,
+        )
+        self._flushes: dict[str, FlushRequest] = {}
+        self._waits: dict[str, tuple[Tree, int]] = {}
+        self._wait_count = 0
+        self._carrier = Carrier(host, self.wake)
+        self._queues = self._work_queues()
+        self._make_controllers()
+        self._scheduler = self._make_scheduler()
+
+    def clock(self) -> int:
+        """The present time, nanoseconds."""
+        return self.host.now
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def _work_queues(self) -> Queues:
+        host = self.host
+        self._flush_queue = host.queue(FLUSH)
+        self._second_pass_queue = host.queue(AGAIN)
+        self._freed_queue = host.queue(FREED)
+        self._topology_flavor_queue = host.queue(TOPOLOGY_FLAVORS)
+        return Queues(
+            workloads=host.queue("kueue-workload"),
+            cluster_queues=host.queue("kueue-clusterqueue"),
+            local_queues=host.queue("kueue-localqueue"),
+            cohorts=host.queue("kueue-cohort"),
+            flavors=host.queue("kueue-resourceflavor"),
+            checks=host.queue("kueue-admissioncheck"),
+            topologies=host.queue("kueue-topology"),
+            topology_flavors=self._topology_flavor_queue,
+            freed_nodes=self._freed_queue,
+        )
+
+    def _make_controllers(self) -> None:
+        reader, cache, settings = self.reader, self.cache, self.settings
+        manager: Any = self.manager  # its answers are more than the reconcilers ask for
+        workloads = WorkloadController(
+            reader,
+            manager,
+            cache,
+            self.clock,
+            settings.gates,
+            settings.pods_ready,
+            settings.retention,
+        )
+        self._workloads = workloads
+        self._cluster_queues = ClusterQueueController(reader, manager, cache, self.clock)
+        self._local_queues = LocalQueueController(reader, manager, cache, self.clock)
+        self._cohorts = CohortController(reader, manager, cache)
+        self._flavors = ResourceFlavorController(reader, manager, cache)
+        self._checks = AdmissionCheckController(reader, manager, cache)
+        self._topologies = TopologyReconciler(reader, self.topologies)
+        self._wiring = Wiring(
+            reader,
+            manager,
+            cache,
+            self.topologies,
+            self._queues,
+            Controllers(
+                workloads,
+                WorkloadEvents(workloads, self.expectations),
+                self._cluster_queues,
+                self._local_queues,
+                self._flavors,
+                self._checks,
+            ),
+            self.wake,
+        )
+
+    def _make_scheduler(self) -> SchedulerTask:
+        settings = self.settings
+        rules = PreemptionRules(settings.gates, settings.strategies)
+        scheduler = Scheduler(
+            self.manager,
+            self.cache,
+            self.reader,
+            self.clock,
+            SchedulerOptions(rules, settings.quota_check, settings.sharing),
+            self.expectations,
+        )
+        return SchedulerTask(self.host, self.manager, scheduler.cycle, self._carrier)
+
+    def handlers(self) -> dict[Resource[Any], Handlers]:
+        """Handlers of changes, by resource."""
+        return self._wiring.handlers()
+
+    def work(self) -> Sequence[Work]:
+        """The queues: reconcilers, the scheduler, flushes, timers."""
+        many = self.settings.workers
+        plain = (
+            ("kueue-clusterqueue", self._cluster_queues.reconcile),
+            ("kueue-cohort", self._cohorts.reconcile),
+            ("kueue-resourceflavor", self._flavors.reconcile),
+            ("kueue-admissioncheck", self._checks.reconcile),
+            ("kueue-topology", self._topologies.reconcile),
+        )
+        return (
+            Work(SCHEDULER, self._scheduler.run, workers=1),
+            Work(FLUSH, self._flush, workers=1),
+            Work(AGAIN, self._second_pass_due, workers=1),
+            Work(FREED, self._freed, workers=1),
+            Work(TOPOLOGY_FLAVORS, self._topology_flavor, workers=1),
+            Work("kueue-workload", self._reconcile_workload, workers=many),
+            Work("kueue-localqueue", self._reconcile_local_queue, workers=1),
+            *(Work(name, self._plain(name, of), workers=1) for name, of in plain),
+        )
+
+    # -- reconciles --------------------------------------------------------------------------------
+
+    def _plain(
+        self, name: str, reconcile: Callable[[str], Generator[Any, Any, Done]]
+    ) -> Callable[[str], Carried[None]]:
+        """A queue of cluster-scoped objects: its reconcile, carried out."""
+        queue = self.host.queue(name)
+
+        def run(key: str) -> Carried[None]:
+            yield from self._reconcile(queue, key, reconcile(key))
+
+        return run
+
+    def _reconcile_workload(self, key: str) -> Carried[None]:
+        reconcile = self._workloads.reconcile(*key.split("/", 1))
+        yield from self._reconcile(self._queues.workloads, key, reconcile)
+
+    def _reconcile_local_queue(self, key: str) -> Carried[None]:
+        reconcile = self._local_queues.reconcile(*key.split("/", 1))
+        yield from self._reconcile(self._queues.local_queues, key, reconcile)
+
+    def _reconcile(
+        self, queue: Queue, key: str, reconcile: Generator[Any, Any, Done]
+    ) -> Carried[None]:
+        done = yield from self._carrier.run(reconcile)
+        if done.requeue_after:
+            queue.forget(key)
+            queue.add_after(key, done.requeue_after)
+        self.wake()
+
+    # -- what the queue manager asks for -----------------------------------------------------------
+
+    def wake(self) -> None:
+        """Let the scheduler look at its heads."""
+        self._scheduler.wake()
+
+    def flush_later(self, request: FlushRequest) -> None:
+        """Try the inadmissible workloads of a tree again, a second after the first request."""
+        key = f"{request.cluster_queue}/{request.cohort}"
+        self._flushes[key] = request
+        self._flush_queue.add_after(key, BATCH)
+
+    def second_pass_later(self, after: int, workload: Tree, iteration: int) -> None:
+        """Hand a workload to the scheduler again after a while."""
+        self._wait_count += 1
+        key = str(self._wait_count)
+        self._waits[key] = workload, iteration
+        self._second_pass_queue.add_after(key, after)
+
+    def evicted_or_gone(self, key: str, uid: str) -> None:
+        """A pending workload was seen: an expected preemption has happened."""
+        self.expectations.observed(key, uid)
+
+    def _flush(self, key: str) -> Carried[None]:
+        self.manager.flush(self._flushes[key])
+        return
+        yield
+
+    def _second_pass_due(self, key: str) -> Carried[None]:
+        self.manager.second_pass_due(*self._waits.pop(key))
+        return
+        yield
+
+    # -- topologies --------------------------------------------------------------------------------
+
+    def _freed(self, node: str) -> Carried[None]:
+        """Pods gave room on a node back: its flavors' queues may admit."""
+        tree = self.reader.get("Node", "", node)
+        if tree is not None and self.topologies is not None:
+            names: dict[str, None] = {}
+            for flavor in self.topologies.flavors_of_nodes(tree):
+                names.update(dict.fromkeys(self.cache.cluster_queues_using_flavor(flavor)))
+            self.manager.notify(sorted(names))
+        return
+        yield
+
+    def _topology_flavor(self, name: str) -> Carried[None]:
+        """A flavor with a topology, or its nodes, changed: all active queues try again."""
+        flavor = self.reader.get("ResourceFlavor", "", name)
+        if flavor is not None and (flavor.get("spec") or {}).get("topologyName"):
+            active = self.cache.cluster_queue_active
+            self.manager.notify(each for each in self.manager.cluster_queues() if active(each))
+        return
+        yield
+
+
+def kueue_of(settings: Settings) -> type[Kueue]:
+    """Return Kueue with these settings, as a process of a cluster (`ClusterConfig.own_controllers`)."""
+    return type("Kueue", (Kueue,), {"settings": settings})

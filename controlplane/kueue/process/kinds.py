@@ -1,0 +1,50 @@
+"""The kinds that Kueue's process reads and writes, by name."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from controlplane.client.resources import (
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    Resource,
+)
+from controlplane.kueue.names import GROUP, VERSION
+
+
+def _own(plural: str) -> Resource[Any]:
+    return Resource(GROUP, VERSION, plural)
+
+
+WORKLOADS: Final = _own("workloads")
+CLUSTER_QUEUES: Final = _own("clusterqueues")
+LOCAL_QUEUES: Final = _own("localqueues")
+COHORTS: Final = _own("cohorts")
+FLAVORS: Final = _own("resourceflavors")
+CHECKS: Final = _own("admissionchecks")
+TOPOLOGIES: Final = _own("topologies")
+WORKLOAD_CLASSES: Final = _own("workloadpriorityclasses")
+LIMIT_RANGES: Final[Resource[Any]] = Resource("", "v1", "limitranges")
+RUNTIME_CLASSES: Final[Resource[Any]] = Resource("node.k8s.io", "v1", "runtimeclasses")
+
+KINDS: Final[dict[str, Resource[Any]]] = {
+    "Workload": WORKLOADS,
+    "ClusterQueue": CLUSTER_QUEUES,
+    "LocalQueue": LOCAL_QUEUES,
+    "Cohort": COHORTS,
+    "ResourceFlavor": FLAVORS,
+    "AdmissionCheck": CHECKS,
+    "Topology": TOPOLOGIES,
+    "WorkloadPriorityClass": WORKLOAD_CLASSES,
+    "PriorityClass": PRIORITY_CLASSES,
+    "Namespace": NAMESPACES,
+    "LimitRange": LIMIT_RANGES,
+    "RuntimeClass": RUNTIME_CLASSES,
+    "Node": NODES,
+    "Pod": PODS,
+    "Job": JOBS,
+}
+"""The resource of each kind."""

@@ -1,0 +1,44 @@
+"""What a Kueue process is told: its configuration with defaults filled in.
+
+Follows `apis/config/v1beta2` (kind Configuration).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from controlplane.kueue.controllers.workload import WaitForPodsReady
+from controlplane.kueue.gates import Gates
+from controlplane.kueue.queues.usage import FairSharing
+from controlplane.kueue.workload.requests import NO_OPTIONS, RequestOptions
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Configuration of a Kueue process.
+
+    Args:
+        gates: Feature gates.
+        requests: Excluded and transformed resources.
+        strategies: Preemption strategies of fair sharing; None switches fair sharing off.
+        sharing: Admission fair sharing, None if it is off.
+        pods_ready: Timeouts for pods of admitted workloads.
+        by_eviction: A workload evicted by the PodsReady timeout is queued by the time of its eviction.
+        retention: Nanoseconds that a finished workload is kept, None for ever.
+        quota_check: `resources.quotaCheckStrategy`.
+        frameworks: The kinds of jobs that are integrated.
+        all_jobs: Manage jobs without a queue name too.
+        workers: Workers of the queues of workloads, jobs and pods.
+    """
+
+    gates: Gates = field(default_factory=Gates)
+    requests: RequestOptions = NO_OPTIONS
+    strategies: tuple[str, ...] | None = None
+    sharing: FairSharing | None = None
+    pods_ready: WaitForPodsReady | None = None
+    by_eviction: bool = True
+    retention: int | None = None
+    quota_check: str = ""
+    frameworks: tuple[str, ...] = ("batch/job",)
+    all_jobs: bool = False
+    workers: int = 5
