@@ -25,6 +25,12 @@ class Observer:
     def gone(self, key: str) -> None:
         """A Workload does not exist any more."""
 
+    def workload_created(self, job: Tree, kind: str, workload: Tree) -> None:
+        """A job got its Workload."""
+
+    def pods_ready(self, workload: Tree, now: int) -> None:
+        """All pods of a Workload are ready for the first time since it was admitted."""
+
     def finished(self, workload: Tree) -> None:
         """A Workload finished."""
 

@@ -29,9 +29,10 @@ from controlplane.kueue.controllers.effects import (
     ignoring_not_found,
 )
 from controlplane.kueue.controllers.observer import SILENT, Observer
+from controlplane.kueue.controllers.orphans import finalize_orphan, remove_finalizer
 from controlplane.kueue.controllers.pending import PendingReason
 from controlplane.kueue.gates import Gates
-from controlplane.kueue.names import ADMISSION_GATED_BY, ADMISSION_MANAGER, IN_USE, JOB_UID
+from controlplane.kueue.names import ADMISSION_GATED_BY, ADMISSION_MANAGER, JOB_UID
 from controlplane.kueue.workload import status
 from controlplane.kueue.workload.adjust import adjusted
 from controlplane.kueue.workload.status_checks import (
@@ -43,7 +44,7 @@ from controlplane.kueue.workload.status_checks import (
     sync_checks,
     update_requeue_state,
 )
-from controlplane.kueue.workload.status_evict import finish, prepare_eviction
+from controlplane.kueue.workload.status_evict import prepare_eviction
 from controlplane.kueue.workload.status_patch import admission_patch
 
 __all__ = ["WaitForPodsReady", "WorkloadController", "is_orphaned"]
@@ -187,7 +188,9 @@ class WorkloadController:
 
     def _reconcile(self, workload: Tree) -> Reconcile:
         if is_orphaned(workload, self.gates):
-            workload = yield from self._finalize_orphan(workload)
+            workload = yield from finalize_orphan(
+                workload, self.clock(), self.gates, can_finish=True
+            )
             finishing = self.gates.enabled("FinishOrphanedWorkloads")
             if not finishing or workload["metadata"].get("deletionTimestamp"):
                 return Done()
@@ -206,28 +209,6 @@ class WorkloadController:
             return done
         return (yield from self._in_queue(workload))
 
-    def _finalize_orphan(self, workload: Tree) -> Generator[Effect, Any, Tree]:
-        metadata = workload["metadata"]
-        finishing = self.gates.enabled("FinishOrphanedWorkloads")
-        if finishing and not metadata.get("deletionTimestamp"):
-            if status.is_finished(workload):
-                return workload
-            text = "The workload's owner no longer exists"
-            workload, _ = yield from self._patch(
-                workload, lambda copy: finish(copy, "OwnerNotFound", text, self.clock())
-            )
-            return workload
-        return (yield from self._without_finalizer(workload))
-
-    def _without_finalizer(self, workload: Tree) -> Generator[Effect, Any, Tree]:
-        metadata = workload["metadata"]
-        finalizers = metadata.get("finalizers") or []
-        if IN_USE not in finalizers:
-            return workload
-        kept = [each for each in finalizers if each != IN_USE]
-        changed = {**workload, "metadata": {**metadata, "finalizers": kept}}
-        return (yield Update(WORKLOAD, changed)) or changed
-
     def _retain(self, workload: Tree) -> Reconcile:
         if self.retention is None:
             return Done()
@@ -235,7 +216,7 @@ class WorkloadController:
         left = status.time_of(finished) + self.retention - self.clock()
         if left > 0:
             return Done(left)
-        workload = yield from self._without_finalizer(workload)
+        workload = yield from remove_finalizer(workload)
         if workload["metadata"].get("deletionTimestamp"):
             return Done()
         yield Delete(WORKLOAD, workload)

@@ -12,7 +12,7 @@ from controlplane.api.validation import parse_int64
 from controlplane.kubelet.cm.go_text import GoTextError, parse_bool
 from controlplane.kueue.controllers.effects import MergePatch
 from controlplane.kueue.jobs.ancestors import JOB
-from controlplane.kueue.jobs.kinds import Finished, ManagedJob, Steps
+from controlplane.kueue.jobs.kinds import Finished, Steps
 from controlplane.kueue.jobs.objects import Kind, annotations_of
 from controlplane.kueue.jobs.pod_sets import (
     MAIN,
@@ -23,6 +23,7 @@ from controlplane.kueue.jobs.pod_sets import (
     restore,
     topology_request,
 )
+from controlplane.kueue.jobs.workloads import ObjectJob
 
 __all__ = [
     "EQUAL_PARALLELISM",
@@ -102,7 +103,7 @@ def _intervals(text: str, limit: int) -> Iterator[tuple[int, int]]:
 
 
 @define
-class BatchJob(ManagedJob):
+class BatchJob(ObjectJob):
     """A batch/Job."""
 
     kind: ClassVar[Kind] = JOB

@@ -103,6 +103,56 @@ class ManagedJob:
         """Return whether all pods are ready or done."""
         raise NotImplementedError
 
+    # -- how the reconciler reaches it; see `jobs.workloads.ObjectJob` -----------------------------
+
+    def load(self, namespace: str, name: str) -> bool:
+        """Read the object; return whether it is gone or going, so that only finalizers are left to remove.
+
+        Raises:
+            ReconcileError: The key is not that of such a job.
+        """
+        raise NotImplementedError
+
+    def child_workloads(self) -> list[Tree]:
+        """The Workloads of the job."""
+        raise NotImplementedError
+
+    def find_matching(self) -> Steps:
+        """The Workload of the job as it is now, and those to delete.
+
+        Raises:
+            Unretryable: The job must wait for another event.
+        """
+        raise NotImplementedError
+
+    def constructed(self) -> Steps:
+        """A new Workload for the job.
+
+        Raises:
+            Unretryable: The job is not complete.
+        """
+        raise NotImplementedError
+
+    def own(self, workload: Tree) -> Steps:
+        """Make the job an owner of a Workload that a user made; the Workload as stored."""
+        raise NotImplementedError
+
+    def is_equivalent(self, workload: Tree) -> bool:
+        """Return whether a Workload is that of the job as it is now."""
+        raise NotImplementedError
+
+    def run(self, infos: Sequence[Info], message: str) -> Steps:
+        """Start the job.
+
+        Raises:
+            PermanentError: It can never start like this.
+        """
+        raise NotImplementedError
+
+    def each_object(self) -> list[Tree]:
+        """The objects that the job consists of."""
+        return [self.tree]
+
     # -- a kind may say ----------------------------------------------------------------------------
 
     def is_skipped(self) -> bool:

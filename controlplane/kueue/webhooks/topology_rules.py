@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 from controlplane.api.tree import Tree
@@ -135,7 +136,7 @@ def _layers(layers: list[Tree], path: str) -> Errors:
             errors.append(duplicate(f"{path}[{index}].topology", text))
         else:
             seen[topology] = index
-    for index, (outer, inner) in enumerate(zip(layers, layers[1:], strict=False), 1):
+    for index, (outer, inner) in enumerate(pairwise(layers), 1):
         size, parent = inner.get("size") or 0, outer.get("size") or 0
         text = f"must evenly divide the parent layer size {parent}"
         errors += when(size > 0 and parent % size, invalid, f"{path}[{index}].size", size, text)
