@@ -402,7 +402,7 @@ class JobController:
     def _dies_with_its_pod(self, workload: Tree) -> bool:
         if not self.gates.enabled("SkipReassignmentForPodOwnedWorkloads"):
             return False
-        owners = workload["metadata"].get("ownerReferences") or ()
+        owners: list[Tree] = workload["metadata"].get("ownerReferences") or []
         annotations = workload["metadata"].get("annotations") or EMPTY_MAP
         group = annotations.get("kueue.x-k8s.io/is-group-workload") == "true"
         if len(owners) != 1 or group:
