@@ -26,9 +26,11 @@ from controlplane.kueue.controllers.queue_objects import (
 )
 from controlplane.kueue.controllers.workload import WorkloadController
 from controlplane.kueue.controllers.workload_events import WorkloadEvents
+from controlplane.kueue.names import DEFAULT_LOCAL_QUEUE
 from controlplane.kueue.preemption.candidates import Rules as PreemptionRules
 from controlplane.kueue.preemption.expectations import Expectations
 from controlplane.kueue.process.carrying import Carrier
+from controlplane.kueue.process.jobs import JobIntegration
 from controlplane.kueue.process.reader import CacheReader
 from controlplane.kueue.process.scheduling import SCHEDULER, SchedulerTask
 from controlplane.kueue.process.settings import Settings
@@ -58,6 +60,11 @@ WATCHED: Final = (
     "WorkloadPriorityClass", "Namespace", "LimitRange", "RuntimeClass",
 )  # fmt: skip
 WATCHED_FOR_TOPOLOGY: Final = ("Topology", "Node", "Pod")
+WATCHED_FOR_JOBS: Final[dict[str, tuple[str, ...]]] = {
+    "batch/job": ("Job", "PriorityClass"),
+    "pod": ("Pod", "PriorityClass", "Job", "Deployment", "ReplicaSet", "StatefulSet"),
+}
+"""By framework."""
 
 
 class Kueue(Controller):
@@ -71,9 +78,12 @@ class Kueue(Controller):
         super().__init__(host, caches)
         settings, gates = self.settings, self.settings.gates
         with_topology = gates.enabled("TopologyAwareScheduling")
-        self.reader = CacheReader(
-            caches, (*WATCHED, *(WATCHED_FOR_TOPOLOGY if with_topology else ()))
-        )
+        watched = dict.fromkeys(WATCHED)
+        if with_topology:
+            watched |= dict.fromkeys(WATCHED_FOR_TOPOLOGY)
+        for framework in settings.frameworks:
+            watched |= dict.fromkeys(WATCHED_FOR_JOBS[framework])
+        self.reader = CacheReader(caches, watched)
         self.topologies = TopologyCache(gates) if with_topology else None
         self.cache = Cache(
             gates,
@@ -100,6 +110,9 @@ class Kueue(Controller):
     def clock(self) -> int:
         """The present time, nanoseconds."""
         return self.host.now
+
+    def _has_default_queue(self, namespace: str) -> bool:
+        return self.manager.has_local_queue(f"{namespace}/{DEFAULT_LOCAL_QUEUE}")
 
     # -- parts -------------------------------------------------------------------------------------
 
@@ -139,6 +152,9 @@ class Kueue(Controller):
         self._cohorts = CohortController(reader, manager, cache)
         self._flavors = ResourceFlavorController(reader, manager, cache)
         self._checks = AdmissionCheckController(reader, manager, cache)
+        self._jobs = JobIntegration(
+            self.host, reader, settings, self._has_default_queue, self._reconcile
+        )
         self._topologies = TopologyReconciler(reader, self.topologies)
         self._wiring = Wiring(
             reader,
@@ -155,6 +171,7 @@ class Kueue(Controller):
                 self._checks,
             ),
             self.wake,
+            self._jobs.changes(),
         )
 
     def _make_scheduler(self) -> SchedulerTask:
@@ -192,6 +209,7 @@ class Kueue(Controller):
             Work(TOPOLOGY_FLAVORS, self._topology_flavor, workers=1),
             Work("kueue-workload", self._reconcile_workload, workers=many),
             Work("kueue-localqueue", self._reconcile_local_queue, workers=1),
+            *self._jobs.work(),
             *(Work(name, self._plain(name, of), workers=1) for name, of in plain),
         )
 

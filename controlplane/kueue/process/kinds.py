@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from controlplane.client.resources import (
+    DEPLOYMENTS,
     JOBS,
     NAMESPACES,
     NODES,
     PODS,
     PRIORITY_CLASSES,
+    REPLICA_SETS,
+    STATEFUL_SETS,
     Resource,
 )
 from controlplane.kueue.names import GROUP, VERSION
@@ -46,5 +49,8 @@ KINDS: Final[dict[str, Resource[Any]]] = {
     "Node": NODES,
     "Pod": PODS,
     "Job": JOBS,
+    "Deployment": DEPLOYMENTS,
+    "ReplicaSet": REPLICA_SETS,
+    "StatefulSet": STATEFUL_SETS,
 }
 """The resource of each kind."""

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from controlplane.api.labels import Selector, requirement
 from controlplane.kueue.controllers.workload import WaitForPodsReady
 from controlplane.kueue.gates import Gates
 from controlplane.kueue.queues.usage import FairSharing
 from controlplane.kueue.workload.requests import NO_OPTIONS, RequestOptions
+
+
+def managed_namespaces(own: str = "kueue-system") -> Selector:
+    """The default selector of namespaces with managed jobs: all but the system's and Kueue's own."""
+    name = "kubernetes.io/metadata.name"
+    return Selector([requirement(name, "notin", ["kube-system", own])])
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,8 @@ class Settings:
         quota_check: `resources.quotaCheckStrategy`.
         frameworks: The kinds of jobs that are integrated.
         all_jobs: Manage jobs without a queue name too.
+        namespaces: The namespaces with managed jobs, None for all.
+        deactivated_retention: Nanoseconds that a job deactivated by Kueue is kept, None for ever.
         workers: Workers of the queues of workloads, jobs and pods.
     """
 
@@ -41,4 +50,6 @@ class Settings:
     quota_check: str = ""
     frameworks: tuple[str, ...] = ("batch/job",)
     all_jobs: bool = False
+    namespaces: Selector | None = field(default_factory=managed_namespaces)
+    deactivated_retention: int | None = None
     workers: int = 5

@@ -7,10 +7,10 @@ step, in the order in which upstream sets the controllers up. Follows `SetupWith
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from controlplane.api.equality import by_value
 from controlplane.api.times import SECOND
@@ -93,6 +93,7 @@ class Wiring:
         queues: Work queues.
         controllers: Reconcilers.
         wake: Lets the scheduler look at its heads again; called after every change.
+        others: Who hears of changes after the handlers here.
     """
 
     reader: CacheReader
@@ -102,29 +103,31 @@ class Wiring:
     queues: Queues
     controllers: Controllers
     wake: Callable[[], None]
+    others: Mapping[Resource[Any], Changed] = field(factory=dict)
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """The handlers by resource."""
-        found = {
-            kinds.WORKLOADS: self.workload,
-            kinds.CLUSTER_QUEUES: self.cluster_queue,
-            kinds.LOCAL_QUEUES: self.local_queue,
-            kinds.COHORTS: self.cohort,
-            kinds.FLAVORS: self.flavor,
-            kinds.CHECKS: self.check,
-            NAMESPACES: self.namespace,
-            kinds.LIMIT_RANGES: self.limit_range,
-            kinds.RUNTIME_CLASSES: self.runtime_class,
+        found: dict[Resource[Any], list[Changed]] = {
+            kinds.WORKLOADS: [self.workload],
+            kinds.CLUSTER_QUEUES: [self.cluster_queue],
+            kinds.LOCAL_QUEUES: [self.local_queue],
+            kinds.COHORTS: [self.cohort],
+            kinds.FLAVORS: [self.flavor],
+            kinds.CHECKS: [self.check],
+            NAMESPACES: [self.namespace],
+            kinds.LIMIT_RANGES: [self.limit_range],
+            kinds.RUNTIME_CLASSES: [self.runtime_class],
         }
         if self.topologies is not None:
-            found[kinds.TOPOLOGIES] = self.topology
-            found[NODES] = self.node
-            found[PODS] = self.pod
+            found |= {kinds.TOPOLOGIES: [self.topology], NODES: [self.node], PODS: [self.pod]}
+        for resource, changed in self.others.items():
+            found.setdefault(resource, []).append(changed)
         return {resource: self._handlers(changed) for resource, changed in found.items()}
 
-    def _handlers(self, changed: Changed) -> Handlers:
+    def _handlers(self, all_changed: Sequence[Changed]) -> Handlers:
         def call(old: Object[Any] | None, new: Object[Any] | None) -> None:
-            changed(None if old is None else old.tree, None if new is None else new.tree)
+            for changed in all_changed:
+                changed(None if old is None else old.tree, None if new is None else new.tree)
             self.wake()
 
         return Handlers(lambda obj: call(None, obj), call, lambda obj, _unknown: call(obj, None))

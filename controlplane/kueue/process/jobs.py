@@ -1,0 +1,160 @@
+"""The integration of jobs in the process: a work queue per kind, and who asks for a reconcile.
+
+Follows `SetupWithManager` of `pkg/controller/jobframework/reconciler.go` and `pkg/controller/jobs/pod`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from controlplane.client.resources import JOBS, PODS
+from controlplane.controllers.common.controller import Work
+from controlplane.kueue.jobs.ancestors import BUILT_IN, Surroundings, controller_of
+from controlplane.kueue.jobs.batch import BatchJob
+from controlplane.kueue.jobs.expectations import Expectations
+from controlplane.kueue.jobs.objects import annotations_of, pod_group_name
+from controlplane.kueue.jobs.pod_jobs import GROUP_PREFIX, PodJob, pod_key
+from controlplane.kueue.jobs.reconciler import JobController
+from controlplane.kueue.names import IS_GROUP_WORKLOAD, MANAGED
+from controlplane.kueue.process.kinds import WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
+    from typing import Any
+
+    from controlplane.api.tree import Tree
+    from controlplane.client.resources import Resource
+    from controlplane.controllers.common.controller import Host, Queue
+    from controlplane.kueue.controllers.effects import Done
+    from controlplane.kueue.jobs.kinds import ManagedJob
+    from controlplane.kueue.process.carrying import Carried
+    from controlplane.kueue.process.reader import CacheReader
+    from controlplane.kueue.process.settings import Settings
+    from controlplane.kueue.process.wiring import Changed
+
+    Carry = Callable[[Queue, str, Generator[Any, Any, Done]], Carried[None]]
+
+BATCH: Final = "kueue-job"
+POD: Final = "kueue-pod"
+BATCH_JOB: Final = "batch/job"
+PLAIN_POD: Final = "pod"
+
+
+class JobIntegration:
+    """Queues and reconcilers of the integrated kinds.
+
+    Args:
+        host: The controller's host.
+        reader: Informer caches.
+        settings: Kueue's configuration.
+        has_default_queue: Whether a namespace has a local queue `default`.
+        carry: Carries a reconcile of a key of a queue out.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        reader: CacheReader,
+        settings: Settings,
+        has_default_queue: Callable[[str], bool],
+        carry: Carry,
+    ) -> None:
+        self._host = host
+        self._settings = settings
+        self._carry = carry
+        self.around = Surroundings(
+            reader,
+            settings.gates,
+            {name: BUILT_IN[name] for name in settings.frameworks},
+            settings.all_jobs,
+            settings.namespaces,
+            has_default_queue,
+        )
+        self._reconciler = JobController(
+            self.around, self._now, settings.pods_ready is not None, settings.deactivated_retention
+        )
+        self._expectations = Expectations()
+        self._queues = {
+            name: host.queue(queue)
+            for name, queue in ((BATCH_JOB, BATCH), (PLAIN_POD, POD))
+            if name in settings.frameworks
+        }
+
+    def _now(self) -> int:
+        return self._host.now
+
+    def changes(self) -> Mapping[Resource[Any], Changed]:
+        """Who has to hear of which changes."""
+        found: dict[Resource[Any], Changed] = {}
+        if self._queues:
+            found[WORKLOADS] = self._workload
+        if BATCH_JOB in self._queues:
+            found[JOBS] = self._job
+        if PLAIN_POD in self._queues:
+            found[PODS] = self._pod
+        return found
+
+    def work(self) -> Sequence[Work]:
+        """The queues and their reconciles."""
+        workers = self._settings.workers
+        rows = {
+            BATCH_JOB: Work(BATCH, self._reconcile_job, workers=workers),
+            PLAIN_POD: Work(POD, self._reconcile_pod, workers=workers),
+        }
+        return [rows[name] for name in self._queues]
+
+    # -- changes -----------------------------------------------------------------------------------
+
+    def _job(self, old: Tree | None, new: Tree | None) -> None:
+        self._queues[BATCH_JOB].add(_key(new or old or {}))
+
+    def _pod(self, old: Tree | None, new: Tree | None) -> None:
+        pod = new or old or {}
+        group = pod_group_name(pod, self._settings.gates)
+        if group and (new is None or MANAGED not in (pod["metadata"].get("finalizers") or ())):
+            uid = pod["metadata"].get("uid", "")
+            self._expectations.observed((pod["metadata"].get("namespace", ""), group), uid)
+        namespace, name = pod_key(pod, self._settings.gates)
+        self._queues[PLAIN_POD].add(f"{namespace}/{name}")
+
+    def _workload(self, old: Tree | None, new: Tree | None) -> None:
+        """The job that a Workload belongs to is reconciled."""
+        workload = new or old or {}
+        metadata = workload["metadata"]
+        namespace = metadata.get("namespace", "")
+        group = f"{GROUP_PREFIX}{namespace}/{metadata['name']}"
+        of_group = annotations_of(workload).get(IS_GROUP_WORKLOAD) == "true"
+        owner = controller_of(workload)
+        kind = ("", "") if owner is None else (owner["kind"], owner["apiVersion"].split("/")[0])
+        if BATCH_JOB in self._queues and owner is not None and kind == ("Job", "batch"):
+            self._queues[BATCH_JOB].add(f"{namespace}/{owner['name']}")
+        if PLAIN_POD not in self._queues:
+            return
+        if new is None and not of_group:
+            if self._settings.gates.enabled("PodIntegrationValidateGroupOwner"):
+                # A Workload of that name that is none of a group keeps the group from having its own.
+                self._queues[PLAIN_POD].add(group)
+        if of_group and metadata.get("ownerReferences"):
+            self._queues[PLAIN_POD].add(group)
+        elif owner is not None and kind == ("Pod", "v1"):
+            self._queues[PLAIN_POD].add(f"{namespace}/{owner['name']}")
+
+    # -- reconciles --------------------------------------------------------------------------------
+
+    def _reconcile_job(self, key: str) -> Carried[None]:
+        job = BatchJob(self.around, self._host.now)
+        yield from self._reconcile(BATCH_JOB, key, job)
+
+    def _reconcile_pod(self, key: str) -> Carried[None]:
+        pod = PodJob(self.around, self._host.now, expectations=self._expectations)
+        yield from self._reconcile(PLAIN_POD, key, pod)
+
+    def _reconcile(self, framework: str, key: str, job: ManagedJob) -> Carried[None]:
+        namespace, _, name = key.rpartition("/")
+        reconcile = self._reconciler.reconcile(job, namespace, name)
+        yield from self._carry(self._queues[framework], key, reconcile)
+
+
+def _key(tree: Tree) -> str:
+    metadata = tree["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
