@@ -80,7 +80,6 @@ def owned_status(workload: Tree) -> Tree:
     owned: Tree = {}
     if status.get("admission") is not None:
         owned["admission"] = status["admission"]
-        owned["resourceRequests"] = []
     elif status.get("resourceRequests"):
         owned["resourceRequests"] = status["resourceRequests"]
     requeue = status.get("requeueState") or {}
