@@ -26,6 +26,7 @@ from controlplane.kueue.gates import Gates
 from controlplane.kueue.workload.info import Info
 from controlplane.kueue.workload.requests import NO_OPTIONS, RequestOptions
 from controlplane.kueue.workload.status import active_quota_reservation, key_of
+from controlplane.kueue.workload.variants import is_variant
 
 NO_CLUSTER_QUEUE = "cluster queue not found"
 NO_LOCAL_QUEUE = "queue not found"
@@ -360,6 +361,8 @@ class Cache:
             return False
 
     def _add(self, workload: Tree) -> bool:
+        if self._has_variants(workload) and not is_variant(workload):
+            return False
         key = key_of(workload)
         known = self._queue_of.get(key)
         if not active_quota_reservation(workload):
@@ -375,6 +378,14 @@ class Cache:
         self._queue_of[key] = queue.name
         queue.add_workload(workload)
         return True
+
+    def _has_variants(self, workload: Tree) -> bool:
+        """Return whether variants of the workload hold quota in its stead."""
+        if not self.gates.enabled("ConcurrentAdmission"):
+            return False
+        admission = (workload.get("status") or {}).get("admission") or {}
+        queue = self.tree.queues.get(admission.get("clusterQueue", ""))
+        return queue is not None and queue.concurrent_admission is not None
 
     def _delete_from(self, queue: str, key: str) -> None:
         if queue in self.tree.queues:

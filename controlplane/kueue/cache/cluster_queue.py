@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from controlplane.api.decoding import decode
 from controlplane.api.labels import Selector, from_label_selector
-from controlplane.api.meta import LabelSelector, LabelSelectorRequirement
+from controlplane.api.meta import LabelSelector
 from controlplane.api.tree import Tree
 from controlplane.kueue.amounts import Quotas, add, clamp
 from controlplane.kueue.cache.quota import (
@@ -26,6 +27,7 @@ from controlplane.kueue.gates import Gates
 from controlplane.kueue.workload.info import Info, new_info
 from controlplane.kueue.workload.requests import RequestOptions
 from controlplane.kueue.workload.status import PODS_READY, condition_text, is_admitted, is_true
+from controlplane.kueue.workload.status_checks import checks_of_queue
 
 PENDING: Final = "pending"
 ACTIVE: Final = "active"
@@ -116,34 +118,7 @@ class Checks:
 
 def selector_of(tree: Tree | None) -> Selector:
     """A label selector; None selects nothing, an empty one everything."""
-    if tree is None:
-        return from_label_selector(None)
-    return from_label_selector(
-        LabelSelector(
-            match_labels=tree.get("matchLabels") or {},
-            match_expressions=tuple(
-                LabelSelectorRequirement(
-                    key=each.get("key", ""),
-                    operator=each.get("operator", ""),
-                    values=tuple(each.get("values") or ()),
-                )
-                for each in tree.get("matchExpressions") or ()
-            ),
-        )
-    )
-
-
-def checks_by_flavor(queue: Tree) -> dict[str, frozenset[str]]:
-    """The flavors that each admission check of a ClusterQueue is for."""
-    spec = queue.get("spec") or {}
-    every = frozenset(
-        flavor for group in groups_of(spec.get("resourceGroups") or ()) for flavor in group.flavors
-    )
-    strategy = spec.get("admissionChecksStrategy") or {}
-    return {
-        each["name"]: frozenset(each.get("onFlavors") or ()) or every
-        for each in strategy.get("admissionChecks") or ()
-    }
+    return from_label_selector(None if tree is None else decode(LabelSelector, tree))
 
 
 class ClusterQueueState(QueueNode):
@@ -196,7 +171,7 @@ class ClusterQueueState(QueueNode):
         spec = queue.get("spec") or {}
         self.selector = selector_of(spec.get("namespaceSelector"))
         self.stopped = (spec.get("stopPolicy") or "None") != "None"
-        self.check_flavors = checks_by_flavor(queue)
+        self.check_flavors = checks_of_queue(queue)
         self.preemption = Preemption.from_tree(spec.get("preemption"))
         self.update_flavors(flavors)
         self.update_checks(checks)

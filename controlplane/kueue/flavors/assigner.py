@@ -56,10 +56,10 @@ from controlplane.kueue.flavors.topology import (
     unhealthy_nodes,
 )
 from controlplane.kueue.gates import Gates
-from controlplane.kueue.names import ALLOWED_FLAVORS
 from controlplane.kueue.topology.assignment import assignment_of
 from controlplane.kueue.topology.workloads import first_failure
 from controlplane.kueue.workload.info import Info, PodSetResources, next_flavor, pod_sets
+from controlplane.kueue.workload.variants import allowed_flavors
 
 
 class Oracle(Protocol):
@@ -292,9 +292,8 @@ class FlavorAssigner:
                     f"for resource {resource}"
                 )
         if self.gates.enabled("ConcurrentAdmission"):
-            annotations = self.info.obj["metadata"].get("annotations") or {}
-            allowed = annotations.get(ALLOWED_FLAVORS)
-            if allowed is not None and flavor not in allowed.split(","):
+            allowed = allowed_flavors(self.info.obj)
+            if allowed is not None and flavor not in allowed:
                 return (
                     f"skipping flavor {flavor} due to WorkloadAllowedResourceFlavorAnnotation "
                     "annotation"

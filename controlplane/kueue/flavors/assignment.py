@@ -15,6 +15,7 @@ from controlplane.kueue.cache.snapshot import ClusterQueueSnapshot
 from controlplane.kueue.flavors.attempts import Attempt, considered_text
 from controlplane.kueue.flavors.modes import NO_MATCHING_FLAVOR, Mode, graver, severity
 from controlplane.kueue.gates import Gates
+from controlplane.kueue.topology.encoding import encoded
 from controlplane.kueue.workload.info import Info, LastAssignment, Usage
 
 BLOCK_UNDECLARED: Final = "BlockUndeclared"
@@ -85,8 +86,6 @@ class PodSetAssignment:
                 for name in sorted(self.flavors)
             }
         if self.topology is not None:
-            from controlplane.kueue.topology.encoding import encoded
-
             tree["topologyAssignment"] = encoded(self.topology, gates)
         if self.delayed_topology is not None:
             tree["delayedTopologyRequest"] = self.delayed_topology

@@ -37,7 +37,6 @@ from controlplane.kueue.scheduler.entry import Entry, State
 from controlplane.kueue.scheduler.observer import SILENT, SchedulerObserver
 from controlplane.kueue.scheduler.order import in_order
 from controlplane.kueue.scheduler.variants import (
-    is_variant,
     less_favorable_sibling,
     migration_refused,
     more_favorable_sibling,
@@ -48,6 +47,7 @@ from controlplane.kueue.workload.info import Info, Usage
 from controlplane.kueue.workload.status_checks import checks_in, has_all_required_checks
 from controlplane.kueue.workload.status_evict import finish, prepare_eviction
 from controlplane.kueue.workload.status_patch import admission_patch
+from controlplane.kueue.workload.variants import is_variant
 
 WORKLOAD: Final = "Workload"
 PENDING_EVALUATION: Final = "PendingEvaluation"

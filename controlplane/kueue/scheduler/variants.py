@@ -1,6 +1,6 @@
-"""Concurrent admission: one job waits as several workloads, one per flavor, and moves to a better one.
+"""Concurrent admission: a job that waits as one workload per flavor moves to a better flavor.
 
-Follows the helpers of `pkg/scheduler/scheduler.go` and `pkg/workload/concurrentadmission` (gate
+Follows `findAdmittedSibling` and `isMigrationAllowed` of `pkg/scheduler/scheduler.go` (gate
 ConcurrentAdmission).
 """
 
@@ -8,34 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from controlplane.api.tree import Tree
 from controlplane.kueue.cache.snapshot import ClusterQueueSnapshot
-from controlplane.kueue.names import ALLOWED_FLAVORS, API_VERSION
 from controlplane.kueue.workload.info import Info
 from controlplane.kueue.workload.status import is_admitted
-
-
-def parent_uid(workload: Tree) -> str:
-    """The uid of the workload that this one is a variant of, empty if it is none."""
-    for owner in workload["metadata"].get("ownerReferences") or ():
-        if owner.get("kind") == "Workload" and owner.get("apiVersion") == API_VERSION:
-            return str(owner.get("uid", ""))
-    return ""
-
-
-def is_variant(workload: Tree) -> bool:
-    """Return whether a workload is a variant of another."""
-    return any(
-        owner.get("kind") == "Workload" and owner.get("apiVersion") == API_VERSION
-        for owner in workload["metadata"].get("ownerReferences") or ()
-    )
-
-
-def variant_flavor(workload: Tree) -> str:
-    """The flavor that a variant is for."""
-    annotations = workload["metadata"].get("annotations") or {}
-    names = [each.strip() for each in (annotations.get(ALLOWED_FLAVORS) or "").split(",")]
-    return next((name for name in names if name), "")
+from controlplane.kueue.workload.variants import parent_uid, variant_flavor
 
 
 def more_favorable_sibling(info: Info, queue: ClusterQueueSnapshot) -> Info | None:
