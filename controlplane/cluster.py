@@ -28,6 +28,7 @@ from controlplane.apiserver.loops.etcd import ETCD
 from controlplane.apiserver.loops.server_maker import ServerMaker
 from controlplane.apiserver.loops.supervisor import SUPERVISOR
 from controlplane.apiserver.options import EMULATED_KEY, ServerOptions, build_of
+from controlplane.apiserver.requests.installing import install
 from controlplane.apiserver.requests.memory import Account, Memory
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.schema.feature_gates import switched_on
@@ -103,6 +104,10 @@ class ClusterConfig:
     kubelets, controllers: False leaves a component out; races often need less than a whole cluster.
     enabled_controllers: as in `--controllers` ("*", "job", "-cronjob-controller", or all in one text).
     own_controllers: a user's controllers, each a process of its own (`examples/operator.py`).
+    installed: objects that are there before the first step, in the order of their creation.
+    track_fields: the API servers record the managers of fields, which server-side apply needs; it costs time.
+    webhook_servers: processes that answer the webhooks of a host: main tasks, called with the context, the epoch and
+        `server`, by the host of the service (`checker.default.svc`).
     storage: emulated CSI drivers with their sidecars (`controllers.loops.storage`).
     device_drivers: dynamic resource allocation: its controllers, and the drivers on the nodes (`kubelet.node.devices`).
         None looks for annotations of `nodes`.
@@ -133,6 +138,9 @@ class ClusterConfig:
     controllers: bool = True
     enabled_controllers: Sequence[str] = field(default=STANDARD, converter=names_of)
     own_controllers: Sequence[type[Controller]] = ()
+    installed: Sequence[tuple[Resource[Any], Tree]] = ()
+    track_fields: bool = False
+    webhook_servers: Mapping[str, Callable[..., Coroutine[Any, Any, None]]] = field(factory=dict)
     storage: Storage | None = None
     device_drivers: Devices | None = None
     heartbeats: bool = True
@@ -235,6 +243,8 @@ VALUES = (
 )
 """Classes that do not change once they are made, though some keep what they computed: actors may share them.
 Hardware does change: disks are where containers of all machines, and drivers, read and write."""
+INSTALLED_SERIALS = 1 << 39
+"""The uids of installed objects begin here: after those of a server's own bootstrap."""
 SERIAL_BITS = 40
 """The number of serials that one life of a store may use, as a power of two."""
 GROUPS_GATE = "GenericWorkload"
@@ -273,6 +283,8 @@ class Cluster:
             # Serials start again with every world; each life of a store has a range of its own.
             self._first_serial = (self.store.incarnation - 1) << SERIAL_BITS
             self.bootstrapping_server().bootstrap(config.epoch_ns)
+        if config.installed:
+            self._install(config.installed)
         self.probes: list[scheduler.Probe] = []
         self.managers: list[controllers.Probe] = []
         self.activities: list[Activity] = []
@@ -331,6 +343,10 @@ class Cluster:
         """The names of the snapshot controllers, the snapshotters and the provisioners."""
         for kind in config.own_controllers:
             self._add_controller(kind, 1, None)
+        for host, main in config.webhook_servers.items():
+            self.webhooks.own[host] = None
+            name = webhooks.actor_of(host)
+            self.world.actor(name, main, config.epoch_ns, server=self.address(name))
         for process in processes:
             rate = None if config.storage is None else config.storage.client_rate
             self._add_controller(process.kind, process.count, process.election, rate)
@@ -590,6 +606,7 @@ class Cluster:
                 *(() if self.config.controllers else (TAINT_NODES, PROTECT_GROUPS)),
                 *self.config.disabled_admission,
             ),
+            track_fields=self.config.track_fields,
             exact_windows=self.config.gates.fixed("49992"),
             streams_lists=self.config.gates.fixed("129334"),
             keeps_successors=self.config.gates.fixed("77952"),
@@ -630,6 +647,12 @@ class Cluster:
         """
         self.webhooks.own[host] = None
         self.world.actor(webhooks.actor_of(host), webhooks.answer, decide)
+
+    def _install(self, objects: Sequence[tuple[Resource[Any], Tree]]) -> None:
+        """Create objects before the first step. Raises UsageError when the server refuses one."""
+        uid = _bootstrap_uid(self._first_serial + INSTALLED_SERIALS)
+        server = ApiServer(self.store, uid=uid, suffix=str, options=self.server_options())
+        install(server, objects, self.config.epoch_ns)
 
     def bootstrapping_server(self, options: ServerOptions | None = None) -> ApiServer:
         """A server over the cluster's store for what is there before the first step."""

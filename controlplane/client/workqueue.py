@@ -100,6 +100,15 @@ class WorkQueue:
         heapq.heappush(self._delayed, (ready_at, self._seq, key))
         return False
 
+    def relax(self, key: str) -> bool:
+        """The delay of `key`, if it has one, need not be awaited any more; whether that changes something."""
+        known = self._waiting.get(key)
+        if known is None or known.idle:
+            return False
+        known.idle = True
+        self._busy_delays -= 1
+        return True
+
     def shut_down(self) -> None:
         """Take nothing more. What waits for its time is forgotten."""
         self.shutting_down = True

@@ -85,6 +85,7 @@ def prepare(setting: Setting) -> Given:
     """Read and try everything that the files hold. Raises UsageError."""
     from controlplane.apiserver.schema.feature_gates import switched_on
     from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS, node_tree
+    from controlplane.scenarios.engine.systems import installed
     from controlplane.scenarios.inputs import reading
     from controlplane.scenarios.inputs.asked_pods import check_asked_pods
     from controlplane.scenarios.inputs.submission import preflight
@@ -108,6 +109,7 @@ def prepare(setting: Setting) -> Given:
         setting.release,
         old_versions=options.get("old_versions", False),
         gates=switched_on(setting.parsed.get("feature_gates") or {}, setting.release),
+        installed=installed(setting) if options.get("with") else (),
     )
     asked = check_asked_pods(submissions, options.get("max_pods", MAX_PODS.default))
     heartbeats, events = (

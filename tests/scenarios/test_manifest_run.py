@@ -29,6 +29,7 @@ OTHER = {
     "stages": SHOP,
     "descheduling_interval": 60.0,
     "descheduler_dry_run": True,
+    "kueue_config": str(EXAMPLES / "kueue" / "config.yaml"),
     "scheduler_config": str(EXAMPLES / "scheduler_config.yaml"),
     "scheduler_plugin": (str(EXAMPLES / "scheduler_plugin.py"),),
     "kubelet_config": str(EXAMPLES / "cpu-manager-kubelet.yaml"),

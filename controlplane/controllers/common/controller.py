@@ -46,6 +46,9 @@ class Queue(Protocol):
     def failures(self, key: str) -> int:
         """Return the number of failures in a row of this key."""
 
+    def relax(self, key: str) -> None:
+        """A delay of this key need not be awaited: nothing depends on it any more."""
+
 
 class Host(Protocol):
     """The interface of a controller to its runner."""

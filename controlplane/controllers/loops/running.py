@@ -122,6 +122,7 @@ class _Queue:
         self.add_rate_limited = self.workers.add_rate_limited
         self.forget = self.workers.forget
         self.failures = self.workers.failures
+        self.relax = self.workers.relax
 
     def add_after(self, key: str, delay_ns: int, *, idle: bool = False) -> None:
         self.workers.add_after(key, self._ctx.now + delay_ns, idle=idle)

@@ -75,6 +75,11 @@ class Workers:
         elif before != (queue.next_due(), queue.only_idle_delays):
             self._delays.notify()
 
+    def relax(self, key: str) -> None:
+        """A delay of a key need not be awaited: nothing depends on it any more."""
+        if self._queue.relax(key):
+            self._delays.notify()
+
     def add_rate_limited(self, key: str, *, idle: bool = False) -> None:
         """Ask for a key after a backoff that grows until the key is reconciled without error."""
         lasts = self.limiter.failures(key) >= LASTING_FAILURES

@@ -30,7 +30,7 @@ from controlplane.kueue.names import DEFAULT_LOCAL_QUEUE
 from controlplane.kueue.preemption.candidates import Rules as PreemptionRules
 from controlplane.kueue.preemption.expectations import Expectations
 from controlplane.kueue.process.carrying import Carrier
-from controlplane.kueue.process.jobs import JobIntegration
+from controlplane.kueue.process.jobs import JobIntegration, watched_for_jobs
 from controlplane.kueue.process.reader import CacheReader
 from controlplane.kueue.process.scheduling import SCHEDULER, SchedulerTask
 from controlplane.kueue.process.settings import Settings
@@ -60,11 +60,6 @@ WATCHED: Final = (
     "WorkloadPriorityClass", "Namespace", "LimitRange", "RuntimeClass",
 )  # fmt: skip
 WATCHED_FOR_TOPOLOGY: Final = ("Topology", "Node", "Pod")
-WATCHED_FOR_JOBS: Final[dict[str, tuple[str, ...]]] = {
-    "batch/job": ("Job", "PriorityClass"),
-    "pod": ("Pod", "PriorityClass", "Job", "Deployment", "ReplicaSet", "StatefulSet"),
-}
-"""By framework."""
 
 
 class Kueue(Controller):
@@ -81,8 +76,7 @@ class Kueue(Controller):
         watched = dict.fromkeys(WATCHED)
         if with_topology:
             watched |= dict.fromkeys(WATCHED_FOR_TOPOLOGY)
-        for framework in settings.frameworks:
-            watched |= dict.fromkeys(WATCHED_FOR_JOBS[framework])
+        watched |= watched_for_jobs(settings)
         self.reader = CacheReader(caches, watched)
         self.topologies = TopologyCache(gates) if with_topology else None
         self.cache = Cache(
@@ -241,6 +235,8 @@ class Kueue(Controller):
         if done.requeue_after:
             queue.forget(key)
             queue.add_after(key, done.requeue_after)
+        else:
+            queue.relax(key)  # a delay that is left over leads to nothing
         self.wake()
 
     # -- what the queue manager asks for -----------------------------------------------------------

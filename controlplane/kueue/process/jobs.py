@@ -40,6 +40,33 @@ BATCH_JOB: Final = "batch/job"
 PLAIN_POD: Final = "pod"
 
 
+WATCHED: Final[dict[str, tuple[str, ...]]] = {
+    "batch/job": ("Job",),
+    "pod": ("Pod", "Job", "Deployment", "ReplicaSet", "StatefulSet"),
+}
+"""The kinds that a framework reads, besides Kueue's own."""
+
+
+def watched_for_jobs(settings: Settings) -> dict[str, None]:
+    """The kinds to watch for the enabled frameworks."""
+    kinds = [kind for name in settings.frameworks for kind in WATCHED.get(name, ())]
+    return dict.fromkeys((*kinds, "PriorityClass") if kinds else ())
+
+
+def surroundings(
+    settings: Settings, reader: CacheReader, has_default_queue: Callable[[str], bool]
+) -> Surroundings:
+    """What jobs are decided by."""
+    return Surroundings(
+        reader,
+        settings.gates,
+        {name: BUILT_IN[name] for name in settings.frameworks if name in BUILT_IN},
+        settings.all_jobs,
+        settings.namespaces,
+        has_default_queue,
+    )
+
+
 class JobIntegration:
     """Queues and reconcilers of the integrated kinds.
 
@@ -62,14 +89,7 @@ class JobIntegration:
         self._host = host
         self._settings = settings
         self._carry = carry
-        self.around = Surroundings(
-            reader,
-            settings.gates,
-            {name: BUILT_IN[name] for name in settings.frameworks},
-            settings.all_jobs,
-            settings.namespaces,
-            has_default_queue,
-        )
+        self.around = surroundings(settings, reader, has_default_queue)
         self._reconciler = JobController(
             self.around, self._now, settings.pods_ready is not None, settings.deactivated_retention
         )

@@ -15,12 +15,16 @@ from controlplane.errors import UsageError
 from controlplane.scenarios.engine.option import Option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from controlplane.api.tree import Tree
+    from controlplane.client.resources import Resource
     from controlplane.cluster import ClusterConfig
+    from controlplane.kueue.process.settings import Settings
     from controlplane.scenarios.engine.setting import Setting
 
     Changes = Mapping[str, Any]
+    Installed = Sequence[tuple[Resource[Any], Tree]]
 
 
 @frozen
@@ -28,12 +32,13 @@ class System:
     """One system.
 
     `options` are its own options, of which `needed` must be given; `changes` returns the fields of the cluster's
-    configuration that change, and raises UsageError.
+    configuration that change, and raises UsageError; `installs` returns the objects that are there from the start.
     """
 
     changes: Callable[[ClusterConfig, Setting], Changes]
     options: tuple[Option, ...]
     needed: tuple[Option, ...] = ()
+    installs: Callable[[Setting], Installed] = lambda _: ()
 
 
 def _descheduler(config: ClusterConfig, setting: Setting) -> Changes:
@@ -47,6 +52,33 @@ def _descheduler(config: ClusterConfig, setting: Setting) -> Changes:
         dry_run=setting["descheduler_dry_run"],
     )
     return {"own_controllers": (*config.own_controllers, descheduler)}
+
+
+def _kueue_settings(setting: Setting) -> Settings:
+    from controlplane.kueue.config import load
+
+    file = setting["kueue_config"]
+    return load(Path(file) if file else None)
+
+
+def _kueue(config: ClusterConfig, setting: Setting) -> Changes:
+    from controlplane.kueue.api.webhook_configurations import HOST
+    from controlplane.kueue.loops.webhook import webhook_of
+    from controlplane.kueue.process.controller import kueue_of
+
+    # Settings of their own: processes share nothing.
+    return {
+        "own_controllers": (*config.own_controllers, kueue_of(_kueue_settings(setting))),
+        "webhook_servers": {**config.webhook_servers, HOST: webhook_of(_kueue_settings(setting))},
+        "installed": (*config.installed, *_kueue_objects(setting)),
+        "track_fields": True,
+    }
+
+
+def _kueue_objects(setting: Setting) -> Installed:
+    from controlplane.kueue.api.installation import installation
+
+    return installation(_kueue_settings(setting))
 
 
 DESCHEDULER_POLICY = Option(
@@ -91,6 +123,12 @@ STAGES = Option(
     names_files=True,
     help="Stages (kwok.x-k8s.io/v1alpha1) of --with kwok. Repeatable.",
 )
+KUEUE_CONFIG = Option(
+    "kueue-config",
+    metavar="FILE",
+    names_files=True,
+    help="Configuration (config.kueue.x-k8s.io/v1beta2) of --with kueue.",
+)
 
 SYSTEMS: Final[Mapping[str, System]] = {
     "descheduler": System(
@@ -99,6 +137,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         needed=(DESCHEDULER_POLICY,),
     ),
     "kwok": System(_kwok, (STAGES,), needed=(STAGES,)),
+    "kueue": System(_kueue, (KUEUE_CONFIG,), installs=_kueue_objects),
 }
 
 
@@ -128,6 +167,12 @@ def apply_with(config: ClusterConfig, setting: Setting) -> Changes:
         changes.update(more)
         config = evolve(config, **more)
     return changes
+
+
+def installed(setting: Setting) -> Installed:
+    """The objects of the systems of `--with` that are there from the start."""
+    names = dict.fromkeys(setting["with"])
+    return [each for name in names for each in SYSTEMS[name].installs(setting)]
 
 
 WITH = Option(

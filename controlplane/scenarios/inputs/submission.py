@@ -9,6 +9,7 @@ from controlplane.api import identity
 from controlplane.api.request import Request
 from controlplane.api.times import SECOND
 from controlplane.apiserver.options import ServerOptions
+from controlplane.apiserver.requests.installing import install
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.schema.feature_gates import GATES, gate_of
 from controlplane.apiserver.schema.resources import builtin_resources
@@ -148,12 +149,13 @@ def preflight(
     *,
     old_versions: bool = False,
     gates: frozenset[str] = frozenset(),
+    installed: Sequence[tuple[Resource[Any], Tree]] = (),
 ) -> tuple[Resources, tuple[Submission, ...]]:
     """Try every creation on a scratch API server of the release, so that bad input is refused before anything runs.
 
     Gives the resources that the server knows in the end, those that the submissions define included,
     and the submissions in an order that works: what stands before its namespace, its definition or
-    its class comes right after that.
+    its class comes right after that. What is `installed` is there before them.
 
     Raises UsageError with the first refusal: file, line, object, field and message.
     """
@@ -161,6 +163,7 @@ def preflight(
         disabled=tuple(disabled), release=release, old_versions=old_versions, gates=gates
     )
     tried = _Preflight(now, options)
+    install(tried.server, installed, now)
     for submission in submissions:
         tried.take(submission)
     tried.end()

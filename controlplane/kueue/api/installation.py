@@ -1,0 +1,32 @@
+"""The objects of a Kueue installation: its namespace, its kinds, its webhooks. Follows `config/default`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from controlplane.client.resources import NAMESPACES, Resource
+from controlplane.kueue.api.definitions import definitions
+from controlplane.kueue.api.webhook_configurations import NAMESPACE, webhook_configurations
+
+if TYPE_CHECKING:
+    from controlplane.api.tree import Tree
+    from controlplane.kueue.process.settings import Settings
+
+DEFINITIONS: Final[Resource[Any]] = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions"
+)
+REGISTRATION: Final = "admissionregistration.k8s.io"
+
+
+def installation(settings: Settings) -> list[tuple[Resource[Any], Tree]]:
+    """The objects with their resources, in the order of their creation."""
+    namespace: Tree = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    hooks = [
+        (Resource(REGISTRATION, "v1", f"{each['kind'].lower()}s"), each)
+        for each in webhook_configurations(settings.frameworks)
+    ]
+    return [
+        (NAMESPACES, namespace),
+        *((DEFINITIONS, each) for each in definitions()),
+        *hooks,
+    ]

@@ -1,0 +1,1 @@
+"""The loops of Kueue that are no controller's: its webhook server."""
