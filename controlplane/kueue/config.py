@@ -23,6 +23,7 @@ from controlplane.errors import UsageError, shown
 from controlplane.kueue.controllers.workload import WaitForPodsReady
 from controlplane.kueue.gates import GateError, Gates
 from controlplane.kueue.jobs.ancestors import BUILT_IN
+from controlplane.kueue.metrics.options import MetricsOptions
 from controlplane.kueue.process.settings import Settings, managed_namespaces
 from controlplane.kueue.queues.usage import FairSharing
 from controlplane.kueue.workload.requests import RequestOptions
@@ -37,13 +38,15 @@ STRATEGIES: Final = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 _KNOWN: Final[Mapping[str, Sequence[str]]] = {
     "": (
         "admissionFairSharing", "apiVersion", "controller", "fairSharing", "featureGates", "integrations", "kind",
-        "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "namespace",
+        "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "metrics", "namespace",
         "objectRetentionPolicies", "resources", "waitForPodsReady",
     ),
     "admissionFairSharing": ("resourceWeights", "usageHalfLifeTime", "usageSamplingInterval"),
     "controller": ("groupKindConcurrency",),
     "fairSharing": ("preemptionStrategies",),
     "integrations": ("frameworks",),
+    "metrics": ("enableClusterQueueResources", "localQueueMetrics"),
+    "metrics.localQueueMetrics": ("enable", "localQueueSelector"),
     "objectRetentionPolicies": ("workloads",),
     "objectRetentionPolicies.workloads": ("afterDeactivatedByKueue", "afterFinished"),
     "resources": ("excludeResourcePrefixes", "quotaCheckStrategy", "transformations"),
@@ -115,6 +118,7 @@ def settings_of(tree: Any) -> Settings:
         deactivated_retention=_duration(
             retention, "afterDeactivatedByKueue", "objectRetentionPolicies.workloads"
         ),
+        metrics=_metrics(_part(top, "metrics", "")),
         workers=_workers(_part(top, "controller", "")),
     )
 
@@ -228,10 +232,25 @@ def _namespaces(top: Mapping[str, Any]) -> Selector:
     tree = _typed(top, "managedJobsNamespaceSelector", "", dict, "a label selector")
     if tree is None:
         return managed_namespaces(own)
+    return _selector(tree, "managedJobsNamespaceSelector")
+
+
+def _metrics(given: Mapping[str, Any]) -> MetricsOptions:
+    local = _part(given, "localQueueMetrics", "metrics")
+    at = "metrics.localQueueMetrics"
+    tree = _typed(local, "localQueueSelector", at, dict, "a label selector")
+    return MetricsOptions(
+        _typed(given, "enableClusterQueueResources", "metrics", bool, "true or false") or False,
+        not local or _typed(local, "enable", at, bool, "true or false") or False,
+        None if tree is None else _selector(tree, f"{at}.localQueueSelector"),
+    )
+
+
+def _selector(tree: dict[str, Any], where: str) -> Selector:
     try:
         return from_label_selector(decode(LabelSelector, tree))
     except (SelectorError, ValueError, TypeError, AttributeError) as error:
-        raise ConfigurationError(f"managedJobsNamespaceSelector: {error}") from None
+        raise ConfigurationError(f"{where}: {error}") from None
 
 
 def _workers(controller: Mapping[str, Any]) -> int:

@@ -7,6 +7,7 @@ and reads the process's environment when it is imported; what would be left to i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import isfinite, isnan
 from typing import Final
 
 from controlplane.metrics.family import Buckets, Family
@@ -23,7 +24,9 @@ def text_of(families: Iterable[Family]) -> str:
 
 
 def number(value: float) -> str:
-    """A number in its shortest form: whole ones without a point."""
+    """A number in its shortest form: whole ones without a point; infinity as +Inf, no number as NaN."""
+    if not isfinite(value):
+        return "NaN" if isnan(value) else "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if value == int(value) else repr(value)
 
 

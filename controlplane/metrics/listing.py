@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import isfinite
 from typing import Any
 
 from controlplane.metrics.exposition import number
@@ -37,7 +38,7 @@ def tree(families: Iterable[Family]) -> list[dict[str, Any]]:
 
 def _parts(value: float | Buckets) -> dict[str, Any]:
     if not isinstance(value, Buckets):
-        return {"value": value}
+        return {"value": value if isfinite(value) else number(value)}
     return {
         "count": value.count,
         "sum": value.sum,

@@ -103,6 +103,9 @@ class LocalQueueState:
     reserved: Quotas = field(default_factory=dict)
     used: Quotas = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    counted: bool = False
+    counted_admitted: bool = False
+    """For the metrics: a workload, and an admitted one, has ever counted here."""
 
 
 @dataclass
@@ -139,6 +142,8 @@ class ClusterQueueState(QueueNode):
         self.local_queues: dict[str, LocalQueueState] = {}
         self.admitted_usage: Quotas = {}
         self.admitted = 0
+        self.counted = self.counted_admitted = False
+        """For the metrics: a workload, and an admitted one, has ever counted here."""
         self.selector = from_label_selector(None)
         self.preemption = Preemption()
         self.fungibility = Fungibility()
@@ -373,7 +378,9 @@ class ClusterQueueState(QueueNode):
                 self.remove_usage(pair, amount)
         self._count_topology(info, sign)
         admitted = is_admitted(info.obj)
+        self.counted = True
         if admitted:
+            self.counted_admitted = True
             _change(self.admitted_usage, usage, sign)
             if self.parent is not None and not self.parent.has_cycle():
                 for above in self.path():
@@ -382,6 +389,8 @@ class ClusterQueueState(QueueNode):
         local = self.local_queues.get(f"{info.namespace}/{info.queue_name}")
         if local is not None:
             _count_local(local, usage, sign, admitted)
+            local.counted = True
+            local.counted_admitted |= admitted
 
     def _count_topology(self, info: Info, sign: int) -> None:
         if not info.uses_tas or not self._gates.enabled("TopologyAwareScheduling"):
@@ -401,7 +410,7 @@ class ClusterQueueState(QueueNode):
         """Start counting for a local queue, with the workloads that are here already."""
         meta = queue["metadata"]
         key = f"{meta['namespace']}/{meta['name']}"
-        local = LocalQueueState(labels=meta.get("labels") or {})
+        local = LocalQueueState(labels=meta.get("labels") or {}, counted=True)
         self.reset_local(local)
         for info in self.workloads.values():
             if (info.namespace, info.queue_name) == (meta["namespace"], meta["name"]):

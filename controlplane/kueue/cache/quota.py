@@ -140,6 +140,8 @@ class CohortNode(Node):
         self.queues: dict[str, Any] = {}
         self.admitted = 0
         """Admitted workloads below."""
+        self.left: Quotas = {}
+        """For the metrics: the last quota of pairs without any; upstream's gauge keeps it."""
 
     def borrowing_with(self, pair: FlavorResource, amount: int) -> bool:
         """Return whether the cohort would exceed its subtree's quota with an amount more."""
@@ -223,6 +225,9 @@ def update_tree(cohort: CohortNode) -> None:
     for queue in cohort.queues.values():
         update_queue(queue)
         _accumulate(subtree, usage, queue)
+    lost = cohort.subtree.keys() - subtree.keys()
+    cohort.left = {pair: old for pair, old in cohort.left.items() if pair not in subtree}
+    cohort.left |= {pair: cohort.subtree[pair] for pair in sorted(lost)}
     cohort.subtree, cohort.usage = subtree, usage
 
 

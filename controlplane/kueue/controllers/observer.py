@@ -25,6 +25,12 @@ class Observer:
     def gone(self, key: str) -> None:
         """A Workload does not exist any more."""
 
+    def cluster_queue_gone(self, name: str) -> None:
+        """A ClusterQueue does not exist any more."""
+
+    def local_queue_gone(self, namespace: str, name: str) -> None:
+        """A LocalQueue was deleted or stopped."""
+
     def workload_created(self, job: Tree, kind: str, workload: Tree) -> None:
         """A job got its Workload."""
 

@@ -27,6 +27,7 @@ from controlplane.kueue.controllers.effects import (
     Update,
     ignoring_not_found,
 )
+from controlplane.kueue.controllers.observer import SILENT, Observer
 from controlplane.kueue.controllers.workload import stop_policy
 from controlplane.kueue.names import IN_USE
 from controlplane.kueue.workload.status import key_of
@@ -201,6 +202,7 @@ class ClusterQueueController:
     queues: QueueCounts
     cache: QueueCache
     clock: Callable[[], int]
+    observer: Observer = SILENT
 
     def reconcile(self, name: str) -> Reconcile:
         """Reconcile one ClusterQueue."""
@@ -264,6 +266,7 @@ class ClusterQueueController:
         """A ClusterQueue is gone."""
         self.cache.delete_cluster_queue(queue["metadata"]["name"])
         self.queues.delete_cluster_queue(queue)
+        self.observer.cluster_queue_gone(queue["metadata"]["name"])
 
 
 @frozen
@@ -276,6 +279,7 @@ class LocalQueueController:
         cache: Scheduler cache.
         clock: Current time in nanoseconds.
         sharing: Samples consumed usage for admission fair sharing; None when it is off.
+        observer: Metrics.
     """
 
     reader: Reader
@@ -283,6 +287,7 @@ class LocalQueueController:
     cache: QueueCache
     clock: Callable[[], int]
     sharing: Callable[[Tree, int], SharingTick] | None = field(default=None)
+    observer: Observer = SILENT
 
     def reconcile(self, namespace: str, name: str) -> Reconcile:
         """Reconcile one LocalQueue."""
@@ -359,11 +364,16 @@ class LocalQueueController:
             self.queues.add_local_queue(new)
         else:
             self.queues.delete_local_queue(old)
+            self._unobserved(old)
 
     def deleted(self, queue: Tree) -> None:
         """A LocalQueue is gone."""
         self.queues.delete_local_queue(queue)
         self.cache.delete_local_queue(queue)
+        self._unobserved(queue)
+
+    def _unobserved(self, queue: Tree) -> None:
+        self.observer.local_queue_gone(queue["metadata"]["namespace"], queue["metadata"]["name"])
 
 
 @frozen

@@ -26,6 +26,8 @@ from controlplane.kueue.controllers.queue_objects import (
 )
 from controlplane.kueue.controllers.workload import WorkloadController
 from controlplane.kueue.controllers.workload_events import WorkloadEvents
+from controlplane.kueue.metrics.gauges import Gauges
+from controlplane.kueue.metrics.recorder import ControllerMetrics, Recorder, SchedulerMetrics
 from controlplane.kueue.names import DEFAULT_LOCAL_QUEUE
 from controlplane.kueue.preemption.candidates import Rules as PreemptionRules
 from controlplane.kueue.preemption.expectations import Expectations
@@ -42,12 +44,13 @@ from controlplane.kueue.scheduler.scheduler import Scheduler, SchedulerOptions
 from controlplane.kueue.topology.cache import TopologyCache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from controlplane.api.tree import Tree
     from controlplane.client.resources import Resource
     from controlplane.controllers.common.controller import Caches, Handlers, Host, Queue
     from controlplane.kueue.process.carrying import Carried
+    from controlplane.metrics.family import Family
 
 FLUSH: Final = "kueue-requeue"
 AGAIN: Final = "kueue-second-pass"
@@ -93,6 +96,8 @@ class Kueue(Controller):
             self.clock,
             self.cache.cluster_queue_active,
         )
+        self.recorder = Recorder(self.cache, gates, settings.metrics)
+        self._gauges = Gauges(self.cache, self.manager, self.reader, gates, settings.metrics)
         self._flushes: dict[str, FlushRequest] = {}
         self._waits: dict[str, tuple[Tree, int]] = {}
         self._wait_count = 0
@@ -104,6 +109,11 @@ class Kueue(Controller):
     def clock(self) -> int:
         """The present time, nanoseconds."""
         return self.host.now
+
+    def families(self) -> Iterator[Family]:
+        """Kueue's metrics: what was counted, and what is there now."""
+        yield from self.recorder.families()
+        yield from self._gauges.families()
 
     def _has_default_queue(self, namespace: str) -> bool:
         return self.manager.has_local_queue(f"{namespace}/{DEFAULT_LOCAL_QUEUE}")
@@ -130,6 +140,7 @@ class Kueue(Controller):
 
     def _make_controllers(self) -> None:
         reader, cache, settings = self.reader, self.cache, self.settings
+        observer = ControllerMetrics(self.recorder)
         manager: Any = self.manager  # its answers are more than the reconcilers ask for
         workloads = WorkloadController(
             reader,
@@ -139,15 +150,17 @@ class Kueue(Controller):
             settings.gates,
             settings.pods_ready,
             settings.retention,
+            observer=observer,
         )
         self._workloads = workloads
-        self._cluster_queues = ClusterQueueController(reader, manager, cache, self.clock)
-        self._local_queues = LocalQueueController(reader, manager, cache, self.clock)
+        parts = (reader, manager, cache, self.clock)
+        self._cluster_queues = ClusterQueueController(*parts, observer=observer)
+        self._local_queues = LocalQueueController(*parts, observer=observer)
         self._cohorts = CohortController(reader, manager, cache)
         self._flavors = ResourceFlavorController(reader, manager, cache)
         self._checks = AdmissionCheckController(reader, manager, cache)
         self._jobs = JobIntegration(
-            self.host, reader, settings, self._has_default_queue, self._reconcile
+            self.host, reader, settings, self._has_default_queue, self._reconcile, observer
         )
         self._topologies = TopologyReconciler(reader, self.topologies)
         self._wiring = Wiring(
@@ -178,6 +191,7 @@ class Kueue(Controller):
             self.clock,
             SchedulerOptions(rules, settings.quota_check, settings.sharing),
             self.expectations,
+            SchedulerMetrics(self.recorder),
         )
         return SchedulerTask(self.host, self.manager, scheduler.cycle, self._carrier)
 

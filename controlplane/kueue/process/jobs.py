@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from controlplane.client.resources import JOBS, PODS
 from controlplane.controllers.common.controller import Work
+from controlplane.kueue.controllers.observer import SILENT, Observer
 from controlplane.kueue.jobs.ancestors import BUILT_IN, Surroundings, controller_of
 from controlplane.kueue.jobs.batch import BatchJob
 from controlplane.kueue.jobs.expectations import Expectations
@@ -76,6 +77,7 @@ class JobIntegration:
         settings: Kueue's configuration.
         has_default_queue: Whether a namespace has a local queue `default`.
         carry: Carries a reconcile of a key of a queue out.
+        observer: Metrics.
     """
 
     def __init__(
@@ -85,13 +87,18 @@ class JobIntegration:
         settings: Settings,
         has_default_queue: Callable[[str], bool],
         carry: Carry,
+        observer: Observer = SILENT,
     ) -> None:
         self._host = host
         self._settings = settings
         self._carry = carry
         self.around = surroundings(settings, reader, has_default_queue)
         self._reconciler = JobController(
-            self.around, self._now, settings.pods_ready is not None, settings.deactivated_retention
+            self.around,
+            self._now,
+            settings.pods_ready is not None,
+            settings.deactivated_retention,
+            observer,
         )
         self._expectations = Expectations()
         self._queues = {

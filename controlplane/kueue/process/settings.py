@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from controlplane.api.labels import Selector, requirement
 from controlplane.kueue.controllers.workload import WaitForPodsReady
 from controlplane.kueue.gates import Gates
+from controlplane.kueue.metrics.options import MetricsOptions
 from controlplane.kueue.queues.usage import FairSharing
 from controlplane.kueue.workload.requests import NO_OPTIONS, RequestOptions
 
@@ -37,6 +38,7 @@ class Settings:
         all_jobs: Manage jobs without a queue name too.
         namespaces: The namespaces with managed jobs, None for all.
         deactivated_retention: Nanoseconds that a job deactivated by Kueue is kept, None for ever.
+        metrics: Which metrics are shown.
         workers: Workers of the queues of workloads, jobs and pods.
     """
 
@@ -52,4 +54,5 @@ class Settings:
     all_jobs: bool = False
     namespaces: Selector | None = field(default_factory=managed_namespaces)
     deactivated_retention: int | None = None
+    metrics: MetricsOptions = field(default_factory=MetricsOptions)
     workers: int = 5

@@ -95,6 +95,10 @@ class ClusterQueue:
         self.weights: dict[str, float] = {}
         """The local queues of this queue with their weights."""
         self.finished: dict[str, None] = {}
+        self.left: dict[str, int] = {}
+        """For the metrics: what is shown of a resource that nothing pending asks for any more."""
+        self.served = False
+        """For the metrics: a local queue has ever pointed here."""
         self.pop_cycle = 0
         self.flush_cycle = -1
         """The cycle in which inadmissible workloads were last tried again."""
@@ -217,6 +221,7 @@ class ClusterQueue:
         info = self.workloads.active.pop()
         if info is not None:
             info = replace(info, last_evaluated_generation=info.generation)
+            self.left.update((name, 0) for each in info.total_requests for name in each.requests)
         self.workloads.inflight = info
         return info
 

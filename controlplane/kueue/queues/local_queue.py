@@ -21,3 +21,5 @@ class LocalQueue:
     cluster_queue: str
     items: dict[str, Info] = field(default_factory=dict)
     finished: dict[str, None] = field(default_factory=dict)
+    counted: bool = False
+    """For the metrics: a finished workload has ever counted here."""

@@ -280,11 +280,15 @@ class QueueManager:
         """Put all workloads of a local queue into the heap; whether any was added."""
         added = [queue.workloads.add_if_absent(info) for info in local.items.values()]
         queue.finished.update(local.finished)
+        queue.served = True
         return any(added)
 
     def _withdraw(self, queue: ClusterQueue, local: LocalQueue) -> None:
+        before = queue.workloads.requested()
         for key in local.items:
             queue.delete(key)
+        after = queue.workloads.requested()
+        queue.left |= {name: amount for name, amount in before.items() if not after.get(name)}
         for key in local.finished:
             queue.finished.pop(key, None)
         queue.forget_local_queue(local.key)
@@ -376,6 +380,7 @@ class QueueManager:
         local = self._local.get(local_key)
         if local is not None:
             local.finished[key] = None
+            local.counted = True
             queue = self._queues.get(local.cluster_queue)
             if queue is not None:
                 queue.finished[key] = None
