@@ -287,6 +287,8 @@ class Cluster:
             self._install(config.installed)
         self.probes: list[scheduler.Probe] = []
         self.managers: list[controllers.Probe] = []
+        self.own_managers: dict[str, list[controllers.Probe]] = {}
+        """The probes of controllers that are processes of their own, by the controller's name."""
         self.activities: list[Activity] = []
         self.machines: dict[str, Host] = {}
         self.disks = Disks(self._device_of)
@@ -453,11 +455,18 @@ class Cluster:
         client_rate: tuple[int, int] | None = None,
     ) -> None:
         """A controller that is a process of its own, or several of which one leads."""
+        names = numbered(kind.name, count)
+        probes = self.own_managers.setdefault(kind.name, [])
+
+        def probe() -> tuple[controllers.Probe]:
+            probes.append(controllers.Probe(names[len(probes)]))
+            return (probes[-1],)
+
         self._add_replicas(
             kind.name,
             count,
             controllers.run,
-            tuple,
+            probe,
             election,
             options=controllers.ManagerOptions(
                 kinds=served_kinds(self.config.release, *sorted(_server_gates(self.config))),

@@ -25,13 +25,16 @@ __all__ = ["metrics_of"]
 
 def metrics_of(cluster: Cluster) -> tuple[Family, ...]:
     """Every family by name, its samples by labels. Takes no step and changes nothing."""
-    alive = [name for name in cluster.components() if cluster.world.alive(name)]
-    shown = frozenset(alive or cluster.components())
+    own = (probe.name for probes in cluster.own_managers.values() for probe in probes)
+    names = (*cluster.components(), *own)
+    alive = [name for name in names if cluster.world.alive(name)]
+    shown = frozenset(alive or names)
     return merged(
         (
             *_apiservers(cluster, shown),
             *_schedulers(cluster, shown),
             *_managers(cluster, shown),
+            *_own_controllers(cluster, shown),
             *_kubelets(cluster, shown),
         )
     )
@@ -55,6 +58,14 @@ def _managers(cluster: Cluster, shown: Collection[str]) -> Iterator[Family]:
         if probe.name in shown:
             for controller in probe.controllers:
                 yield from _of_instance(controller.families(), probe.name, len(cluster.managers))
+
+
+def _own_controllers(cluster: Cluster, shown: Collection[str]) -> Iterator[Family]:
+    for probes in cluster.own_managers.values():
+        for probe in probes:
+            if probe.name in shown:
+                for controller in probe.controllers:
+                    yield from _of_instance(controller.families(), probe.name, len(probes))
 
 
 def _kubelets(cluster: Cluster, shown: Collection[str]) -> Iterator[Family]:
