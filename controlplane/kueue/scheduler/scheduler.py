@@ -7,7 +7,7 @@ on, and `Together` for preemptions that are written side by side. Follows `pkg/s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 from controlplane.api.quantity import Quantity
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
-from controlplane.client.errors import ApiError, RequestFailed, is_not_found
+from controlplane.client.errors import ApiError, ConnectionLost, RequestFailed, is_not_found
 from controlplane.decisions import Locked, Point, Spawn, Together
 from controlplane.kueue.amounts import Quotas, add, quantity, quantity_text, sub, summed
 from controlplane.kueue.cache.cache import Cache, CacheError
@@ -52,6 +52,8 @@ from controlplane.kueue.workload.variants import is_variant
 WORKLOAD: Final = "Workload"
 PENDING_EVALUATION: Final = "PendingEvaluation"
 WAITING_FOR_PREEMPTED: Final = "WaitingForPreemptedWorkloads"
+PARALLEL: Final = 8
+"""Preemptions that are written at the same time."""
 Steps = Generator[Any, Any, None]
 
 
@@ -89,6 +91,19 @@ class _Cycle:
     preempted: dict[str, Info] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
     """Preemptions put off, by queue."""
+
+
+@dataclass
+class _Batch:
+    """Preemptions for one workload: those that no worker has begun, and how many ended which way.
+
+    The first failure cancels the requests on their way (the server may have carried them out) and
+    keeps others from being begun.
+    """
+
+    rest: Iterator[Target]
+    done: int = 0
+    failed: int = 0
 
 
 class Scheduler:
@@ -132,10 +147,12 @@ class Scheduler:
         Returns:
             True if a workload was admitted or evicted, False if none was; None if no workload waits.
         """
-        self.cycles += 1
         heads = self._queues.heads()
         if not heads:
             return None
+        self.cycles += (
+            1  # one in which upstream waits for heads is no other than the one that finds some
+        )
         start = self._clock()
         yield Point("kueue.scheduler.heads")
         usage = None if self._fair_sharing is None else self._local_queue_usage
@@ -353,10 +370,18 @@ class Scheduler:
         )
         return stored
 
-    def _evict(self, copy: Tree, reason: str, text: str) -> Steps:
-        """Evict a workload, given as a working copy; raises what the request raises."""
+    def _evict(
+        self, copy: Tree, reason: str, text: str, cancelled: Callable[[], bool] = lambda: False
+    ) -> Steps:
+        """Evict a workload, given as a working copy.
+
+        Raises:
+            ApiError, ConnectionLost: The request failed, or it was `cancelled` before its answer came.
+        """
         eviction = prepare_eviction(copy, reason, text, self._clock())
         stored = yield from self._patch(copy)
+        if cancelled():
+            raise ConnectionLost("context canceled")
         if eviction is not None:
             self._observer.evicted(stored, eviction)
             yield Emit(WORKLOAD, stored, *eviction.event)
@@ -373,20 +398,30 @@ class Scheduler:
 
     def _preempt(self, entry: Entry, targets: list[Target]) -> Steps:
         """Ask for the preemption of all targets, several at a time."""
-        results = yield Together(
-            "kueue.scheduler.preempt", [self._preempt_one(entry, target) for target in targets]
-        )
-        done = sum(results)
-        failed = len(results) - done
+        batch = _Batch(iter(targets[PARALLEL:]))
+        workers = [self._preempt_some(entry, first, batch) for first in targets[:PARALLEL]]
+        yield Together("kueue.scheduler.preempt", workers)
         entry.set_last_assignment(None)
-        if done:
-            entry.message += f". Pending the preemption of {done} workload(s)"
+        if batch.done:
+            entry.message += f". Pending the preemption of {batch.done} workload(s)"
             entry.requeue = Requeue.PENDING_PREEMPTION
-        elif failed:
-            entry.message += f". Preempting {failed} workload(s) failed, will retry."
+        elif batch.failed:
+            entry.message += f". Preempting {batch.failed} workload(s) failed, will retry."
             entry.requeue = Requeue.PREEMPTION_FAILED
 
-    def _preempt_one(self, entry: Entry, target: Target) -> Generator[Any, Any, bool]:
+    def _preempt_some(self, entry: Entry, first: Target, batch: _Batch) -> Steps:
+        """Preempt one workload after the other, until none is left or a request of the batch fails."""
+        target: Target | None = None if batch.failed else first
+        while target is not None:
+            if (yield from self._preempt_one(entry, target, batch)):
+                batch.done += 1
+            else:
+                batch.failed += 1
+            target = None if batch.failed else next(batch.rest, None)
+
+    def _preempt_one(
+        self, entry: Entry, target: Target, batch: _Batch
+    ) -> Generator[Any, Any, bool]:
         """Preempt one workload; return whether it is, or is about to be, preempted."""
         key, uid = target.info.key, target.info.uid
         if status.is_evicted(target.info.obj):
@@ -398,8 +433,9 @@ class Scheduler:
         text = message(entry.info, entry.snapshot, target)
         copy = status.working_copy(target.info.obj)
         status.set_preempted(copy, target.reason, text, self._clock())
+        failed_before = batch.failed
         try:
-            yield from self._evict(copy, "Preempted", text)
+            yield from self._evict(copy, "Preempted", text, lambda: batch.failed > failed_before)
         except RequestFailed:
             self._expectations.observed(key, uid)
             return False

@@ -356,3 +356,59 @@ def test_an_evicted_workload_still_holds_its_quota() -> None:
     kueue.add(pending("w"))
     assert kueue.cycle() is False
     assert kueue.reason("w") == "WaitingForQuota"
+
+
+def parts_of(kueue: Kueue) -> tuple[Any, Any]:
+    """The cycle at the point where preemptions are written side by side, and its workers."""
+    cycle = kueue.scheduler.cycle()
+    effect = next(cycle)
+    while not isinstance(effect, Together):
+        effect = cycle.send(None)
+    return cycle, list(effect.parts)
+
+
+def test_a_failed_preemption_cancels_those_on_their_way() -> None:
+    kueue = Kueue([cluster_queue("a", {"default/cpu": 2}, preemption=LOWER)])
+    kueue.add(running("one"))
+    kueue.add(running("two"))
+    kueue.add(pending("w", 2, priority=5))
+    cycle, (first, second) = parts_of(kueue)
+    asked = next(first), next(second)
+    with pytest.raises(StopIteration):
+        first.throw(ApiError(500, {"message": "injected"}))
+    answer, _ = kueue.apply(asked[1])
+    with pytest.raises(StopIteration):
+        second.send(answer)
+    assert kueue.expectations.satisfied("default/one")
+    assert kueue.expectations.satisfied("default/two")
+    kueue.play(cycle)
+    found = status.find(kueue.workloads["default/w"], status.QUOTA_RESERVED)
+    assert found is not None
+    assert found["message"].endswith(". Preempting 2 workload(s) failed, will retry.")
+
+
+def test_a_failed_preemption_keeps_later_ones_from_being_begun() -> None:
+    kueue = Kueue([cluster_queue("a", {"default/cpu": 10}, preemption=LOWER)])
+    for at in range(10):
+        kueue.add(running(f"old-{at}"))
+    kueue.add(pending("w", 10, priority=5))
+    _, parts = parts_of(kueue)
+    assert len(parts) == 8
+    asked = [next(part) for part in parts]
+    with pytest.raises(StopIteration):
+        parts[0].throw(ApiError(500, {"message": "injected"}))
+    for part, effect in zip(parts[1:], asked[1:], strict=True):
+        answer, _ = kueue.apply(effect)
+        with pytest.raises(StopIteration):
+            part.send(answer)
+    gone = [name for name, tree in kueue.workloads.items() if status.is_evicted(tree)]
+    assert len(gone) == 7
+
+
+def test_only_cycles_with_heads_are_counted() -> None:
+    """How far a search for flavors came is kept from one cycle to the next, however long that waits."""
+    kueue = Kueue([cluster_queue("a", {"default/cpu": 2})])
+    assert kueue.cycle() is None
+    kueue.add(pending("w"))
+    kueue.cycle()
+    assert kueue.scheduler.cycles == 1
