@@ -57,8 +57,9 @@ _KNOWN: Final[Mapping[str, Sequence[str]]] = {
 }  # fmt: skip
 """The fields of each part."""
 _TRANSFORMATION: Final = ("input", "multiplyBy", "outputs", "strategy")
-_NEEDS_PODS: Final = ("deployment", "statefulset")
-"""Frameworks that hold the pods of their objects back, and so need the framework of pods."""
+POD: Final = "pod"
+_NEEDS_PODS: Final = frozenset(("deployment", "statefulset"))
+"""Frameworks that hold the pods of their objects back, and so bring the framework of pods with them."""
 
 
 class ConfigurationError(ValueError):
@@ -101,6 +102,8 @@ def settings_of(tree: Any) -> Settings:
         _part(top, "objectRetentionPolicies", ""), "workloads", "objectRetentionPolicies"
     )
     resources = _part(top, "resources", "")
+    integrations = _part(top, "integrations", "")
+    frameworks = _frameworks(integrations)
     return Settings(
         gates=gates,
         requests=_requests(resources),
@@ -112,7 +115,8 @@ def settings_of(tree: Any) -> Settings:
         quota_check=_word(
             resources, "quotaCheckStrategy", "resources", ("BlockUndeclared", "IgnoreUndeclared")
         ),
-        frameworks=_frameworks(_part(top, "integrations", "")),
+        frameworks=frameworks,
+        implied_pods=POD in frameworks and POD not in (integrations.get("frameworks") or ()),
         all_jobs=_typed(top, "manageJobsWithoutQueueName", "", bool, "true or false") or False,
         namespaces=_namespaces(top),
         deactivated_retention=_duration(
@@ -222,8 +226,8 @@ def _frameworks(integrations: Mapping[str, Any]) -> tuple[str, ...]:
             raise _wrong(where, name, f"one of {', '.join(sorted(BUILT_IN))}")
         if name in given[:number]:
             raise ConfigurationError(f"{where}: {shown(name)} twice")
-        if name in _NEEDS_PODS and "pod" not in given:
-            raise ConfigurationError(f"{where}: {shown(name)} needs the framework pod, too")
+    if set(given) & _NEEDS_PODS and POD not in given:
+        return (*given, POD)
     return tuple(given) or ("batch/job",)
 
 

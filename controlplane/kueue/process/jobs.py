@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from controlplane.client.resources import JOBS, PODS
+from controlplane.api.times import SECOND
+from controlplane.client.resources import JOBS, PODS, STATEFUL_SETS
 from controlplane.controllers.common.controller import Work
 from controlplane.kueue.controllers.observer import SILENT, Observer
 from controlplane.kueue.jobs.ancestors import BUILT_IN, Surroundings, controller_of
@@ -16,6 +17,7 @@ from controlplane.kueue.jobs.expectations import Expectations
 from controlplane.kueue.jobs.objects import annotations_of, pod_group_name
 from controlplane.kueue.jobs.pod_jobs import GROUP_PREFIX, PodJob, pod_key
 from controlplane.kueue.jobs.reconciler import JobController
+from controlplane.kueue.jobs.stateful_sets import FRAMEWORK, StatefulSetController, owner_of_pod
 from controlplane.kueue.names import IS_GROUP_WORKLOAD, MANAGED
 from controlplane.kueue.process.kinds import WORKLOADS
 
@@ -39,6 +41,10 @@ BATCH: Final = "kueue-job"
 POD: Final = "kueue-pod"
 BATCH_JOB: Final = "batch/job"
 PLAIN_POD: Final = "pod"
+STATEFUL_SET: Final = "kueue-statefulset"
+MEMBER: Final = "kueue-statefulset-pod"
+BATCH_PERIOD: Final = SECOND
+"""New pods of a StatefulSet lead to one reconcile after this time."""
 
 
 WATCHED: Final[dict[str, tuple[str, ...]]] = {
@@ -100,12 +106,15 @@ class JobIntegration:
             settings.deactivated_retention,
             observer,
         )
+        self._stateful_sets = StatefulSetController(self.around, self._now, observer)
         self._expectations = Expectations()
         self._queues = {
             name: host.queue(queue)
             for name, queue in ((BATCH_JOB, BATCH), (PLAIN_POD, POD))
             if name in settings.frameworks
         }
+        if FRAMEWORK in settings.frameworks:
+            self._queues |= {name: host.queue(name) for name in (STATEFUL_SET, MEMBER)}
 
     def _now(self) -> int:
         return self._host.now
@@ -119,6 +128,8 @@ class JobIntegration:
             found[JOBS] = self._job
         if PLAIN_POD in self._queues:
             found[PODS] = self._pod
+        if STATEFUL_SET in self._queues:
+            found[STATEFUL_SETS] = self._stateful_set
         return found
 
     def work(self) -> Sequence[Work]:
@@ -127,6 +138,8 @@ class JobIntegration:
         rows = {
             BATCH_JOB: Work(BATCH, self._reconcile_job, workers=workers),
             PLAIN_POD: Work(POD, self._reconcile_pod, workers=workers),
+            STATEFUL_SET: Work(STATEFUL_SET, self._reconcile_stateful_set, workers=1),
+            MEMBER: Work(MEMBER, self._reconcile_member, workers=1),
         }
         return [rows[name] for name in self._queues]
 
@@ -135,8 +148,19 @@ class JobIntegration:
     def _job(self, old: Tree | None, new: Tree | None) -> None:
         self._queues[BATCH_JOB].add(_key(new or old or {}))
 
+    def _stateful_set(self, old: Tree | None, new: Tree | None) -> None:
+        tree = new or old or {}
+        if self._stateful_sets.is_managed(tree):
+            self._queues[STATEFUL_SET].add(_key(tree))
+
     def _pod(self, old: Tree | None, new: Tree | None) -> None:
         pod = new or old or {}
+        if MEMBER in self._queues and new is not None:
+            if owner := owner_of_pod(new):
+                self._queues[MEMBER].add(_key(new))
+                if old is None:
+                    key = f"{new['metadata'].get('namespace', '')}/{owner}"
+                    self._queues[STATEFUL_SET].add_after(key, BATCH_PERIOD)
         group = pod_group_name(pod, self._settings.gates)
         if group and (new is None or MANAGED not in (pod["metadata"].get("finalizers") or ())):
             uid = pod["metadata"].get("uid", "")
@@ -173,8 +197,23 @@ class JobIntegration:
         yield from self._reconcile(BATCH_JOB, key, job)
 
     def _reconcile_pod(self, key: str) -> Carried[None]:
-        pod = PodJob(self.around, self._host.now, expectations=self._expectations)
+        pod = PodJob(
+            self.around,
+            self._host.now,
+            expectations=self._expectations,
+            implicit=self._settings.implied_pods,
+        )
         yield from self._reconcile(PLAIN_POD, key, pod)
+
+    def _reconcile_stateful_set(self, key: str) -> Carried[None]:
+        namespace, _, name = key.rpartition("/")
+        reconcile = self._stateful_sets.reconcile(namespace, name)
+        yield from self._carry(self._queues[STATEFUL_SET], key, reconcile)
+
+    def _reconcile_member(self, key: str) -> Carried[None]:
+        namespace, _, name = key.rpartition("/")
+        reconcile = self._stateful_sets.reconcile_pod(namespace, name)
+        yield from self._carry(self._queues[MEMBER], key, reconcile)
 
     def _reconcile(self, framework: str, key: str, job: ManagedJob) -> Carried[None]:
         namespace, _, name = key.rpartition("/")

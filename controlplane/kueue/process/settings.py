@@ -35,6 +35,7 @@ class Settings:
         retention: Nanoseconds that a finished workload is kept, None for ever.
         quota_check: `resources.quotaCheckStrategy`.
         frameworks: The kinds of jobs that are integrated.
+        implied_pods: The framework of pods is there for the sake of those of their owners only.
         all_jobs: Manage jobs without a queue name too.
         namespaces: The namespaces with managed jobs, None for all.
         deactivated_retention: Nanoseconds that a job deactivated by Kueue is kept, None for ever.
@@ -51,6 +52,7 @@ class Settings:
     retention: int | None = None
     quota_check: str = ""
     frameworks: tuple[str, ...] = ("batch/job",)
+    implied_pods: bool = False
     all_jobs: bool = False
     namespaces: Selector | None = field(default_factory=managed_namespaces)
     deactivated_retention: int | None = None

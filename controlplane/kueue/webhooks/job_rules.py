@@ -32,9 +32,11 @@ __all__ = [
     "ANNOTATIONS",
     "LABELS",
     "annotation_as_name",
+    "elastic_errors",
     "label_as_name",
     "prebuilt_path",
     "validate_create",
+    "validate_priority_class",
     "validate_update",
 ]
 
@@ -97,12 +99,17 @@ def validate_create(job: Tree, kind: Kind, around: Surroundings) -> Errors:
     errors = label_as_name(job, QUEUE)
     errors += _prebuilt(job, kind, around)
     errors += _execution_time(job)
-    unsupported = is_elastic(job, around.gates) and str(kind) not in _ELASTIC
-    path = f"{ANNOTATIONS}[{ELASTIC_JOB}]"
-    errors += when(unsupported, forbidden, path, f'elastic job is not supported for "{kind}"')
+    errors += elastic_errors(job, kind, around)
     if around.gates.enabled("AdmissionGatedBy"):
         errors += validate_gated_by(job, None)
     return errors
+
+
+def elastic_errors(job: Tree, kind: Kind, around: Surroundings) -> Errors:
+    """Return the errors of the annotation of elastic jobs."""
+    unsupported = is_elastic(job, around.gates) and str(kind) not in _ELASTIC
+    path = f"{ANNOTATIONS}[{ELASTIC_JOB}]"
+    return when(unsupported, forbidden, path, f'elastic job is not supported for "{kind}"')
 
 
 def _execution_time(job: Tree) -> Errors:

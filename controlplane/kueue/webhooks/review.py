@@ -19,6 +19,12 @@ from controlplane.kueue.webhooks.defaults import (
 )
 from controlplane.kueue.webhooks.flavors import validate_resource_flavor
 from controlplane.kueue.webhooks.plain_pods import pod_warnings, validate_pod
+from controlplane.kueue.webhooks.pod_owners import (
+    default_deployment,
+    default_stateful_set,
+    validate_deployment,
+    validate_stateful_set,
+)
 from controlplane.kueue.webhooks.quotas import validate_cluster_queue, validate_cohort
 from controlplane.kueue.webhooks.workloads import validate_workload
 
@@ -33,6 +39,8 @@ DEFAULTS: Final[dict[str, Default]] = {
     "Workload": lambda tree, around: default_workload(tree, around.gates),
     "Job": default_job,
     "Pod": default_pod,
+    "Deployment": default_deployment,
+    "StatefulSet": default_stateful_set,
 }
 RULES: Final[dict[str, Validate]] = {
     "ClusterQueue": lambda new, old, around: validate_cluster_queue(new, old, around.gates),
@@ -41,6 +49,8 @@ RULES: Final[dict[str, Validate]] = {
     "Workload": lambda new, old, around: validate_workload(new, old, around.gates),
     "Job": validate_job,
     "Pod": validate_pod,
+    "Deployment": validate_deployment,
+    "StatefulSet": validate_stateful_set,
 }
 BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
@@ -72,7 +82,10 @@ def validate(request: Tree, around: Surroundings) -> Tree:
     old = request.get("oldObject")
     if old is not None:
         old = _with_namespace(request, old)
-    errors = RULES[kind](new, old, around)
+    try:
+        errors = RULES[kind](new, old, around)
+    except AncestorError as error:
+        return _refused(str(error), FORBIDDEN)
     if errors:
         return _refused(aggregate(errors), FORBIDDEN)
     response: Tree = {"allowed": True}
