@@ -58,12 +58,20 @@ class Ruled:
     def __init__(self, schema: Tree) -> None:
         self._below = _parts_with_rules(schema)
         self._rules: dict[int, tuple[_Rule, ...]] = {}
+        self._declared: dict[tuple[int, bool], Declared | None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._below)
 
     def __contains__(self, schema: object) -> bool:
         return id(schema) in self._below
+
+    def declared(self, schema: Tree, *, root: bool) -> Declared | None:
+        """The declaration of a part, worked out once."""
+        key = id(schema), root
+        if key not in self._declared:
+            self._declared[key] = declared(schema, root=root)
+        return self._declared[key]
 
     def rules(self, schema: Tree, kind: Declared | None) -> tuple[_Rule, ...]:
         """The rules of a part, compiled for values of its type."""
@@ -178,7 +186,8 @@ def apply_rules(
     old = UNSET if old is None else old
     walk = _Walk(places, Budget() if budget is None else budget)
     before = _Before(value, old, old)
-    return list(walk.errors(schema, schema, path, before, declared(schema, root=root), root=root))
+    kind = places.declared(schema, root=root)
+    return list(walk.errors(schema, schema, path, before, kind, root=root))
 
 
 @frozen(eq=False)
