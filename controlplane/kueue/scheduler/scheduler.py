@@ -131,12 +131,14 @@ class Scheduler:
     ) -> None:
         self._queues, self._cache, self._reader = queues, cache, reader
         self._clock = clock
-        self._options, self._rules = options, options.rules
+        self._options = options
         self._gates = options.rules.gates
         self._expectations = expectations
         self._observer = observer
         enabled = self._gates.enabled("AdmissionFairSharing")
         self._fair_sharing = options.fair_sharing if enabled else None
+        by_usage = self._fair_sharing is not None
+        self._rules = replace(options.rules, admission_fair_sharing=by_usage)
         self.cycles = 0
 
     # -- cycle -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from controlplane.kueue.amounts import FlavorResource
 from controlplane.kueue.flavors.modes import Possibility
 from controlplane.kueue.gates import Gates
-from controlplane.kueue.preemption.candidates import Rules
+from controlplane.kueue.preemption.candidates import Rules, ordered
 from controlplane.kueue.preemption.expectations import Expectations
 from controlplane.kueue.preemption.fair_sharing import BOTH
 from controlplane.kueue.preemption.issue import message
@@ -164,3 +164,20 @@ def test_a_preemption_is_expected_until_all_its_uids_are_seen() -> None:
     expectations.observed("ns/w", "two")
     expectations.observed("ns/other", "three")
     assert expectations.satisfied("ns/w")
+
+
+def test_admission_fair_sharing_takes_from_the_local_queue_that_used_most() -> None:
+    infos = [
+        replace(new_info(running(name, priority=at, queue="a"), GATES), local_queue_usage=usage)
+        for at, (name, usage) in enumerate([("low", 1.0), ("mid", 5.0), ("high", 9.0)])
+    ]
+    other = [
+        replace(info, obj={**info.obj, "spec": {**info.obj["spec"], "queueName": name}})
+        for info, name in zip(infos, ("one", "two", "three"), strict=True)
+    ]
+    plain = ordered(other, "a", START, Rules(GATES))
+    assert [info.name for info in plain] == ["low", "mid", "high"]
+    shared = ordered(other, "a", START, Rules(GATES, admission_fair_sharing=True))
+    assert [info.name for info in shared] == ["high", "mid", "low"]
+    same = ordered(infos, "a", START, Rules(GATES, admission_fair_sharing=True))
+    assert [info.name for info in same] == ["low", "mid", "high"]
