@@ -36,7 +36,7 @@ from controlplane.kueue.process.jobs import JobIntegration, watched_for_jobs
 from controlplane.kueue.process.reader import CacheReader
 from controlplane.kueue.process.scheduling import SCHEDULER, SchedulerTask
 from controlplane.kueue.process.settings import Settings
-from controlplane.kueue.process.topologies import TopologyReconciler
+from controlplane.kueue.process.topologies import PlacementControllers, TopologyReconciler
 from controlplane.kueue.process.wiring import Controllers, Queues, Wiring
 from controlplane.kueue.queues.cluster_queue import Rules
 from controlplane.kueue.queues.manager import FlushRequest, ManagerOptions, QueueManager
@@ -87,6 +87,8 @@ class Kueue(Controller):
             settings.requests,
             fair_sharing=settings.strategies is not None,
             topologies=self.topologies,
+            track_pods_ready=settings.pods_ready is not None
+            and settings.pods_ready.block_admission,
         )
         self.expectations = Expectations()
         self.manager = QueueManager(
@@ -159,9 +161,14 @@ class Kueue(Controller):
         self._cohorts = CohortController(reader, manager, cache)
         self._flavors = ResourceFlavorController(reader, manager, cache)
         self._checks = AdmissionCheckController(reader, manager, cache)
-        self._jobs = JobIntegration(
-            self.host, reader, settings, self._has_default_queue, self._reconcile, observer
-        )
+        jobs = JobIntegration(self.host, reader, settings, self._has_default_queue, self._reconcile)
+        self._parts: list[JobIntegration | PlacementControllers] = [jobs]
+        if self.topologies is not None:
+            self._parts.append(
+                PlacementControllers(
+                    self.host, reader, settings.gates, settings.workers, self._reconcile
+                )
+            )
         self._topologies = TopologyReconciler(reader, self.topologies)
         self._wiring = Wiring(
             reader,
@@ -178,7 +185,7 @@ class Kueue(Controller):
                 self._checks,
             ),
             self.wake,
-            self._jobs.changes(),
+            [each.changes() for each in self._parts],
         )
 
     def _make_scheduler(self) -> SchedulerTask:
@@ -217,7 +224,7 @@ class Kueue(Controller):
             Work(TOPOLOGY_FLAVORS, self._topology_flavor, workers=1),
             Work("kueue-workload", self._reconcile_workload, workers=many),
             Work("kueue-localqueue", self._reconcile_local_queue, workers=1),
-            *self._jobs.work(),
+            *(work for each in self._parts for work in each.work()),
             *(Work(name, self._plain(name, of), workers=1) for name, of in plain),
         )
 

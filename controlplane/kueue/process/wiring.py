@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import field, frozen
+from attrs import frozen
 
 from controlplane.api.equality import by_value
 from controlplane.api.times import SECOND
 from controlplane.client.resources import NAMESPACES, NODES, PODS
 from controlplane.controllers.common.controller import Handlers
 from controlplane.kueue.controllers.queue_objects import CohortController
+from controlplane.kueue.placement.pods import is_over, is_placed
 from controlplane.kueue.process import kinds
 from controlplane.kueue.queues.cluster_queue import local_queue_of
 from controlplane.kueue.workload.status import (
@@ -93,7 +94,7 @@ class Wiring:
         queues: Work queues.
         controllers: Reconcilers.
         wake: Lets the scheduler look at its heads again; called after every change.
-        others: Who hears of changes after the handlers here.
+        others: Who hears of changes after the handlers here, in this order.
     """
 
     reader: CacheReader
@@ -103,7 +104,7 @@ class Wiring:
     queues: Queues
     controllers: Controllers
     wake: Callable[[], None]
-    others: Mapping[Resource[Any], Changed] = field(factory=dict)
+    others: Sequence[Mapping[Resource[Any], Changed]] = ()
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """The handlers by resource."""
@@ -120,8 +121,9 @@ class Wiring:
         }
         if self.topologies is not None:
             found |= {kinds.TOPOLOGIES: [self.topology], NODES: [self.node], PODS: [self.pod]}
-        for resource, changed in self.others.items():
-            found.setdefault(resource, []).append(changed)
+        for each in self.others:
+            for resource, changed in each.items():
+                found.setdefault(resource, []).append(changed)
         return {resource: self._handlers(changed) for resource, changed in found.items()}
 
     def _handlers(self, all_changed: Sequence[Changed]) -> Handlers:
@@ -402,18 +404,4 @@ def _runtime_classes(workload: Tree) -> list[str]:
 
 def _takes_room(pod: Tree) -> bool:
     """Return whether a bound, running pod is none that topology aware placement put there."""
-    annotations = pod["metadata"].get("annotations") or {}
-    return (
-        bool(_spec(pod).get("nodeName"))
-        and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-        and not any(name in annotations for name in TOPOLOGY_ANNOTATIONS)
-    )
-
-
-TOPOLOGY_ANNOTATIONS: Final = (
-    "kueue.x-k8s.io/podset-preferred-topology",
-    "kueue.x-k8s.io/podset-required-topology",
-    "kueue.x-k8s.io/podset-slice-required-topology",
-    "kueue.x-k8s.io/podset-slice-required-topology-constraints",
-    "kueue.x-k8s.io/podset-unconstrained-topology",
-)
+    return bool(_spec(pod).get("nodeName")) and not is_over(pod) and not is_placed(pod)
