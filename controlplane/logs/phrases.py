@@ -63,6 +63,8 @@ def written(line: Line, about: str = "") -> str:
     what = _PAST.get(action, verb) + (f" ({subresource})" if subresource else "") + named + who
     if "phase" in data and action != "create":
         what += f": {state(data)}"
+    if "state" in data:
+        what += f": {data['state']}"
     if line.rv is not None:
         what += f", version {line.rv}"
     return what

@@ -122,7 +122,8 @@ EVENTS: Final[dict[str, Kind]] = {
     # the API server
     "apiserver.write": Kind(
         "A write was answered. `verb` is verb, resource and subresource, `by` the user agent, `based_on`"
-        " the version that the client had read and wrote with. Of pods phase and readiness, of a binding the node.",
+        " the version that the client had read and wrote with. Of pods phase and readiness, of a binding the node,"
+        " of Kueue's Workloads the state.",
         {
             "verb": TEXT,
             "code": COUNT,
@@ -132,6 +133,7 @@ EVENTS: Final[dict[str, Kind]] = {
             "node?": TEXT,
             "phase?": TEXT,
             "ready?": {"type": "boolean"},
+            "state?": TEXT,
             "terminating?": {"type": "boolean"},
             "audit?": {"type": "object", "additionalProperties": TEXT},
         },

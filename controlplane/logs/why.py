@@ -159,6 +159,8 @@ def _ended(entry: Entry) -> str:
         if data["phase"] == "Pending":
             return ""  # whatever keeps it pending says more
         return state(data)
+    if kind == "apiserver.write" and "state" in data:
+        return str(data["state"])
     if kind in ("kubelet.rejected", "kubelet.evicted"):
         message = data.get("message", "")
         return f"{kind.partition('.')[2]}: {message}"

@@ -7,7 +7,7 @@ collection. Upstream: k8s.io/apiserver/pkg/audit/request.go.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from attrs import frozen
@@ -19,6 +19,7 @@ from controlplane.apiserver.schema.resources import ResourceInfo
 __all__ = ["About", "audited", "uri_of", "written"]
 
 Tree = dict[str, Any]
+QUEUED_WORKLOADS: Final = ("kueue.x-k8s.io", "workloads")
 
 
 @frozen
@@ -102,11 +103,38 @@ def written(
         data["based_on"] = int(version)
     if about.resource == "pods" and good is not None and good.get("kind") == "Pod":
         data.update(_pod_state(good))
+    elif (about.group, about.resource) == QUEUED_WORKLOADS and good is not None:
+        data.update(_workload_state(good))
     elif about.subresource == "binding" and good is not None:
         target = about.body.get("target") if isinstance(about.body, dict) else None
         data["node"] = _text(target, "name") if isinstance(target, dict) else ""
     place = place_of(about, info_of, good if not about.subresource else None)
     return place, uid or None, data
+
+
+def _workload_state(workload: Tree) -> Tree:
+    """How far a Workload of Kueue is, as far as its status says."""
+    found = workload.get("status")
+    if not isinstance(found, dict):
+        return {}
+    conditions = {each.get("type"): each for each in found.get("conditions") or ()}
+    held = {name for name, each in conditions.items() if each.get("status") == "True"}
+    queue = _text(found.get("admission") or {}, "clusterQueue")
+    if "Finished" in held:
+        return {"state": f"finished ({_text(conditions['Finished'], 'reason')})"}
+    if {"Evicted", "QuotaReserved"} <= held:
+        return {"state": _because("evicted", conditions["Evicted"])}
+    if "Admitted" in held:
+        return {"state": f"admitted in {queue}"}
+    if "QuotaReserved" in held:
+        return {"state": f"quota reserved in {queue}"}
+    if "QuotaReserved" in conditions:
+        return {"state": _because("pending", conditions["QuotaReserved"])}
+    return {}
+
+
+def _because(state: str, condition: Tree) -> str:
+    return f"{state} ({_text(condition, 'reason')}): {_text(condition, 'message')}"
 
 
 def _pod_state(pod: Tree) -> Tree:

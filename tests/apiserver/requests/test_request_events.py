@@ -73,3 +73,29 @@ def test_the_uri_is_what_a_client_would_have_asked():
         "scale",
         {"k": "v"},
     )
+
+
+@pytest.mark.parametrize(
+    ("held", "state"),
+    [
+        ({}, None),
+        ({"QuotaReserved": False}, "pending (Because): text"),
+        ({"QuotaReserved": True}, "quota reserved in queue"),
+        ({"QuotaReserved": True, "Admitted": True}, "admitted in queue"),
+        (
+            {"QuotaReserved": True, "Admitted": True, "Evicted": True},
+            "evicted (Because): text",
+        ),
+        ({"QuotaReserved": True, "Evicted": True, "Finished": True}, "finished (Because)"),
+    ],
+)
+def test_a_workload_of_kueue_says_how_far_it_is(held, state):
+    conditions = [
+        {"type": name, "status": str(value), "reason": "Because", "message": "text"}
+        for name, value in held.items()
+    ]
+    tree = {"status": {"conditions": conditions, "admission": {"clusterQueue": "queue"}}}
+    asked = about(
+        "patch", "workloads", "w", subresource="status", group="kueue.x-k8s.io", version="v1beta2"
+    )
+    assert written(asked, info_of, tree, 200, "")[2].get("state") == state
