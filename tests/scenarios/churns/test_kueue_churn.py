@@ -1,0 +1,63 @@
+"""The churn of Kueue's workloads: it holds, reaches what it is about, and notices what is taken away."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.kueue.cache.snapshot import ClusterQueueSnapshot
+from controlplane.kueue.queues.cluster_queue import ClusterQueue
+from controlplane.kueue.queues.manager import QueueManager
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search import loading
+from controlplane.scenarios.search.exploring import Campaign
+
+CHURN = loading.from_module(loading.NAMED["kueue-churn"])
+
+
+def broken(seeds: int, wanted: str, **options: int) -> bool:
+    """Return whether one of these runs broke for this reason."""
+    campaign = Campaign(plan_of(CHURN, **options))
+    for seed in range(seeds):
+        result = campaign.under(seed).result
+        if not result.ok and wanted in str(result.reason):
+            return True
+    return False
+
+
+def reached(seeds: int, *, fair: bool) -> set[str]:
+    """Return what was reached in runs none of which may break."""
+    campaign = Campaign(plan_of(CHURN, operations=24, users=3, fair_sharing=fair))
+    found: dict[str, None] = {}
+    for seed in range(seeds):
+        run = campaign.under(seed)
+        assert run.result.ok, run.result.reason
+        found.update(dict.fromkeys(s.name for s in CHURN.sometimes if s.reached(run)))
+    return set(found)
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_nothing_breaks(fair: bool) -> None:
+    assert {"a workload is admitted", "a workload waits"} <= reached(4, fair=fair)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fair", [False, True])
+def test_nothing_breaks_and_workloads_are_preempted(fair: bool) -> None:
+    assert reached(24, fair=fair) == {each.name for each in CHURN.sometimes}
+
+
+def test_quota_that_is_not_looked_at_is_given_twice(monkeypatch) -> None:
+    monkeypatch.setattr(ClusterQueueSnapshot, "available", lambda *_: 1 << 40)
+    monkeypatch.setattr(ClusterQueueSnapshot, "potential", lambda *_: 1 << 40)
+    assert broken(3, "uses more quota than it has", operations=24)
+
+
+@pytest.mark.slow
+def test_a_release_that_asks_for_no_flush_leaves_workloads_parked(monkeypatch) -> None:
+    monkeypatch.setattr(QueueManager, "notify", lambda *_: None)
+    assert broken(40, "no workload that fits is parked", operations=24)
+
+
+def test_a_workload_that_is_not_taken_back_is_lost(monkeypatch) -> None:
+    monkeypatch.setattr(ClusterQueue, "requeue", lambda *_: False)
+    assert broken(4, "Kueue knows which workloads wait", operations=24)
