@@ -44,11 +44,15 @@ GROUP = "controlplane.scheduler_plugins"
 
 
 def registry_with(modules: Sequence[str] = ()) -> Registry:
-    """The in-tree plugins, those of installed packages, and those of these modules.
+    """The in-tree plugins, those of scheduler-plugins, of installed packages, and of these modules.
 
     Raises UsageError for a module that cannot be loaded, and for a name that is taken.
     """
+    from controlplane.scheduler.community import PLUGINS
+
     found = in_tree_registry()
+    for cls in PLUGINS:
+        _add(found, cls, cls.__module__)
     for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
         _add(found, _load_entry_point(point), f"entry point {point.name}")
     for name in modules:
@@ -78,9 +82,27 @@ def load_config(path: Path, registry: Registry) -> SchedulerConfig:
 
     text = _read(path)
     try:
-        return config_load.load(text, registry)
+        config = config_load.load(text, registry)
+        _check_community_args(config, registry)
+        return config
     except ValueError as error:
         raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def _check_community_args(config: SchedulerConfig, registry: Registry) -> None:
+    """Refuse arguments that a plugin of scheduler-plugins cannot be made with. Raises ProfileError."""
+    from controlplane.scheduler.community import PLUGINS
+    from controlplane.scheduler.community.args import ArgsError, arguments, has_arguments
+    from controlplane.scheduler.config.expand import ProfileError
+
+    known = {cls.name: cls for cls in PLUGINS if has_arguments(cls.name)}
+    for profile in config.profiles:
+        for name, tree in profile.args.items():
+            if name in known and registry[name].cls is known[name]:
+                try:
+                    arguments(name, tree)
+                except ArgsError as error:
+                    raise ProfileError(f'initializing plugin "{name}": {error}') from None
 
 
 def with_defaults(path: Path | None) -> str:

@@ -1,0 +1,32 @@
+"""Plugins of kubernetes-sigs/scheduler-plugins, by their names and arguments there.
+
+They join the registry of a scheduler whose KubeSchedulerConfiguration is read from a file; a scheduler without one
+imports nothing of them.
+"""
+
+from __future__ import annotations
+
+from controlplane.scheduler.community.node_metadata import NodeMetadata
+from controlplane.scheduler.community.node_resources_allocatable import NodeResourcesAllocatable
+from controlplane.scheduler.community.pod_state import PodState
+from controlplane.scheduler.community.qos_sort import QOSSort
+from controlplane.scheduler.community.trimaran import (
+    LoadVariationRiskBalancing,
+    LowRiskOverCommitment,
+    Peaks,
+    TargetLoadPacking,
+)
+from controlplane.scheduler.framework.interface import Plugin
+
+__all__ = ["PLUGINS"]
+
+PLUGINS: tuple[type[Plugin], ...] = (
+    NodeResourcesAllocatable,
+    PodState,
+    NodeMetadata,
+    QOSSort,
+    TargetLoadPacking,
+    LoadVariationRiskBalancing,
+    LowRiskOverCommitment,
+    Peaks,
+)

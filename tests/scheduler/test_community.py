@@ -1,0 +1,64 @@
+"""Plugins of scheduler-plugins in a KubeSchedulerConfiguration."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.errors import UsageError
+from controlplane.scheduler.community import PLUGINS
+from controlplane.scheduler.community.beta import below, probability
+from controlplane.scheduler.config.user_plugins import load_config, registry_with
+from tests.cli.test_run import ROOT, controlplane
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    queueSort: {{enabled: [{{name: QOSSort}}], disabled: [{{name: "*"}}]}}
+    score: {{enabled: [{{name: TargetLoadPacking, weight: 5}}, {{name: PodState}}]}}
+  pluginConfig:
+  - name: TargetLoadPacking
+    args: {{apiVersion: kubescheduler.config.k8s.io/v1, kind: TargetLoadPackingArgs, {}}}
+"""
+
+
+def test_they_are_enabled_by_their_names(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(CONFIG.format("targetUtilization: 60"))
+    done = controlplane(
+        "run", ROOT / "examples" / "shop.yaml", "--nodes", 5, "--scheduler-config", file
+    )
+    assert done.returncode == 0, done.stderr
+    assert "22 bound to a node" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ("targetUtil: 1", 'strict decoding error: unknown field "targetUtil"'),
+        ("metricProvider: {type: Bad}", "invalid MetricProvider.Type, got Bad"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused_with_the_file(args, told, tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(CONFIG.format(args))
+    with pytest.raises(UsageError) as refused:
+        load_config(file, registry_with())
+    assert str(refused.value) == f'{file}: initializing plugin "TargetLoadPacking": {told}'
+
+
+def test_each_has_a_name_of_its_own():
+    assert len({cls.name for cls in PLUGINS}) == len(PLUGINS)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "alpha", "beta", "expected"),
+    [(0.5, 2, 2, 0.5), (0.25, 1, 1, 0.25), (0.2, 2, 5, 0.34464), (0.9, 0.5, 0.5, 0.7951672)],
+)
+def test_the_beta_distribution_is_summed_up_to_the_threshold(threshold, alpha, beta, expected):
+    assert below(threshold, alpha, beta) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_load_without_deviation_is_below_its_threshold_or_not():
+    assert [probability(0.5, 0, threshold)[0] for threshold in (0.4, 0.5, 0.6)] == [0, 1, 1]
