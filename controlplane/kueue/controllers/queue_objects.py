@@ -112,10 +112,14 @@ class QueueCache(Protocol):
 
 @frozen
 class SharingTick:
-    """Usage that a local queue consumed: `status` is None until a sampling interval has passed."""
+    """Usage that a local queue consumed: `status` is None until a sampling interval has passed.
+
+    `written` is called when the status has been stored.
+    """
 
     status: Tree | None
     requeue_after: int
+    written: Callable[[], None] = lambda: None
 
 
 def whole_share(share: float) -> int:
@@ -317,12 +321,14 @@ class LocalQueueController:
         if tick.status is not None:
             old = queue.get("status") or EMPTY_MAP
             sharing = {
+                "weightedShare": 0,
                 **(old.get("fairSharing") or EMPTY_MAP),
                 "admissionFairSharingStatus": tick.status,
             }
             yield Update(
                 LOCAL_QUEUE, {**queue, "status": {**old, "fairSharing": sharing}}, "status"
             )
+            tick.written()
         return Done(tick.requeue_after)
 
     def _write(

@@ -19,13 +19,14 @@ from controlplane.kueue.controllers.flavor_objects import (
     AdmissionCheckController,
     ResourceFlavorController,
 )
+from controlplane.kueue.controllers.past_usage import PastUsage
 from controlplane.kueue.controllers.queue_objects import (
     ClusterQueueController,
     CohortController,
     LocalQueueController,
 )
 from controlplane.kueue.controllers.workload import WorkloadController
-from controlplane.kueue.controllers.workload_events import WorkloadEvents
+from controlplane.kueue.controllers.workload_events import NO_PENALTIES, WorkloadEvents
 from controlplane.kueue.metrics.gauges import Gauges
 from controlplane.kueue.metrics.recorder import ControllerMetrics, Recorder, SchedulerMetrics
 from controlplane.kueue.names import DEFAULT_LOCAL_QUEUE
@@ -33,6 +34,7 @@ from controlplane.kueue.preemption.candidates import Rules as PreemptionRules
 from controlplane.kueue.preemption.expectations import Expectations
 from controlplane.kueue.process.carrying import Carrier
 from controlplane.kueue.process.jobs import JobIntegration, watched_for_jobs
+from controlplane.kueue.process.kinds import KINDS
 from controlplane.kueue.process.reader import CacheReader
 from controlplane.kueue.process.scheduling import SCHEDULER, SchedulerTask
 from controlplane.kueue.process.settings import Settings
@@ -156,8 +158,11 @@ class Kueue(Controller):
         )
         self._workloads = workloads
         parts = (reader, manager, cache, self.clock)
+        past = self._past_usage()
         self._cluster_queues = ClusterQueueController(*parts, observer=observer)
-        self._local_queues = LocalQueueController(*parts, observer=observer)
+        self._local_queues = LocalQueueController(
+            *parts, sharing=None if past is None else past.sample, observer=observer
+        )
         self._cohorts = CohortController(reader, manager, cache)
         self._flavors = ResourceFlavorController(reader, manager, cache)
         self._checks = AdmissionCheckController(reader, manager, cache)
@@ -178,19 +183,29 @@ class Kueue(Controller):
             self._queues,
             Controllers(
                 workloads,
-                WorkloadEvents(workloads, self.expectations),
+                WorkloadEvents(workloads, self.expectations, past or NO_PENALTIES),
                 self._cluster_queues,
                 self._local_queues,
                 self._flavors,
                 self._checks,
             ),
             self.wake,
-            [each.changes() for each in self._parts],
+            [
+                *(each.changes() for each in self._parts),
+                *([] if past is None else [{KINDS["LocalQueue"]: past.local_queue_changed}]),
+            ],
         )
+
+    def _past_usage(self) -> PastUsage | None:
+        """Sampling of past usage, if fair sharing of admission is configured."""
+        sharing = self.settings.sharing
+        if sharing is None or not self.settings.gates.enabled("AdmissionFairSharing"):
+            return None
+        return PastUsage(self.manager.ledger, self.cache, sharing, self.manager.reorder)
 
     def _make_scheduler(self) -> SchedulerTask:
         settings = self.settings
-        rules = PreemptionRules(settings.gates, settings.strategies)
+        rules = PreemptionRules(settings.gates, settings.strategies, settings.by_eviction)
         scheduler = Scheduler(
             self.manager,
             self.cache,
@@ -247,15 +262,16 @@ class Kueue(Controller):
 
     def _reconcile_local_queue(self, key: str) -> Carried[None]:
         reconcile = self._local_queues.reconcile(*key.split("/", 1))
-        yield from self._reconcile(self._queues.local_queues, key, reconcile)
+        yield from self._reconcile(self._queues.local_queues, key, reconcile, idle=True)
 
     def _reconcile(
-        self, queue: Queue, key: str, reconcile: Generator[Any, Any, Done]
+        self, queue: Queue, key: str, reconcile: Generator[Any, Any, Done], *, idle: bool = False
     ) -> Carried[None]:
+        """Carry a reconcile out; the next one that it asks for is an idle delay if it only samples."""
         done = yield from self._carrier.run(reconcile)
         if done.requeue_after:
             queue.forget(key)
-            queue.add_after(key, done.requeue_after)
+            queue.add_after(key, done.requeue_after, idle=idle)
         else:
             queue.relax(key)  # a delay that is left over leads to nothing
         self.wake()

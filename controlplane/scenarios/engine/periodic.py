@@ -37,6 +37,11 @@ def _passes(run: Run) -> Iterator[str]:
 
         if issubclass(kind, Descheduler):
             yield f"passes of the descheduler {_every(kind.interval_ns)}"
+        from controlplane.kueue.process.controller import Kueue
+
+        if issubclass(kind, Kueue) and kind.settings.sharing is not None:
+            interval = round(kind.settings.sharing.sampling_interval * SECOND)
+            yield f"samples of Kueue's usage by local queue {_every(interval)}"
 
 
 def _runs(run: Run, name: str) -> bool:
