@@ -153,10 +153,11 @@ class PodJob(ManagedJob):
         return self.namespace, self.group
 
     def is_skipped(self) -> bool:
-        """Return whether the pod is not managed."""
-        if self.found and labels_of(self.tree).get(MANAGED) != "true":
-            return True
-        return self.implicit and not annotations_of(self.tree).get(SUSPENDED_BY_PARENT)
+        """Return whether the pod is not managed; without one, there are finalizers to remove all the same."""
+        if not self.found:
+            return False
+        by_parent = bool(annotations_of(self.tree).get(SUSPENDED_BY_PARENT))
+        return labels_of(self.tree).get(MANAGED) != "true" or (self.implicit and not by_parent)
 
     def is_suspended(self) -> bool:
         """Return whether a pod is held back or has ended."""

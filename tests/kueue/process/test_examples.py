@@ -105,3 +105,11 @@ def test_pods_of_a_deployment_are_admitted_one_by_one_and_those_of_a_stateful_se
     assert owners == {"Pod": 3, "StatefulSet": 1}
     pods = [obj.tree for obj in cluster.objects("/registry/pods/")]
     assert {each["status"]["phase"] for each in pods} == {"Running"}
+
+
+def test_a_group_of_pods_has_one_workload():
+    cluster = executed("pods.yaml", "config.yaml")
+    sizes = {obj.name: len(obj.metadata["ownerReferences"]) for obj in cluster.objects(WORKLOADS)}
+    assert sizes.pop("team") == 3
+    assert set(sizes.values()) == {1}
+    assert all(each["Finished"]["status"] == "True" for each in conditions(cluster).values())
