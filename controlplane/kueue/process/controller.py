@@ -9,10 +9,11 @@ Follows `cmd/kueue/main.go`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.times import SECOND
-from controlplane.controllers.common.controller import Controller, Work
+from controlplane.controllers.common.controller import Controller, Handlers, Work
 from controlplane.kueue.cache.cache import Cache
 from controlplane.kueue.controllers.effects import Done
 from controlplane.kueue.controllers.flavor_objects import (
@@ -50,13 +51,14 @@ if TYPE_CHECKING:
 
     from controlplane.api.tree import Tree
     from controlplane.client.resources import Resource
-    from controlplane.controllers.common.controller import Caches, Handlers, Host, Queue
+    from controlplane.controllers.common.controller import Caches, Host, Queue
     from controlplane.kueue.process.carrying import Carried
     from controlplane.metrics.family import Family
 
 FLUSH: Final = "kueue-requeue"
 AGAIN: Final = "kueue-second-pass"
 FREED: Final = "kueue-freed-nodes"
+START: Final = "kueue-start"
 TOPOLOGY_FLAVORS: Final = "kueue-tas-flavor"
 BATCH: Final = SECOND
 """The time for which requests for a flush are collected."""
@@ -102,6 +104,7 @@ class Kueue(Controller):
         )
         self.recorder = Recorder(self.cache, gates, settings.metrics)
         self._gauges = Gauges(self.cache, self.manager, self.reader, gates, settings.metrics)
+        self._held: list[Callable[[], None]] | None = []
         self._flushes: dict[str, FlushRequest] = {}
         self._waits: dict[str, tuple[Tree, int]] = {}
         self._wait_count = 0
@@ -126,6 +129,7 @@ class Kueue(Controller):
 
     def _work_queues(self) -> Queues:
         host = self.host
+        self._start_queue = host.queue(START)
         self._flush_queue = host.queue(FLUSH)
         self._second_pass_queue = host.queue(AGAIN)
         self._freed_queue = host.queue(FREED)
@@ -219,7 +223,34 @@ class Kueue(Controller):
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Handlers of changes, by resource."""
-        return self._wiring.handlers()
+        return {
+            resource: Handlers(*(self._once_synced(each) for each in handlers))
+            for resource, handlers in self._wiring.handlers().items()
+        }
+
+    def _once_synced(self, handler: Callable[..., None]) -> Callable[..., None]:
+        """A handler that waits until all informers have listed: workers run from then on.
+
+        A handler looks at other kinds, too: the Workloads of a new LocalQueue are entered with it. Upstream such
+        a look blocks until the informer has listed.
+        """
+
+        def told(*change: Any) -> None:
+            if self._held is None:
+                handler(*change)
+            else:
+                self._held.append(partial(handler, *change))
+                self._start_queue.add(START)
+
+        return told
+
+    def _start(self, _key: str) -> Carried[None]:
+        """Tell the handlers of what was heard until now, in that order."""
+        held, self._held = self._held or [], None
+        for call in held:
+            call()
+        return
+        yield
 
     def work(self) -> Sequence[Work]:
         """The queues: reconcilers, the scheduler, flushes, timers."""
@@ -232,6 +263,7 @@ class Kueue(Controller):
             ("kueue-topology", self._topologies.reconcile),
         )
         return (
+            Work(START, self._start, workers=1),
             Work(SCHEDULER, self._scheduler.run, workers=1),
             Work(FLUSH, self._flush, workers=1),
             Work(AGAIN, self._second_pass_due, workers=1),

@@ -37,6 +37,9 @@ WORKLOADS: Final = "/registry/kueue.x-k8s.io/workloads/"
 
 OPERATIONS = Option("operations", type=int, low=1, default=16, help="How many things the users do.")
 USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
+CRASHES = Option(
+    "crashes", type=bool, default=False, help="Let Kueue crash and start again at times."
+)
 FAIR = Option("fair-sharing", type=bool, default=False, help="Let Kueue share fairly.")
 
 
@@ -134,7 +137,9 @@ async def _patch(user: User, kind: str, namespace: str, name: str, spec: Tree) -
 
 
 async def _share(user: User, count: int) -> None:
-    todo = (_some_workload,) * 5 + (_some_end, _some_release, _some_priority, _some_stop)
+    todo = [*[_some_workload] * 5, _some_end, _some_release, _some_priority, _some_stop]
+    if user.options["crashes"]:
+        todo.append(_some_crash)
     for _ in range(count):
         await todo[user.choose(len(todo), "what")](user)
         pause = PAUSES[user.choose(len(PAUSES), "pause")]
@@ -220,6 +225,16 @@ async def _some_stop(user: User) -> None:
     await user.attempt(_patch(user, "ClusterQueue", "", name, {"stopPolicy": policy}))
 
 
+async def _some_crash(user: User) -> None:
+    if user.notes.get("down"):
+        return
+    user.notes["down"] = True
+    user.crash("kueue")
+    await user.sleep(user.choose(3, "how long Kueue is away"))
+    user.restart("kueue")
+    user.notes["down"] = False
+
+
 def _ever(kind: str, *states: str) -> Callable[[Run], bool]:
     def reached(run: Run) -> bool:
         return any(
@@ -246,5 +261,5 @@ SCENARIO = Scenario(
         Sometimes("a workload waits", _ever("QuotaReserved", "False")),
         Sometimes("a workload was preempted", _ever("Preempted", "True", "False")),
     ),
-    options=(OPERATIONS, USERS, FAIR),
+    options=(OPERATIONS, USERS, CRASHES, FAIR),
 )

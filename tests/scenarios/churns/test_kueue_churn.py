@@ -24,9 +24,10 @@ def broken(seeds: int, wanted: str, **options: int) -> bool:
     return False
 
 
-def reached(seeds: int, *, fair: bool) -> set[str]:
+def reached(seeds: int, *, fair: bool, crashes: bool = False) -> set[str]:
     """Return what was reached in runs none of which may break."""
-    campaign = Campaign(plan_of(CHURN, operations=24, users=3, fair_sharing=fair))
+    options = {"fair_sharing": fair, "crashes": crashes}
+    campaign = Campaign(plan_of(CHURN, operations=24, users=3, **options))
     found: dict[str, None] = {}
     for seed in range(seeds):
         run = campaign.under(seed)
@@ -38,6 +39,10 @@ def reached(seeds: int, *, fair: bool) -> set[str]:
 @pytest.mark.parametrize("fair", [False, True])
 def test_nothing_breaks(fair: bool) -> None:
     assert {"a workload is admitted", "a workload waits"} <= reached(4, fair=fair)
+
+
+def test_nothing_breaks_when_kueue_crashes() -> None:
+    assert "a workload is admitted" in reached(4, fair=False, crashes=True)
 
 
 @pytest.mark.slow
