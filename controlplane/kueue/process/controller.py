@@ -36,6 +36,7 @@ from controlplane.kueue.preemption.expectations import Expectations
 from controlplane.kueue.process.carrying import Carrier
 from controlplane.kueue.process.jobs import JobIntegration, watched_for_jobs
 from controlplane.kueue.process.kinds import KINDS
+from controlplane.kueue.process.priorities import PriorityClasses
 from controlplane.kueue.process.reader import CacheReader
 from controlplane.kueue.process.scheduling import SCHEDULER, SchedulerTask
 from controlplane.kueue.process.settings import Settings
@@ -171,7 +172,10 @@ class Kueue(Controller):
         self._flavors = ResourceFlavorController(reader, manager, cache)
         self._checks = AdmissionCheckController(reader, manager, cache)
         jobs = JobIntegration(self.host, reader, settings, self._has_default_queue, self._reconcile)
-        self._parts: list[JobIntegration | PlacementControllers] = [jobs]
+        self._parts: list[JobIntegration | PlacementControllers | PriorityClasses] = [
+            jobs,
+            PriorityClasses(self.host, reader, self._reconcile),
+        ]
         if self.topologies is not None:
             self._parts.append(
                 PlacementControllers(

@@ -111,3 +111,33 @@ def test_the_webhook_suspends_jobs_and_refuses_what_is_not_valid():
     run(kueue_cluster(user))
     assert seen["suspend"] is True
     assert "must be nil when cohort is empty" in seen["refused"]
+
+
+def test_a_new_value_of_a_priority_class_reaches_its_workloads():
+    seen = []
+
+    async def user(ctx: Context) -> None:
+        client = Client(ctx)
+        await ctx.sleep(2 * SECOND)
+        made = await client.create(
+            KINDS["WorkloadPriorityClass"],
+            {
+                "apiVersion": "kueue.x-k8s.io/v1beta2",
+                "kind": "WorkloadPriorityClass",
+                "metadata": {"name": "high"},
+                "value": 10,
+            },
+        )
+        tree = next(
+            each for each in yaml.safe_load_all(EXAMPLE.read_text()) if each["kind"] == "Job"
+        )
+        tree["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
+        await client.create(JOBS, tree)
+        for value in (10, 20):
+            await client.update(KINDS["WorkloadPriorityClass"], {**made.tree, "value": value})
+            await ctx.sleep(5 * SECOND)
+            (found,) = (await client.list(KINDS["Workload"], "default")).items
+            seen.append(found.tree["spec"]["priority"])
+
+    run(kueue_cluster(user))
+    assert seen == [10, 20]
