@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from attrs import frozen
 
-from controlplane.api import yaml_text
 from controlplane.api.labels import Selector, SelectorError, parse
+from controlplane.api.yaml_files import read_document
 from controlplane.descheduler.evictions import Limits, PodEvictor
 from controlplane.descheduler.profiles import build
 from controlplane.descheduler.validation import PolicyError, check_profiles
@@ -100,12 +99,7 @@ class Policy:
 
 def load(path: Path) -> Policy:
     """Read a policy file. Raises UsageError that names the file and the field."""
-    try:
-        tree = yaml_text.load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from None
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path}: no YAML: {' '.join(str(error).split())}") from None
+    tree = read_document(path)
     try:
         return policy_of(tree)
     except PolicyError as error:

@@ -10,15 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
-from controlplane.api import yaml_text
 from controlplane.api.decoding import decode
 from controlplane.api.durations import parse_duration
 from controlplane.api.labels import Selector, SelectorError, from_label_selector
 from controlplane.api.meta import LabelSelector
 from controlplane.api.quantity import QuantityError, parse
 from controlplane.api.times import SECOND
+from controlplane.api.yaml_files import read_document
 from controlplane.errors import UsageError, shown
 from controlplane.kueue.controllers.workload import WaitForPodsReady
 from controlplane.kueue.gates import GateError, Gates
@@ -74,12 +72,7 @@ def load(path: Path | None) -> Settings:
     """
     if path is None:
         return settings_of({"apiVersion": API_VERSION, "kind": KIND})
-    try:
-        tree = yaml_text.load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from None
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path}: no YAML: {' '.join(str(error).split())}") from None
+    tree = read_document(path)
     try:
         return settings_of(tree)
     except ConfigurationError as error:

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from attrs import frozen
 
-from controlplane.api import yaml_text
+from controlplane.api.yaml_files import read_documents
 from controlplane.errors import UsageError, shown
 
 __all__ = ["Delay", "Expression", "Requirement", "Selector", "Stage", "Step", "load", "read"]
@@ -92,18 +91,10 @@ def load(paths: Sequence[Path]) -> tuple[Stage, ...]:
     """Return the stages of these files, in their order. Raises UsageError with file and object."""
     found: list[Stage] = []
     for path in paths:
-        try:
-            text = path.read_text(encoding="utf-8")
-            yaml_text.guard(text)
-            trees = list(yaml.load_all(text, yaml.CSafeLoader))
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{path}: cannot be read: {error}") from None
-        except (yaml.YAMLError, ValueError) as error:
-            raise UsageError(f"{path}: no YAML: {' '.join(str(error).split())}") from None
-        for tree in trees:
+        for tree in read_documents(path):
             if isinstance(tree, dict) and tree.get("kind") == "Stage":
                 found.append(read(tree, str(path)))
-            elif tree is not None:
+            else:
                 kind = tree.get("kind") if isinstance(tree, dict) else tree
                 raise UsageError(f"{path}: {shown(str(kind))}: expected kind Stage")
     if not found:

@@ -63,6 +63,7 @@ from controlplane.kueue.jobs.pods import (
 from controlplane.kueue.jobs.workloads import (
     WORKLOAD,
     construct,
+    first_equivalent,
     is_equivalent,
     new_workload,
     own_prebuilt,
@@ -368,14 +369,7 @@ class PodJob(ManagedJob):
     def find_matching(self) -> Steps:
         """The Workload of the pod or of the group; excess and replaced pods go."""
         if not self.group:
-            match: Tree | None = None
-            others: list[Tree] = []
-            for each in self.child_workloads():
-                if match is None and is_equivalent(self, each):
-                    match = each
-                else:
-                    others.append(each)
-            return match, others
+            return first_equivalent(self, self.child_workloads())
         workload = self.around.reader.get(WORKLOAD, self.namespace, self.group)
         if workload is None:
             return None, []

@@ -47,6 +47,7 @@ __all__ = [
     "WORKLOAD",
     "ObjectJob",
     "construct",
+    "first_equivalent",
     "is_equivalent",
     "new_workload",
     "owned_by",
@@ -318,6 +319,18 @@ def with_owner(workload: Tree, job: ManagedJob, pod: Tree) -> Tree:
     return {**workload, "metadata": {**metadata, "ownerReferences": owners}}
 
 
+def first_equivalent(job: ManagedJob, workloads: Sequence[Tree]) -> tuple[Tree | None, list[Tree]]:
+    """Return the first Workload that is equivalent to the job, and all others."""
+    match: Tree | None = None
+    others: list[Tree] = []
+    for each in workloads:
+        if match is None and is_equivalent(job, each):
+            match = each
+        else:
+            others.append(each)
+    return match, others
+
+
 @define
 class ObjectJob(ManagedJob):
     """A job that is one object, which controls one Workload."""
@@ -334,14 +347,7 @@ class ObjectJob(ManagedJob):
 
     def find_matching(self) -> Steps:
         """The first equivalent Workload; all others are to be deleted."""
-        match: Tree | None = None
-        others: list[Tree] = []
-        for each in self.child_workloads():
-            if match is None and is_equivalent(self, each):
-                match = each
-            else:
-                others.append(each)
-        return match, others
+        return first_equivalent(self, self.child_workloads())
         yield
 
     def constructed(self) -> Steps:
