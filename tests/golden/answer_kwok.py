@@ -238,7 +238,7 @@ def _life(asked: Case) -> Case:
             stage = lifecycle.match(stages, moment, draws)
         except (KwokError, ExpressionError) as error:
             step["error"] = str(error)
-            break
+            stage = None
         if stage is None:
             if not ops:
                 break

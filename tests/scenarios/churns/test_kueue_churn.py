@@ -46,7 +46,7 @@ def test_nothing_breaks_when_kueue_crashes() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fair", [False, True])
+@pytest.mark.parametrize("fair", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_nothing_breaks_and_workloads_are_preempted(fair: bool) -> None:
     assert reached(24, fair=fair) == {each.name for each in CHURN.sometimes}
 
