@@ -28,7 +28,7 @@ def test_some_requests(number):
     assert episode(0, number, 300).findings == []
 
 
-@pytest.mark.slow  # twenty thousand requests
+@pytest.mark.nightly  # twenty thousand requests
 def test_more_requests(capsys):
     assert main(["--requests", "20000", "--seed", "1"]) == 0, capsys.readouterr().out
 

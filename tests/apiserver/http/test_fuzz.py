@@ -128,7 +128,7 @@ def test_requests_made_from_some_of_our_openapi(server):
     assert sent >= len(chosen) > 5
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_requests_made_from_a_third_of_our_openapi(server):
     chance = random.Random(2)
     chosen = list(operations(server))[1::3]
