@@ -1,0 +1,1 @@
+"""The decisions of the Cluster Autoscaler: scale-up, scale-down and the state of node groups."""
