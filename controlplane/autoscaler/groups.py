@@ -5,6 +5,7 @@ Upstream: `cloudprovider/cloud_provider.go`, `expander/expander.go`, `utils/gpu/
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +22,9 @@ GPU_RESOURCES: Final = (
 )
 """Extended resources of the vendors of GPUs, the default one first."""
 ZERO: Final = Quantity.new(0)
+UPCOMING: Final = "cluster-autoscaler.k8s.io/upcoming-node"
+"""Annotation of a node of the simulation that is not there yet."""
+_TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,34 @@ class Option:
     node_count: int
     pods: tuple[Pod, ...] = ()
     similar: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """What the cloud provider tells: groups in its order, and the group of each node by the node's name."""
+
+    groups: tuple[NodeGroup, ...] = ()
+    members: Mapping[str, str] = field(default_factory=dict)
+    gpu_label: str = ""
+
+    def group(self, name: str) -> NodeGroup | None:
+        """Return the group of this id."""
+        return next((each for each in self.groups if each.id == name), None)
+
+    def group_of(self, node: Node) -> NodeGroup | None:
+        """Return the group of a node, None for a node that the autoscaler does not manage."""
+        name = self.members.get(node.metadata.name)
+        return None if name is None else self.group(name)
+
+    def registered(self, group: NodeGroup, nodes: Iterable[Node]) -> list[Node]:
+        """Return the nodes that stand for an instance of a group, without those that are only expected."""
+        known = {each.id: None for each in group.instances}
+        return [
+            node
+            for node in nodes
+            if node.spec.provider_id in known
+            and node.metadata.annotations.get(UPCOMING) not in _TRUE
+        ]
 
 
 def gpu_resource(node: Node, label: str) -> str:

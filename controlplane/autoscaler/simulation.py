@@ -111,8 +111,10 @@ class Simulation:
         at = next((i for i, each in enumerate(pods) if each.key == pod.key), None)
         if at is None:
             return
-        pods[at] = pods[-1]
-        self.put(Placed(placed.node, tuple(pods[:-1])))
+        last = pods.pop()
+        if at < len(pods):
+            pods[at] = last
+        self.put(Placed(placed.node, tuple(pods)))
 
     def fork(self) -> None:
         """Mark this state."""
@@ -127,7 +129,8 @@ class Simulation:
 
     def commit(self) -> None:
         """Keep this state, and forget the mark."""
-        self._layers[-2] = self._layers.pop()
+        top = self._layers.pop()
+        self._layers[-1] = top
 
     # -- filters -----------------------------------------------------------------------------------
 

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
+from controlplane.api.policy import PodDisruptionBudget
+from controlplane.api.times import parse_time
 from controlplane.autoscaler import balancing, estimator, expander
-from controlplane.autoscaler.groups import GroupOptions, Instance, NodeGroup, Option, Template
+from controlplane.autoscaler.budgets import RemainingBudgets
+from controlplane.autoscaler.drain import Controllers, Draining, pods_to_move
+from controlplane.autoscaler.groups import (
+    Cloud,
+    GroupOptions,
+    Instance,
+    NodeGroup,
+    Option,
+    Template,
+    gpu_resource,
+)
+from controlplane.autoscaler.options import DeleteOptions, Options
 from controlplane.autoscaler.pods import equivalence_groups
+from controlplane.autoscaler.removal import Placement, Unremovable, try_removal
 from controlplane.autoscaler.simulation import Simulation
+from controlplane.autoscaler.utilization import Utilization, eligible, utilization
 from tests.golden.runner import UNANSWERED, difference
 
 Case = dict[str, Any]
@@ -189,10 +205,175 @@ def _pod_groups(case: Case) -> Case:
     return {"groups": sorted(groups, key=" ".join)}
 
 
+# -- scale-down ----------------------------------------------------------------------------------
+
+KINDS: Final = {
+    "replicaSets": "ReplicaSet",
+    "replicationControllers": "ReplicationController",
+    "statefulSets": "StatefulSet",
+    "daemonSets": "DaemonSet",
+    "jobs": "Job",
+}
+
+
+def controllers_of(case: Case) -> Controllers:
+    """The controllers of a case, with their replicas."""
+    return Controllers(
+        {
+            kind: {
+                (each["metadata"].get("namespace", ""), each["metadata"]["name"]): each.get(
+                    "spec", {}
+                ).get("replicas")
+                for each in case.get(field) or ()
+            }
+            for field, kind in KINDS.items()
+        }
+    )
+
+
+def delete_options_of(case: Case) -> DeleteOptions:
+    """Which pods keep nodes in a case."""
+    tree = case.get("deleteOptions")
+    if tree is None:
+        return DeleteOptions()
+    return DeleteOptions(
+        tree["SkipNodesWithSystemPods"],
+        tree["SkipNodesWithLocalStorage"],
+        tree["SkipNodesWithCustomControllerPods"],
+        tree["MinReplicaCount"],
+        tree["BspDisruptionTimeout"],
+    )
+
+
+def budgets_of(case: Case) -> RemainingBudgets:
+    """The budgets of disruption of a case."""
+    trees = case.get("podDisruptionBudgets") or ()
+    return RemainingBudgets(PodDisruptionBudget.from_tree(tree) for tree in trees)
+
+
+def draining_of(case: Case) -> Draining:
+    """What the rules of drain look at in a case."""
+    return Draining(
+        delete_options_of(case), budgets_of(case), controllers_of(case), parse_time(case["now"])
+    )
+
+
+def cloud_of(case: Case) -> Cloud:
+    """The provider of a case."""
+    members = {
+        name: each["id"] for each in case.get("groups") or () for name in each.get("nodes") or ()
+    }
+    return Cloud(tuple(groups_of(case)), members, GPU_LABEL)
+
+
+def options_from(case: Case) -> Options:
+    """The options of a case."""
+    tree = case.get("autoscalingOptions") or {}
+    return Options(
+        ignore_daemon_sets_utilization=bool(tree.get("ignoreDaemonSetsUtilization")),
+        ignore_mirror_pods_utilization=bool(tree.get("ignoreMirrorPodsUtilization")),
+        scale_down_unready=bool(tree.get("scaleDownUnreadyEnabled", True)),
+        deletions=delete_options_of(case),
+    )
+
+
+def _number(value: float) -> Any:
+    return "NaN" if value != value else value
+
+
+def used_json(used: Utilization | None) -> Case:
+    """A utilization as the cases write it."""
+    if used is None:
+        return {"error": True}
+    return {
+        "cpu": _number(used.cpu),
+        "gpu": _number(used.gpu),
+        "memory": _number(used.memory),
+        "resource": used.resource,
+        "utilization": _number(used.value),
+    }
+
+
+def _utilization(case: Case) -> Case:
+    now = parse_time(case["now"])
+    return {
+        "utilization": {
+            placed.node.metadata.name: used_json(
+                utilization(
+                    placed,
+                    gpu_resource(placed.node, GPU_LABEL),
+                    now,
+                    skip_daemon_sets=case["skipDaemonSets"],
+                    skip_mirror=case["skipMirror"],
+                )
+            )
+            for placed in simulation_of(case).nodes()
+        }
+    }
+
+
+def _drain(case: Case) -> Case:
+    told: Case = {}
+    for placed in simulation_of(case).nodes():
+        moves = pods_to_move(placed.pods, draining_of(case))
+        found: Case = {
+            "pods": [pod.key for pod in moves.pods],
+            "daemonSetPods": [pod.key for pod in moves.daemon_set_pods],
+            "onCompletionPods": [pod.key for pod in moves.on_completion],
+        }
+        if moves.blocking is not None and moves.verdict is not None:
+            found["blockingPod"] = moves.blocking.key
+            found["reason"] = moves.verdict.reason
+            # Upstream prints the address of the number here, and the case does not hold it.
+            found["error"] = re.sub(r"spec: \d+ min", "spec: <address> min", moves.verdict.message)
+        told[placed.node.metadata.name] = {key: value for key, value in found.items() if value}
+    return {"nodes": told}
+
+
+def unremovable_json(found: Unremovable) -> Case:
+    """A node that cannot go as the cases write it."""
+    made: Case = {"node": found.node, "reason": found.reason}
+    if found.pod is not None:
+        made |= {"pod": found.pod.key, "podReason": found.pod_reason}
+    return made
+
+
+def _removal(case: Case) -> Case:
+    simulation, draining = simulation_of(case), draining_of(case)
+    found = eligible(
+        simulation, cloud_of(case), options_from(case), case["candidates"], draining.now
+    )
+    placement, left, told = Placement(), dict.fromkeys(case["destinations"]), list[Case]()
+    for name in found.names:
+        tried = try_removal(simulation, placement, name, left, draining)
+        if isinstance(tried, Unremovable):
+            told.append(unremovable_json(tried))
+            continue
+        left.pop(name, None)
+        told.append(
+            {
+                "node": name,
+                "removable": True,
+                "risky": tried.risky,
+                "podsToReschedule": [pod.key for pod in tried.pods],
+                "daemonSetPods": [pod.key for pod in tried.daemon_set_pods],
+            }
+        )
+    return {
+        "eligible": list(found.names),
+        "ineligible": [{"node": name, "reason": reason} for name, reason in found.refused],
+        "simulated": told,
+        "utilization": {name: used_json(used) for name, used in found.utilization.items()},
+    }
+
+
 ANSWERS: Final[Mapping[str, Callable[[Case], Any]]] = {
     "expander": _expander,
     "similar": _similar,
     "balance": _balance,
     "estimate": _estimate,
     "podgroups": _pod_groups,
+    "utilization": _utilization,
+    "drain": _drain,
+    "removal": _removal,
 }
