@@ -11,6 +11,7 @@ from controlplane.api.pod import Pod
 from controlplane.api.policy import PodDisruptionBudget
 from controlplane.api.times import parse_time
 from controlplane.autoscaler import balancing, estimator, expander
+from controlplane.autoscaler.backoff import Backoff, Failure
 from controlplane.autoscaler.budgets import RemainingBudgets
 from controlplane.autoscaler.drain import Controllers, Draining, pods_to_move
 from controlplane.autoscaler.groups import (
@@ -26,6 +27,7 @@ from controlplane.autoscaler.options import DeleteOptions, Options
 from controlplane.autoscaler.pods import equivalence_groups
 from controlplane.autoscaler.removal import Placement, Unremovable, try_removal
 from controlplane.autoscaler.simulation import Simulation
+from controlplane.autoscaler.state import ClusterState, Counts
 from controlplane.autoscaler.utilization import Utilization, eligible, utilization
 from tests.golden.runner import UNANSWERED, difference
 
@@ -87,7 +89,7 @@ def group_of(tree: Case) -> NodeGroup:
 def instance_of(tree: Case) -> Instance:
     """A further instance of a group."""
     return Instance(
-        tree["id"],
+        tree.get("id", tree.get("name", "")),
         tree.get("state", "Running"),
         tree.get("errorClass", ""),
         tree.get("errorCode", ""),
@@ -367,6 +369,111 @@ def _removal(case: Case) -> Case:
     }
 
 
+# -- cluster state -------------------------------------------------------------------------------
+
+
+def _backoff(case: Case) -> Case:
+    now = 0
+    names = ("initialBackoffSeconds", "maxBackoffSeconds", "resetSeconds")
+    backoff = Backoff(*(case[name] * SECOND for name in names))
+    steps: list[Case] = []
+    for op in case["ops"]:
+        at, kind, told = now + op["at"] * SECOND, op["op"], Case()
+        if kind == "backoff":
+            failure = Failure(op["errorClass"], op["errorCode"])
+            told["until"] = (backoff.fail(op["group"], failure, at) - now) // SECOND
+        elif kind == "status":
+            found = backoff.status(op["group"], at)
+            told["backedOff"] = found is not None
+            if found is not None:
+                told["code"] = found.code
+        elif kind == "remove":
+            backoff.remove(op["group"])
+        else:
+            backoff.remove_stale(at)
+        steps.append(told)
+    return {"steps": steps}
+
+
+COUNTS: Final = {
+    "deleted": "deleted",
+    "longUnregistered": "long_unregistered",
+    "notStarted": "not_started",
+    "ready": "ready",
+    "registered": "registered",
+    "suspended": "suspended",
+    "unready": "unready",
+    "unregistered": "unregistered",
+}
+
+
+def _cluster_state(case: Case) -> Case:
+    now = parse_time(case["now"])
+    groups = {each["id"]: each for each in case["groups"]}
+    nodes = {each["metadata"]["name"]: each for each in case.get("nodes") or ()}
+    calls: list[Case] = []
+
+    def decrease(group: str, size: int) -> str:
+        calls.append({"call": "decrease", "delta": -size, "group": group})
+        groups[group] = {**groups[group], "target": groups[group]["target"] - size}
+        return ""
+
+    # The registry of these cases is not among the listeners of its own failures.
+    state = ClusterState(Options(), Backoff(), decrease, notify=lambda *_: None)
+    steps: list[Case] = []
+    for op in case["ops"]:
+        at = now + op["at"] * SECOND
+        for each in op.get("groups") or ():
+            groups[each["id"]] = each
+        for each in op.get("updateNodes") or ():
+            nodes[each["metadata"]["name"]] = each
+        if op["op"] == "scaleUp":
+            state.scale_up(group_of(groups[op["group"]]), op["delta"], at)
+        if op["op"] == "failedScaleUp":
+            state.fail(op["group"], Failure("Other", op["errorCode"]), at)
+        state.refresh_instances()
+        cloud = cloud_of({"groups": list(groups.values())})
+        state.update(cloud, [Node.from_tree(each) for each in nodes.values()], at)
+        steps.append(_state_view(state, groups, at, now))
+        if calls:
+            steps[-1]["calls"] = list(calls)
+            calls.clear()
+    return {"steps": steps}
+
+
+def _state_view(state: ClusterState, groups: Case, at: int, now: int) -> Case:
+    views: Case = {}
+    for name in groups:
+        failure = state.failure_of(name, at)
+        view = views[name] = {
+            "atTarget": state.at_target(name),
+            "backedOff": failure is not None,
+            "healthy": state.group_healthy(name),
+            "safe": state.safety(name, at).safe,
+            "scalingUp": state.scaling_up(name),
+            # Upstream asks the machine's clock here, which stood before the times of the cases.
+            "upcoming": state.upcoming(0).get(name, 0),
+        }
+        if failure is not None:
+            view["backoffCode"] = failure.code
+        wrong = state.wrong_sizes.get(name)
+        if wrong is not None:
+            since = (wrong.since - now) // SECOND
+            told = {"current": wrong.current, "expected": wrong.expected, "since": since}
+            view["incorrectSize"] = told
+    return {
+        "createdWithErrors": state.created_with_errors(),
+        "groups": views,
+        "healthy": state.healthy,
+        "readiness": _counts_json(state.total),
+        "unregistered": sorted(each.name for each in state.unregistered),
+    }
+
+
+def _counts_json(counts: Counts) -> Case:
+    return {name: list(getattr(counts, field)) for name, field in COUNTS.items()}
+
+
 ANSWERS: Final[Mapping[str, Callable[[Case], Any]]] = {
     "expander": _expander,
     "similar": _similar,
@@ -376,4 +483,6 @@ ANSWERS: Final[Mapping[str, Callable[[Case], Any]]] = {
     "utilization": _utilization,
     "drain": _drain,
     "removal": _removal,
+    "backoff": _backoff,
+    "clusterstate": _cluster_state,
 }
