@@ -46,7 +46,7 @@ class RemainingBudgets:
         """Return whether all the pods may be removed at the same time."""
         for budget in self._budgets:
             count = sum(budget.matches(pod) for pod in pods)
-            if count > budget.allowed:
+            if count and count > budget.allowed:
                 return False
         return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from controlplane.api.node import Node
@@ -24,6 +25,7 @@ from controlplane.autoscaler.groups import (
     gpu_resource,
 )
 from controlplane.autoscaler.options import DeleteOptions, Options
+from controlplane.autoscaler.planner import Ongoing, Planner
 from controlplane.autoscaler.pods import equivalence_groups
 from controlplane.autoscaler.removal import Placement, Unremovable, try_removal
 from controlplane.autoscaler.simulation import Simulation
@@ -89,7 +91,7 @@ def group_of(tree: Case) -> NodeGroup:
 def instance_of(tree: Case) -> Instance:
     """A further instance of a group."""
     return Instance(
-        tree.get("id", tree.get("name", "")),
+        tree.get("id") or tree["name"],
         tree.get("state", "Running"),
         tree.get("errorClass", ""),
         tree.get("errorCode", ""),
@@ -268,6 +270,14 @@ def cloud_of(case: Case) -> Cloud:
     return Cloud(tuple(groups_of(case)), members, GPU_LABEL)
 
 
+def limits_of(case: Case) -> dict[str, tuple[int, int]]:
+    """The limits of the cluster in a case, least and most."""
+    return {
+        "cpu": (case.get("coresMin", 0), case.get("coresMax", 1 << 62)),
+        "memory": (0, case.get("memoryMax", 1 << 62)),
+    }
+
+
 def options_from(case: Case) -> Options:
     """The options of a case."""
     tree = case.get("autoscalingOptions") or {}
@@ -276,6 +286,7 @@ def options_from(case: Case) -> Options:
         ignore_mirror_pods_utilization=bool(tree.get("ignoreMirrorPodsUtilization")),
         scale_down_unready=bool(tree.get("scaleDownUnreadyEnabled", True)),
         deletions=delete_options_of(case),
+        limits=limits_of(case),
     )
 
 
@@ -474,6 +485,29 @@ def _counts_json(counts: Counts) -> Case:
     return {name: list(getattr(counts, field)) for name, field in COUNTS.items()}
 
 
+# -- planner -------------------------------------------------------------------------------------
+
+
+def _planner(case: Case) -> Case:
+    simulation, cloud = simulation_of(case), cloud_of(case)
+    planner, draining = Planner(options_from(case)), draining_of(case)
+    names = [each["metadata"]["name"] for each in case.get("nodes") or ()]
+    start, steps = parse_time(case["now"]), list[Case]()
+    for op in case["ops"]:
+        draining = replace(draining, now=start + op["at"] * SECOND)
+        planner.update(simulation, cloud, draining, names, names, Ongoing())
+        found = planner.to_delete(simulation, cloud, Ongoing())
+        steps.append(
+            {
+                "empty": [node.metadata.name for node in found.empty],
+                "drain": [node.metadata.name for node in found.drained],
+                "unneeded": [each.removable.node.metadata.name for each in planner.unneeded],
+                "unremovable": [unremovable_json(each) for each in planner.unremovable],
+            }
+        )
+    return {"steps": steps}
+
+
 ANSWERS: Final[Mapping[str, Callable[[Case], Any]]] = {
     "expander": _expander,
     "similar": _similar,
@@ -485,4 +519,5 @@ ANSWERS: Final[Mapping[str, Callable[[Case], Any]]] = {
     "removal": _removal,
     "backoff": _backoff,
     "clusterstate": _cluster_state,
+    "planner": _planner,
 }
