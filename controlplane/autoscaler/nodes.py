@@ -49,6 +49,15 @@ def readiness(node: Node) -> Readiness:
     return Readiness(ready, reason) if told else Readiness()
 
 
+def last_transition(node: Node) -> int:
+    """Return when the readiness of a node last changed, as far as conditions and taints tell; 0 for never."""
+    kinds = ("Ready", *_PRESSURES)
+    times = [each.last_transition_time for each in node.status.conditions if each.type in kinds] + [
+        taint.time_added for taint in node.spec.taints if taint.key in _UNREADY_TAINTS
+    ]
+    return max((time for time in times if time is not None), default=0)
+
+
 def suspended(node: Node) -> bool:
     """Return whether the provider suspended a node."""
     for condition in node.status.conditions:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from controlplane.api.apps import DaemonSet
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.api.policy import PodDisruptionBudget
@@ -28,8 +29,10 @@ from controlplane.autoscaler.options import DeleteOptions, Options
 from controlplane.autoscaler.planner import Ongoing, Planner
 from controlplane.autoscaler.pods import equivalence_groups
 from controlplane.autoscaler.removal import Placement, Unremovable, try_removal
+from controlplane.autoscaler.scaleup import Outcome, Situation, scale_up
 from controlplane.autoscaler.simulation import Simulation
 from controlplane.autoscaler.state import ClusterState, Counts
+from controlplane.autoscaler.templates import Templates
 from controlplane.autoscaler.utilization import Utilization, eligible, utilization
 from tests.golden.runner import UNANSWERED, difference
 
@@ -55,7 +58,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(each) for each in value] or None
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()} or None
+        plain = {key: _plain(each) for key, each in value.items()}
+        return {key: each for key, each in plain.items() if each is not None} or None
     return value
 
 
@@ -287,6 +291,9 @@ def options_from(case: Case) -> Options:
         scale_down_unready=bool(tree.get("scaleDownUnreadyEnabled", True)),
         deletions=delete_options_of(case),
         limits=limits_of(case),
+        balance_similar=bool(case.get("balanceSimilar")),
+        expanders=tuple(case.get("expanders") or ()),
+        max_nodes=case.get("maxNodesTotal", 0),
     )
 
 
@@ -508,6 +515,84 @@ def _planner(case: Case) -> Case:
     return {"steps": steps}
 
 
+# -- scale-up ------------------------------------------------------------------------------------
+
+
+def _scale_up(case: Case) -> Case:
+    now, options, cloud = parse_time(case["now"]), options_from(case), cloud_of(case)
+    simulation, nodes = simulation_of(case), nodes_of(case)
+    sets = [DaemonSet.from_tree(tree) for tree in case.get("daemonSets") or ()]
+    templates = Templates().update(simulation, cloud, nodes, sets, now)
+    state = ClusterState(options, Backoff())
+    for op in case.get("ops") or ():
+        state.fail(op["group"], Failure("Other", op["errorCode"]), now + op["at"] * SECOND)
+    state.update(cloud, nodes, now)
+    calls, targets = list[Case](), {group.id: group.target for group in cloud.groups}
+    errors = {each["id"]: each.get("increaseError", "") for each in case["groups"]}
+
+    def increase(group: str, size: int) -> str:
+        error = str(errors[group])
+        calls.append({"call": "increase", "delta": size, "group": group})
+        if error:
+            calls[-1]["error"] = error
+        else:
+            targets[group] += size
+        return error
+
+    # The prices of these cases are by names of nodes, and a template has another.
+    market = replace(market_of(case), templates=templates, prices=expander.Prices())
+    situation = Situation(
+        simulation,
+        cloud,
+        state,
+        options,
+        market,
+        nodes,
+        now,
+        increase,
+    )
+    pods = pods_of(case.get("pendingPods"))
+    found = scale_up(situation, pods, all_or_nothing=bool(case.get("allOrNothing")))
+    return _outcome_json(found) | {"calls": calls, "targets": targets}
+
+
+def _keys(pods: tuple[Pod, ...]) -> list[str]:
+    return sorted(pod.key for pod in pods)
+
+
+def _outcome_json(found: Outcome) -> Case:
+    told: Case = {
+        "await": _keys(found.awaiting),
+        "considered": list(found.considered),
+        "infos": [info_json(each) for each in found.infos],
+        "options": [
+            {
+                "group": each.group,
+                "nodeCount": each.node_count,
+                "pods": _keys(each.pods),
+                "similar": list(each.similar),
+            }
+            for each in sorted(found.options, key=lambda option: option.group)
+        ],
+        "remain": {
+            each.pod.key: {
+                name: {
+                    how: list(reasons[name])
+                    for how, reasons in (("rejected", each.rejected), ("skipped", each.skipped))
+                    if name in reasons
+                }
+                for name in {**each.rejected, **each.skipped}
+            }
+            for each in found.remaining
+        },
+        "result": found.result,
+        "triggered": _keys(found.triggered),
+    }
+    if found.error:
+        told["error"] = found.error
+    return told
+
+
 ANSWERS: Final[Mapping[str, Callable[[Case], Any]]] = {
     "expander": _expander,
     "similar": _similar,
@@ -520,4 +605,5 @@ ANSWERS: Final[Mapping[str, Callable[[Case], Any]]] = {
     "backoff": _backoff,
     "clusterstate": _cluster_state,
     "planner": _planner,
+    "scaleup": _scale_up,
 }
