@@ -61,7 +61,7 @@ class Draining:
 
     options: DeleteOptions
     budgets: RemainingBudgets
-    controllers: Controllers
+    controllers: Controllers | None
     now: int
 
 
@@ -152,7 +152,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
 
 def _replica_count(draining: Draining, pod: Pod) -> Verdict | None:
     owner = owner_of(pod)
-    if owner is None or owner.api_version.count("/") > 1:
+    if draining.controllers is None or owner is None or owner.api_version.count("/") > 1:
         return None
     name = owner.kind
     if is_daemon_set_pod(pod) and name not in ("ReplicationController", "DaemonSet"):

@@ -55,6 +55,7 @@ class Simulation:
         self._layers: list[dict[str, Placed]] = [{}]
         self._known: dict[str, Placed] = {}
         self._stale: dict[str, None] = {}
+        self._entered: dict[tuple[str, int], Pod] = {}
         self._last = 0
 
     @property
@@ -198,7 +199,7 @@ class Simulation:
         pairs = [(name, known.get(name), nodes.get(name)) for name in stale]
         for name, old, new in pairs:
             for pod in _missing(old, new):
-                cache.remove_pod(with_node_name(pod, name))
+                cache.remove_pod(self._entered.pop((name, id(pod))))
         for name, old, new in pairs:
             if new is None:
                 if old is not None:
@@ -212,7 +213,12 @@ class Simulation:
             known[name] = new
         for name, old, new in pairs:
             for pod in _missing(new, old):
-                cache.add_pod(with_node_name(pod, name))
+                entered = with_node_name(pod, name)
+                if cache.get_pod(pod.uid) is not None:  # a pod that moves stands on both nodes
+                    other = replaced(pod.metadata, uid=f"{pod.uid}/{name}")
+                    entered = replaced(entered, metadata=other)
+                self._entered[(name, id(pod))] = entered
+                cache.add_pod(entered)
 
 
 def _missing(here: Placed | None, there: Placed | None) -> list[Pod]:
