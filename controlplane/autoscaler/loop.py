@@ -102,7 +102,7 @@ class Autoscaler:
         self._previous: dict[str, None] = {}
         self._candidates: dict[str, int] = {}
         self._looked = 0
-        self._last_up = self._last_delete = now - HOUR
+        self._last_up = self._last_delete = self._last_failure = now - HOUR
         self._events: list[Told] = []
         self.state = ClusterState(
             options, Backoff(), provider.decrease, lambda group: group in self._templates
@@ -116,6 +116,10 @@ class Autoscaler:
         events = (*self.state.events, *self._events)
         self.state.events = []
         return replace(loop, status=status, events=events)
+
+    def deletion_failed(self, now: int) -> None:
+        """Note that a deletion could not begin: scale-down waits for a while."""
+        self._last_failure = now
 
     def _decide(self, view: View) -> Loop:
         cloud, now = self._provider.cloud(), view.now
@@ -288,6 +292,7 @@ class Autoscaler:
         cooling = (
             cooling
             or self._last_up + options.delay_after_add > now
+            or self._last_failure + options.delay_after_failure > now
             or self._last_delete + options.delay_after_delete > now
         )
         batches: list[Batch] = []

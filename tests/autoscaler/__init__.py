@@ -1,0 +1,1 @@
+"""Tests of the Cluster Autoscaler's decisions."""
