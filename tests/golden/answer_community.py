@@ -9,6 +9,9 @@ from controlplane.api.times import parse_time
 from controlplane.scheduler.columns.rows import Rows
 from controlplane.scheduler.community import PLUGINS, args
 from controlplane.scheduler.community.load import Metric
+from controlplane.scheduler.community.network_aware import NetworkOverhead, TopologicalSort
+from controlplane.scheduler.community.objects import Objects, PanicError
+from controlplane.scheduler.community.sysched import SySched
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.interface import (
     NormalizeScorePlugin,
@@ -17,10 +20,13 @@ from controlplane.scheduler.framework.interface import (
     ScorePlugin,
 )
 from tests.golden.runner import UNANSWERED
-from tests.golden.scheduler_world import World
+from tests.golden.scheduler_world import World, status_json
 
 Case = dict[str, Any]
-BY_NAME: dict[str, Any] = {cls.name: cls for cls in PLUGINS}
+READERS = (SySched, NetworkOverhead, TopologicalSort)
+"""Plugins that read custom resources."""
+BY_NAME: dict[str, Any] = {cls.name: cls for cls in (*PLUGINS, *READERS)}
+_CUSTOM = ("seccompProfiles", "appGroups", "networkTopologies")
 
 
 def answer(case: Case) -> Any:
@@ -68,8 +74,48 @@ class _Load:
         ]
 
 
+def _made(case: Case, cls: Any, handle: Any) -> Any:
+    if cls not in READERS:
+        return cls(case.get("args"), handle)
+    objects = Objects(tree for field in _CUSTOM for tree in case.get(field, ()))
+    return cls(case.get("args"), handle, objects)
+
+
+def _notify(plugin: SySched, case: Case) -> None:
+    for tree in case.get("pods", ()):
+        plugin.pod_added(Pod.from_tree(tree))
+    for each in case.get("ops", ()):
+        pod = Pod.from_tree(each["object"])
+        if each["op"] == "podUpdated":
+            plugin.pod_updated(pod, pod)
+        elif each["op"] == "podAdded":
+            plugin.pod_added(pod)
+        else:
+            plugin.pod_deleted(pod)
+
+
 def _score(case: Case, cls: Any) -> Case:
+    try:
+        return _scores(case, cls)
+    except PanicError as panic:
+        return {"panic": str(panic)}
+
+
+def _filtered(plugin: NetworkOverhead, state: CycleState, pod: Pod, nodes: Any) -> Case:
+    _, told = plugin.prepare(pod)
+    plugin.pre_filter(state, pod, nodes)
+    shown = {"code": "Success", "reasons": [told]} if isinstance(told, str) else status_json(told)
+    refused = {node.name: plugin.filter(state, pod, node) for node in nodes}
+    return {
+        "preFilter": shown,
+        "filter": {name: status_json(status) for name, status in refused.items() if status},
+    }
+
+
+def _scores(case: Case, cls: Any) -> Case:
     world = World(case)
+    if cls in READERS:
+        world.pods.put(Pod.from_tree(case["pod"]))
     world.update_snapshot()
     handle = world.handle
     handle.clock = lambda: parse_time(case["now"]) if "now" in case else 0
@@ -80,14 +126,18 @@ def _score(case: Case, cls: Any) -> Case:
         and not each["spec"].get("nodeName")
     ]
     try:
-        plugin = cls(case.get("args"), handle)
+        plugin = _made(case, cls, handle)
     except args.ArgsError as error:
         return {"error": str(error)}
     if hasattr(plugin, "load"):
         plugin.load = _Load(case)
+    if isinstance(plugin, SySched):
+        _notify(plugin, case)
     pod, state = Pod.from_tree(case["pod"]), CycleState()
     nodes = [handle.snapshot.get(each["metadata"]["name"]) for each in case["nodes"]]
     made: Case = {}
+    if isinstance(plugin, NetworkOverhead):
+        made.update(_filtered(plugin, state, pod, nodes))
     if isinstance(plugin, PreScorePlugin):
         assert plugin.pre_score(state, pod, Rows.of(handle.columns, nodes)) is None
         made["preScore"] = {"code": "Success"}
@@ -104,9 +154,16 @@ def _less(case: Case, cls: Any) -> Case:
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
     from controlplane.scheduler.state.pod_info import PodInfo
 
-    plugin = cls(case.get("args"), None)
+    plugin = _made(case, cls, None)
     assert isinstance(plugin, QueueSortPlugin)
     infos = []
     for tree, at in zip(case["pods"], case["initialAttempt"], strict=True):
         infos.append(QueuedPodInfo(PodInfo(Pod.from_tree(tree)), parse_time(at)))
-    return {"less": ["".join("1" if plugin.less(a, b) else "0" for b in infos) for a in infos]}
+
+    def shown(a: Any, b: Any) -> str:
+        try:
+            return "1" if plugin.less(a, b) else "0"
+        except PanicError:
+            return "!"
+
+    return {"less": ["".join(shown(a, b) for b in infos) for a in infos]}
