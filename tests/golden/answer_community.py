@@ -10,10 +10,12 @@ from controlplane.scheduler.columns.rows import Rows
 from controlplane.scheduler.community import PLUGINS, args
 from controlplane.scheduler.community.load import Metric
 from controlplane.scheduler.community.network_aware import NetworkOverhead, TopologicalSort
+from controlplane.scheduler.community.node_resource_topology import NodeResourceTopologyMatch
 from controlplane.scheduler.community.objects import Objects, PanicError
 from controlplane.scheduler.community.sysched import SySched
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.interface import (
+    FilterPlugin,
     NormalizeScorePlugin,
     PreScorePlugin,
     QueueSortPlugin,
@@ -23,10 +25,10 @@ from tests.golden.runner import UNANSWERED
 from tests.golden.scheduler_world import World, status_json
 
 Case = dict[str, Any]
-READERS = (SySched, NetworkOverhead, TopologicalSort)
+READERS = (SySched, NetworkOverhead, TopologicalSort, NodeResourceTopologyMatch)
 """Plugins that read custom resources."""
 BY_NAME: dict[str, Any] = {cls.name: cls for cls in (*PLUGINS, *READERS)}
-_CUSTOM = ("seccompProfiles", "appGroups", "networkTopologies")
+_CUSTOM = ("seccompProfiles", "appGroups", "networkTopologies", "nodeResourceTopologies")
 
 
 def answer(case: Case) -> Any:
@@ -101,10 +103,11 @@ def _score(case: Case, cls: Any) -> Case:
         return {"panic": str(panic)}
 
 
-def _filtered(plugin: NetworkOverhead, state: CycleState, pod: Pod, nodes: Any) -> Case:
-    _, told = plugin.prepare(pod)
-    plugin.pre_filter(state, pod, nodes)
-    shown = {"code": "Success", "reasons": [told]} if isinstance(told, str) else status_json(told)
+def _filtered(plugin: Any, state: CycleState, pod: Pod, nodes: Any) -> Case:
+    _, status = plugin.pre_filter(state, pod, nodes)
+    shown = status_json(status)
+    if isinstance(plugin, NetworkOverhead) and isinstance(told := plugin.prepare(pod)[1], str):
+        shown["reasons"] = [told]
     refused = {node.name: plugin.filter(state, pod, node) for node in nodes}
     return {
         "preFilter": shown,
@@ -136,7 +139,7 @@ def _scores(case: Case, cls: Any) -> Case:
     pod, state = Pod.from_tree(case["pod"]), CycleState()
     nodes = [handle.snapshot.get(each["metadata"]["name"]) for each in case["nodes"]]
     made: Case = {}
-    if isinstance(plugin, NetworkOverhead):
+    if isinstance(plugin, FilterPlugin):
         made.update(_filtered(plugin, state, pod, nodes))
     if isinstance(plugin, PreScorePlugin):
         assert plugin.pre_score(state, pod, Rows.of(handle.columns, nodes)) is None
@@ -146,7 +149,8 @@ def _scores(case: Case, cls: Any) -> Case:
     made["raw"] = list(scores)
     if isinstance(plugin, NormalizeScorePlugin):
         plugin.normalize(state, pod, nodes, scores)
-    made["normalized"] = scores
+    if not isinstance(plugin, NodeResourceTopologyMatch):
+        made["normalized"] = scores
     return made
 
 

@@ -1,0 +1,5 @@
+"""Cases of community plugins; see `answer_community`."""
+
+from tests.golden.answer_community import answer
+
+__all__ = ["answer"]
