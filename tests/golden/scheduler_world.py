@@ -38,6 +38,7 @@ _KINDS = {
     "replicaSets": ("apps/v1", "ReplicaSet", "replica_sets"),
     "replicationControllers": ("v1", "ReplicationController", "replication_controllers"),
     "statefulSets": ("apps/v1", "StatefulSet", "stateful_sets"),
+    "priorityClasses": ("scheduling.k8s.io/v1", "PriorityClass", "priority_classes"),
     "podDisruptionBudgets": ("policy/v1", "PodDisruptionBudget", "pod_disruption_budgets"),
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from controlplane.scheduler.community.node_metadata import NodeMetadata
 from controlplane.scheduler.community.node_resources_allocatable import NodeResourcesAllocatable
 from controlplane.scheduler.community.pod_state import PodState
+from controlplane.scheduler.community.preemption_toleration import PreemptionToleration
 from controlplane.scheduler.community.qos_sort import QOSSort
 from controlplane.scheduler.community.trimaran import (
     LoadVariationRiskBalancing,
@@ -29,4 +30,5 @@ PLUGINS: tuple[type[Plugin], ...] = (
     LoadVariationRiskBalancing,
     LowRiskOverCommitment,
     Peaks,
+    PreemptionToleration,
 )

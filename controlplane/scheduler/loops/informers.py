@@ -65,6 +65,7 @@ RESOURCES: Mapping[str, Resource[Any]] = {
     "stateful_sets": Resource("apps", "v1", "statefulsets"),
     "pod_disruption_budgets": Resource("policy", "v1", "poddisruptionbudgets"),
     "pod_groups": POD_GROUPS,
+    "priority_classes": Resource("scheduling.k8s.io", "v1", "priorityclasses"),
 }
 """By the name of their lister, in the order in which they are listed at the start."""
 

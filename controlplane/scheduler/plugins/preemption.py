@@ -111,12 +111,14 @@ def dry_run(
     offset: int,
     wanted: int,
     known: Known | None = None,
+    exempt: Exempt | None = None,
 ) -> DryRun:
     """Try preemption on copies of the nodes, from `offset` on.
 
     Ends when a candidate without violated budgets exists and there are `wanted` candidates. Those
     without violations come first in the result. `known` has what earlier preemptors with the same
-    spec found on nodes that have not changed since, and is added to.
+    spec found on nodes that have not changed since, and is added to. `exempt` tells pods of lower
+    priority that are left alone.
     """
     out = DryRun()
     clean: list[Candidate] = []
@@ -125,10 +127,12 @@ def dry_run(
     priority = pod.spec.priority or 0
     for i in range(len(nodes)):
         info = nodes[(offset + i) % len(nodes)]
-        if not any((each.pod.spec.priority or 0) < priority for each in info.pods):
+        if exempt is None and not any(
+            (each.pod.spec.priority or 0) < priority for each in info.pods
+        ):
             out.statuses.set(info.name, NO_VICTIMS)
             continue
-        status, victims, violations = _tried(filters, state, pod, info, selectors, known)
+        status, victims, violations = _tried(filters, state, pod, info, selectors, known, exempt)
         if status is not None:
             if status.code == Code.ERROR:
                 out.errors.append(status.message)
@@ -151,6 +155,8 @@ def dry_run(
 
 Tried = tuple["Status | None", "list[Pod]", int]
 """The answer of `select_victims` for a node: a status, or victims and violations."""
+Exempt = Callable[["Pod"], bool]
+"""Whether a pod of lower priority is left alone. May raise StatusError."""
 Known = dict[str, tuple[int, "list[Pod]", Tried]]
 """By node: its generation, the pods nominated to it, and what was found then."""
 
@@ -162,6 +168,7 @@ def _tried(
     info: NodeInfo,
     budgets: Sequence[Budget],
     known: Known | None,
+    exempt: Exempt | None,
 ) -> Tried:
     nominated = [each.pod for each in filters.handle.nominated_pods(info.name)]
     # A pod is not in its own way, so what holds for others does not hold with its own nomination.
@@ -178,7 +185,9 @@ def _tried(
             return before[2]
     found: Tried
     try:
-        victims, violations = select_victims(filters, state.clone(), pod, info.clone(), budgets)
+        victims, violations = select_victims(
+            filters, state.clone(), pod, info.clone(), budgets, exempt
+        )
         found = (None, victims, violations)
     except StatusError as failed:
         found = (failed.status, [], 0)
@@ -205,13 +214,24 @@ def compile_budgets(budgets: Sequence[PodDisruptionBudget]) -> list[Budget]:
 
 
 def select_victims(
-    filters: Filters, state: CycleState, pod: Pod, node: NodeInfo, budgets: Sequence[Budget]
+    filters: Filters,
+    state: CycleState,
+    pod: Pod,
+    node: NodeInfo,
+    budgets: Sequence[Budget],
+    exempt: Exempt | None = None,
 ) -> tuple[list[Pod], int]:
     """Victims on `node` (a copy, changed here) and violated budgets. Raises StatusError."""
     priority = pod.spec.priority or 0
     potential = [info for info in node.pods if (info.pod.spec.priority or 0) < priority]
+    if exempt is not None:
+        potential = [info for info in potential if not exempt(info.pod)]
     if not potential:
-        raise StatusError(NO_VICTIMS)
+        raise StatusError(
+            NO_VICTIMS
+            if exempt is None
+            else unresolvable(f"No victims found on node {node.name} for preemptor pod {pod.name}")
+        )
 
     def remove(info: PodInfo) -> None:
         node.remove_pod(info.pod)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.api.policy import PodDisruptionBudget
-    from controlplane.api.scheduling import PodGroup
+    from controlplane.api.scheduling import PodGroup, PriorityClass
     from controlplane.api.service import Service
     from controlplane.api.storage import (
         CSIDriver,
@@ -106,3 +106,4 @@ class Listers:
     device_classes: Lister[View] = attrs.Factory(MemoryLister)
     resource_slices: Lister[View] = attrs.Factory(MemoryLister)
     pod_groups: Lister[PodGroup] = attrs.Factory(MemoryLister)
+    priority_classes: Lister[PriorityClass] = attrs.Factory(MemoryLister)
