@@ -325,6 +325,10 @@ class Quantity:
         """(mantissa, exponent): equal for equal amounts."""
         return self._digits() if self._unscaled else (0, 0)
 
+    def go_struct(self) -> str:
+        """The fields as Go's %v prints them; the decimal form, an address there, is printed as an amount."""
+        return f"{{{{{self._unscaled} {self._scale}}} {{<nil>}} {self._text} {self.format}}}"
+
     def __str__(self) -> str:
         return self._text or self.canonical()
 
