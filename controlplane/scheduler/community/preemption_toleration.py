@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.times import SECOND
@@ -22,9 +23,8 @@ from controlplane.scheduler.framework.interface import (
     StatusError,
     error,
 )
-from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION
 from controlplane.scheduler.plugins.default_preemption import NEVER, TERMINATING, DefaultPreemption
-from controlplane.scheduler.plugins.preemption import DryRun, dry_run
+from controlplane.scheduler.plugins.preemption import DryRun, dry_run, select_victims
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -49,6 +49,7 @@ class PreemptionToleration(DefaultPreemption):
         given = arguments(self.name, args)
         sizes = (given["MinCandidateNodesPercentage"], given["MinCandidateNodesAbsolute"])
         super().__init__(DefaultPreemptionArgs(*sizes), handle)
+        self._clears = True
         self.reads = ("pod_disruption_budgets", "priority_classes")
 
     def post_filter(
@@ -56,12 +57,7 @@ class PreemptionToleration(DefaultPreemption):
     ) -> tuple[PostFilterResult | None, Status | None]:
         """Choose victims on one node; without any the pod's nomination is taken back."""
         self.attempts += 1
-        result, status = self._preempt(state, pod, statuses, filters)
-        if result is None and status is not None and status.code == Code.UNSCHEDULABLE:
-            preemptor = self._handle.listers.pods.get(pod.namespace, pod.name)
-            if preemptor is not None and self.is_eligible(preemptor, statuses)[0]:
-                result = PostFilterResult(CLEAR_NOMINATION)
-        return result, status
+        return self._preempt(state, pod, statuses, filters)
 
     def is_eligible(self, pod: Pod, statuses: NodeToStatus) -> tuple[bool, str]:
         """Return whether the pod may preempt now, and the reason if not."""
@@ -106,7 +102,8 @@ class PreemptionToleration(DefaultPreemption):
         def exempt(victim: Pod) -> bool:
             return exempted(victim, pod, listers.priority_classes, now)
 
-        return dry_run(filters, state, pod, nodes, budgets, offset, wanted, exempt=exempt)
+        select = partial(select_victims, exempt=exempt)
+        return dry_run(filters, state, pod, nodes, budgets, offset, wanted, select=select)
 
 
 def exempted(victim: Pod, preemptor: Pod, classes: Lister[PriorityClass], now: int) -> bool:

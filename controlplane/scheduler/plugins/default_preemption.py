@@ -198,7 +198,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         preemptor: Pod | None = self._handle.listers.pods.get(pod.namespace, pod.name)
         if preemptor is None or (self._refuses_stand_in and preemptor.uid != pod.uid):
             return None, error(f'pod "{pod.name}" not found')
-        eligible, why = self.is_eligible(preemptor, statuses)
+        eligible, why = self.may_preempt(state, preemptor, statuses)
         if not eligible:
             return None, unschedulable(why)
         snapshot = self._handle.snapshot
@@ -216,6 +216,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         self._prepare(best, preemptor)
         nominating = NominatingInfo(override=True, nominated_node_name=best.node_name)
         return PostFilterResult(nominating), None
+
+    def may_preempt(self, state: CycleState, pod: Pod, statuses: NodeToStatus) -> tuple[bool, str]:
+        """Return whether the pod may preempt now, and the reason if not; plugins built on this one ask the cycle."""
+        return self.is_eligible(pod, statuses)
 
     def is_eligible(self, pod: Pod, statuses: NodeToStatus) -> tuple[bool, str]:
         """Return whether the pod may preempt now, and the reason if not."""

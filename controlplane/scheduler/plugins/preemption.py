@@ -111,14 +111,14 @@ def dry_run(
     offset: int,
     wanted: int,
     known: Known | None = None,
-    exempt: Exempt | None = None,
+    select: Select | None = None,
 ) -> DryRun:
     """Try preemption on copies of the nodes, from `offset` on.
 
     Ends when a candidate without violated budgets exists and there are `wanted` candidates. Those
     without violations come first in the result. `known` has what earlier preemptors with the same
-    spec found on nodes that have not changed since, and is added to. `exempt` tells pods of lower
-    priority that are left alone.
+    spec found on nodes that have not changed since, and is added to. `select` chooses
+    victims on a node in place of `select_victims`.
     """
     out = DryRun()
     clean: list[Candidate] = []
@@ -127,12 +127,12 @@ def dry_run(
     priority = pod.spec.priority or 0
     for i in range(len(nodes)):
         info = nodes[(offset + i) % len(nodes)]
-        if exempt is None and not any(
+        if select is None and not any(
             (each.pod.spec.priority or 0) < priority for each in info.pods
         ):
             out.statuses.set(info.name, NO_VICTIMS)
             continue
-        status, victims, violations = _tried(filters, state, pod, info, selectors, known, exempt)
+        status, victims, violations = _tried(filters, state, pod, info, selectors, known, select)
         if status is not None:
             if status.code == Code.ERROR:
                 out.errors.append(status.message)
@@ -157,6 +157,10 @@ Tried = tuple["Status | None", "list[Pod]", int]
 """The answer of `select_victims` for a node: a status, or victims and violations."""
 Exempt = Callable[["Pod"], bool]
 """Whether a pod of lower priority is left alone. May raise StatusError."""
+Select = Callable[
+    ["Filters", "CycleState", "Pod", "NodeInfo", "Sequence[Budget]"], "tuple[list[Pod], int]"
+]
+"""As `select_victims`."""
 Known = dict[str, tuple[int, "list[Pod]", Tried]]
 """By node: its generation, the pods nominated to it, and what was found then."""
 
@@ -168,7 +172,7 @@ def _tried(
     info: NodeInfo,
     budgets: Sequence[Budget],
     known: Known | None,
-    exempt: Exempt | None,
+    select: Select | None,
 ) -> Tried:
     nominated = [each.pod for each in filters.handle.nominated_pods(info.name)]
     # A pod is not in its own way, so what holds for others does not hold with its own nomination.
@@ -185,8 +189,8 @@ def _tried(
             return before[2]
     found: Tried
     try:
-        victims, violations = select_victims(
-            filters, state.clone(), pod, info.clone(), budgets, exempt
+        victims, violations = (select or select_victims)(
+            filters, state.clone(), pod, info.clone(), budgets
         )
         found = (None, victims, violations)
     except StatusError as failed:
