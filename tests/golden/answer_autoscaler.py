@@ -62,7 +62,7 @@ def _plain(value: Any) -> Any:
         return [_plain(each) for each in value] or None
     if isinstance(value, dict):
         plain = {key: _plain(each) for key, each in value.items()}
-        return {key: each for key, each in plain.items() if each is not None} or None
+        return {key: each for key, each in plain.items() if each is not None}
     return value
 
 
