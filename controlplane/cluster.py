@@ -103,6 +103,7 @@ class ClusterConfig:
     queueing_hints: the scheduler's feature gate SchedulerQueueingHints; None means the release's default.
     kubelets, controllers: False leaves a component out; races often need less than a whole cluster.
     enabled_controllers: as in `--controllers` ("*", "job", "-cronjob-controller", or all in one text).
+    stages: stages of KWOK take care of fake nodes, which have no kubelet.
     own_controllers: a user's controllers, each a process of its own (`examples/operator.py`).
     installed: objects that are there before the first step, in the order of their creation.
     track_fields: the API servers record the managers of fields, which server-side apply needs; it costs time.
@@ -138,6 +139,7 @@ class ClusterConfig:
     controllers: bool = True
     enabled_controllers: Sequence[str] = field(default=STANDARD, converter=names_of)
     own_controllers: Sequence[type[Controller]] = ()
+    stages: bool = False
     installed: Sequence[tuple[Resource[Any], Tree]] = ()
     track_fields: bool = False
     webhook_servers: Mapping[str, Callable[..., Coroutine[Any, Any, None]]] = field(factory=dict)
@@ -374,7 +376,7 @@ class Cluster:
         bare = config.nodes or ()
         if config.kubelets:
             self._add_kubelets(config)
-            bare = [tree for tree in bare if not has_kubelet(tree)]
+            bare = [tree for tree in bare if not has_kubelet(tree, stages=config.stages)]
         if bare or not config.kubelets:
             from controlplane.kubelet.loops import registrar
 
@@ -384,7 +386,9 @@ class Cluster:
 
             given = frozenset(self.machines)
             number = len(config.nodes or ())
-            machines = joining.Machines(self.start_kubelet, self.end_kubelet, number)
+            machines = joining.Machines(
+                self.start_kubelet, self.end_kubelet, number, stages=config.stages
+            )
             self.world.experimenter(PROVIDER, joining.run, machines, given, self.address(PROVIDER))
 
     def _probe(self) -> scheduler.Probe:
@@ -511,7 +515,7 @@ class Cluster:
 
     def _add_kubelets(self, config: ClusterConfig) -> None:
         for number, tree in enumerate(config.nodes or (), 1):
-            if has_kubelet(tree):
+            if has_kubelet(tree, stages=config.stages):
                 name = tree["metadata"]["name"]
                 settings = self._settings(config.kubelet_settings.get(name))
                 if self.node_drivers is not None:

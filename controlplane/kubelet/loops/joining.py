@@ -28,9 +28,18 @@ class Machines:
     """The machines of Nodes that clients made: they outlive the actor that starts them."""
 
     def __init__(
-        self, begin: Callable[[Tree, int], object], end: Callable[[str], object], number: int
+        self,
+        begin: Callable[[Tree, int], object],
+        end: Callable[[str], object],
+        number: int,
+        *,
+        stages: bool = False,
     ) -> None:
-        """`begin` and `end` start and end the kubelet of a Node; `number` machines are there already."""
+        """`begin` and `end` start and end the kubelet of a Node; `number` machines are there already.
+
+        With `stages`, fake nodes of KWOK have no machine.
+        """
+        self.stages = stages
         self._begin = begin
         self._end = end
         self._serving: dict[str, str] = {}
@@ -59,7 +68,9 @@ async def run(ctx: Context, machines: Machines, given: frozenset[str], server: R
     def look(name: str, node: Object[Node] | None) -> None:
         if name in given:
             return
-        wanted = node.uid if node is not None and has_kubelet(node.tree) else ""
+        wanted = (
+            node.uid if node is not None and has_kubelet(node.tree, stages=machines.stages) else ""
+        )
         running = machines.serving().get(name, "")
         if running and running != wanted:
             machines.end(name)

@@ -136,11 +136,12 @@ FAKE_NODE: Final = ("kwok.x-k8s.io/node", "fake")
 """Annotation of a Node of KWOK, which stages take care of and no kubelet."""
 
 
-def has_kubelet(tree: Tree) -> bool:
-    """Return whether a kubelet is emulated for a Node."""
+def has_kubelet(tree: Tree, *, stages: bool = False) -> bool:
+    """Return whether a kubelet is emulated for a Node; with `stages`, fake nodes are left to the stages of KWOK."""
     notes = tree["metadata"].get("annotations") or {}
     fake, value = FAKE_NODE
-    return str(notes.get(KUBELET, "")).lower() != "false" and notes.get(fake) != value
+    staged = stages and notes.get(fake) == value
+    return str(notes.get(KUBELET, "")).lower() != "false" and not staged
 
 
 def joining(found: Tree, wanted: Tree, now: int) -> tuple[Tree, Tree]:

@@ -112,7 +112,7 @@ def _kwok(config: ClusterConfig, setting: Setting) -> Changes:
     built_in = frozenset(
         (kind.resource.api_version, kind.kind) for kind in served_kinds(setting.release)
     )
-    return {"own_controllers": (*config.own_controllers, kwok_of(stages, built_in))}
+    return {"own_controllers": (*config.own_controllers, kwok_of(stages, built_in)), "stages": True}
 
 
 STAGES = Option(

@@ -10,44 +10,65 @@ from controlplane.api.times import SECOND
 
 __all__ = ["parse"]
 
-_ELEMENTS: Final = (
-    ("2006", r"(?P<year>\d{4})"),
-    ("01", r"(?P<month>\d\d)"),
-    ("02", r"(?P<day>\d\d)"),
-    ("15", r"(?P<hour>\d\d)"),
-    ("04", r"(?P<minute>\d\d)"),
-    ("05", r"(?P<second>\d\d)(?:[.,]\d+)?"),
-    ("Z07:00", r"(?P<zone>Z|[+-]\d\d:\d\d)"),
-    ("-07:00", r"(?P<zone>[+-]\d\d:\d\d)"),
-    ("-0700", r"(?P<zone>[+-]\d{4})"),
-    ("MST", r"(?P<name>[A-Z]{3,4})"),
-)
+_DIGITS: Final = {
+    "2006": ("year", 4),
+    "01": ("month", 2),
+    "02": ("day", 2),
+    "15": ("hour", 2),
+    "04": ("minute", 2),
+    "05": ("second", 2),
+}
+_ZONES: Final = {
+    "Z07:00": re.compile(r"Z|[+-][0-9]{2}:[0-9]{2}"),
+    "-07:00": re.compile(r"[+-][0-9]{2}:[0-9]{2}"),
+    "-0700": re.compile(r"[+-][0-9]{4}"),
+}
+_NAME: Final = re.compile(r"[A-Z]{3,4}")
+_FRACTION: Final = re.compile(r"[.,][0-9]+")
 
 
 def parse(layout: str, text: str) -> int:
     """Return nanoseconds since the epoch of a time in a layout. Raises ValueError."""
-    pattern, rest = "", layout
+    found = {"year": 0, "month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0}
+    wrong = ValueError(f"{text!r} does not have the layout {layout!r}")
+    zone, at, rest = "Z", 0, layout
     while rest:
-        for element, form in _ELEMENTS:
-            if rest.startswith(element):
-                pattern += form
-                rest = rest[len(element) :]
-                break
+        element = next((each for each in (*_DIGITS, *_ZONES, "MST") if rest.startswith(each)), "")
+        if element in _DIGITS:
+            name, size = _DIGITS[element]
+            digits = text[at : at + size]
+            if len(digits) != size or not (digits.isascii() and digits.isdigit()):
+                raise wrong
+            found[name] = int(digits)
+            at += size
+            fraction = _FRACTION.match(text, at) if name == "second" else None
+            at = fraction.end() if fraction else at
+        elif element:
+            match = (_ZONES.get(element) or _NAME).match(text, at)
+            if match is None:
+                raise wrong
+            zone = match.group() if element in _ZONES else zone
+            at = match.end()
+        elif text[at : at + 1] == rest[0]:
+            at += 1
         else:
-            pattern += re.escape(rest[0])
-            rest = rest[1:]
-    found = re.fullmatch(pattern, text)
-    if found is None:
-        raise ValueError(f"{text!r} does not have the layout {layout!r}")
-    parts = found.groupdict()
-    date = tuple(
-        int(parts.get(name) or least) for name, least in (("year", 0), ("month", 1), ("day", 1))
-    )
-    clock = tuple(int(parts.get(name) or 0) for name in ("hour", "minute", "second"))
-    if not (1 <= date[1] <= 12 and 1 <= date[2] <= 31 and clock < (24, 0, 0)):
+            raise wrong
+        rest = rest[len(element) or 1 :]
+    if at != len(text):
+        raise wrong
+    return (_seconds(found, text) - _offset(zone)) * SECOND
+
+
+def _seconds(found: dict[str, int], text: str) -> int:
+    year, month, day, *clock = found.values()
+    if not (1 <= month <= 12 and 1 <= day <= 31 and tuple(clock) < (24, 0, 0)):
         raise ValueError(f"{text!r} is no time")
-    zone = (parts.get("zone") or "Z").replace(":", "")
-    offset = 0
-    if zone != "Z":
-        offset = (int(zone[1:3]) * 3600 + int(zone[3:5]) * 60) * (-1 if zone[0] == "-" else 1)
-    return (timegm((*date, *clock, 0, 0, 0)) - offset) * SECOND
+    return timegm((year, month, day, *clock, 0, 0, 0))
+
+
+def _offset(zone: str) -> int:
+    """Return the seconds that a zone is ahead of UTC."""
+    if zone == "Z":
+        return 0
+    plain = zone.replace(":", "")
+    return (int(plain[1:3]) * 3600 + int(plain[3:5]) * 60) * (-1 if plain[0] == "-" else 1)
