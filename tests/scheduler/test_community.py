@@ -7,6 +7,7 @@ import pytest
 from controlplane.errors import UsageError
 from controlplane.scheduler.community import PLUGINS
 from controlplane.scheduler.community.beta import below, probability
+from controlplane.scheduler.community.pod_fingerprint import fingerprint, xxh64
 from controlplane.scheduler.config.user_plugins import load_config, registry_with
 from tests.cli.test_run import ROOT, controlplane
 
@@ -62,3 +63,68 @@ def test_the_beta_distribution_is_summed_up_to_the_threshold(threshold, alpha, b
 
 def test_a_load_without_deviation_is_below_its_threshold_or_not():
     assert [probability(0.5, 0, threshold)[0] for threshold in (0.4, 0.5, 0.6)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"), [(b"", 0xEF46DB3751D8E999), (b"abc", 0x44BC2CF5AD770999)]
+)
+def test_the_hash_of_fingerprints_is_xxh64(data, expected):
+    assert xxh64(data) == expected
+
+
+def test_a_fingerprint_does_not_depend_on_the_order_of_pods():
+    pods = [("default", f"pod-{number}") for number in range(9)]
+    assert fingerprint(pods) == fingerprint(reversed(pods))
+    assert fingerprint(pods) != fingerprint(pods[1:])
+
+
+TOLERANCE = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata:
+  name: low
+  annotations:
+    preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority: "{}"
+    preemption-toleration.scheduling.x-k8s.io/toleration-seconds: "-1"
+value: 10
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {{name: high}}
+value: 1000
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: small, namespace: default}}
+spec:
+  nodeName: node-1
+  priorityClassName: low
+  containers: [{{name: c, image: i, resources: {{requests: {{cpu: "5"}}}}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: big, namespace: default}}
+spec:
+  priorityClassName: high
+  containers: [{{name: c, image: i, resources: {{requests: {{cpu: "5"}}}}}}]
+"""
+PREEMPTION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    postFilter: {enabled: [{name: PreemptionToleration}], disabled: [{name: "*"}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("minimum", "told"),
+    [(2000, "No victims found on node node-1 for preemptor pod big"), (500, "1 bound to a node")],
+)
+def test_a_pod_tolerates_preemption_by_priorities_below_a_minimum(tmp_path, minimum, told):
+    config, world = tmp_path / "config.yaml", tmp_path / "world.yaml"
+    config.write_text(PREEMPTION)
+    world.write_text(TOLERANCE.format(minimum))
+    done = controlplane("run", world, "--nodes", 1, "--scheduler-config", config)
+    assert done.returncode == 0, done.stderr
+    assert told in done.stdout
