@@ -96,7 +96,7 @@ def shown(value: Any, inside: bool = False) -> str:
     return str(value)
 
 
-_VERB: Final = re.compile(r"%([-+# 0]*)(\d*|\*)(?:\.(\d+))?([a-zA-Z%])")
+_VERB: Final = re.compile(r"%([-+# 0]*+)(\d*+|\*)(?:\.(\d++))?+([a-zA-Z%])")
 
 
 def formatted(form: str, args: list[Any]) -> str:

@@ -16,7 +16,7 @@ __all__ = ["Function", "JqSyntaxError", "Node", "parsed"]
 DEPTH: Final = 200
 """The most levels of a program's parts."""
 _TOKEN: Final = re.compile(
-    r"""(?P<space>(?:\s+|\#[^\n]*)+)
+    r"""(?P<space>\s++|\#[^\n]*+)
       | (?P<field>\.[A-Za-z_]\w*)
       | (?P<variable>\$__loc__|\$[A-Za-z_]\w*(?:::\w+)*)
       | (?P<format>@\w+)
