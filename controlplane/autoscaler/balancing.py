@@ -82,7 +82,7 @@ def _all_near(pair: tuple[Resources, Resources], share: float) -> bool:
 
 
 def _free(template: Template) -> dict[str, Quantity]:
-    """What the pods of the template leave; resources of which the scheduler keeps a sum."""
+    """Resources that the pods of the template leave free; resources of which the scheduler keeps a sum."""
     info = NodeInfo(*(PodInfo(pod) for pod in template.pods))
     requested = info.requested
     used = {

@@ -1,4 +1,4 @@
-"""What is left of the budgets of disruption while removals are planned.
+"""The remaining budgets of disruption while removals are planned.
 
 Upstream: `core/scaledown/pdb/basic.go`.
 """

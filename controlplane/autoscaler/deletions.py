@@ -1,4 +1,4 @@
-"""How many of the nodes to delete may be deleted at the same time.
+"""Limits of nodes that are deleted at the same time.
 
 Upstream: `core/scaledown/budgets/budgets.go`.
 """

@@ -25,7 +25,7 @@ _REPLICATED: Final = ("ReplicationController", "Job", "ReplicaSet", "StatefulSet
 
 
 class Outcome(Enum):
-    """What a rule says of a pod."""
+    """The verdict of a rule about a pod."""
 
     MOVES = "moves"
     BLOCKS = "blocks"
@@ -57,7 +57,7 @@ class Controllers:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """What the rules look at."""
+    """The input of the rules."""
 
     options: DeleteOptions
     budgets: RemainingBudgets

@@ -54,7 +54,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """What the filters look at besides the options: templates by group, prices, priorities.
+    """The input of the filters besides the options: templates by group, prices, priorities.
 
     `priorities` is the text of the key `priorities` of the ConfigMap, None where there is none.
     """

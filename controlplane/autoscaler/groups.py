@@ -37,7 +37,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class GroupOptions:
-    """What a group sets for itself; None where the autoscaler's own value holds. Times in nanoseconds."""
+    """The own settings of a group; None where the autoscaler's own value holds. Times in nanoseconds."""
 
     utilization_threshold: float | None = None
     gpu_utilization_threshold: float | None = None
@@ -61,7 +61,7 @@ class Instance:
 
     @property
     def failed(self) -> bool:
-        """Whether the provider reports an error for it."""
+        """True if the provider reports an error for it."""
         return bool(self.error_class or self.error_code or self.error_message)
 
 
@@ -95,7 +95,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """What the cloud provider tells: groups in its order, and the group of each node by the node's name."""
+    """The state of the cloud provider: groups in its order, and the group of each node by the node's name."""
 
     groups: tuple[NodeGroup, ...] = ()
     members: Mapping[str, str] = field(default_factory=dict)

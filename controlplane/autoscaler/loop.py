@@ -74,7 +74,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What a loop asks for: batches to delete, nodes to mark as candidates or not; and what it tells."""
+    """The outcome of a loop: batches to delete, nodes to mark as candidates or not, the status and events."""
 
     deletions: tuple[Batch, ...] = ()
     marked: tuple[str, ...] = ()

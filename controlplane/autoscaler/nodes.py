@@ -28,7 +28,7 @@ _PRESSURES: Final = ("DiskPressure", "NetworkUnavailable")
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether a node is ready, and the reason of its condition where it is not."""
+    """The readiness of a node, and the reason of its condition where it is not."""
 
     ready: bool = False
     reason: str = ""

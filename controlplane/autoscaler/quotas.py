@@ -19,14 +19,14 @@ Limits = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How many of the nodes asked for a limit allows, and the resources that do not suffice for all."""
+    """The number of requested nodes that the limits allow, and the resources that do not suffice for all."""
 
     nodes: int
     exceeded: tuple[str, ...] = ()
 
 
 class Tracker:
-    """What is left of limits: cores, bytes of memory, nodes. The nodes of a group count as all alike."""
+    """Remaining limits: cores, bytes of memory, nodes. The nodes of a group count as all alike."""
 
     def __init__(self, cloud: Cloud, limits: Limits, nodes: Iterable[Node], *, least: bool) -> None:
         self._cloud = cloud

@@ -57,7 +57,7 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a scale-up came to; the result is Successful, Error, NoOptionsAvailable or NotNeeded."""
+    """The outcome of a scale-up; the result is Successful, Error, NoOptionsAvailable or NotNeeded."""
 
     result: str
     infos: tuple[ScaleUpInfo, ...] = ()
@@ -71,7 +71,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a scale-up looks at. `increase` asks the provider, and returns an error or an empty text."""
+    """The input of a scale-up. `increase` asks the provider, and returns an error or an empty text."""
 
     simulation: Simulation
     cloud: Cloud

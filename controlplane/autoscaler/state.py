@@ -77,14 +77,14 @@ class Unregistered:
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """Whether a group may grow, and why not: its health, or a failure before."""
+    """The permission of a group to grow, with the reason of a refusal: its health, or a failure before."""
 
     healthy: bool
     failure: Failure | None
 
     @property
     def safe(self) -> bool:
-        """Whether nothing speaks against growing."""
+        """True if the group may grow."""
         return self.healthy and self.failure is None
 
 
@@ -318,7 +318,7 @@ class ClusterState:
 
     @property
     def healthy(self) -> bool:
-        """Whether few enough nodes of the cluster are unready."""
+        """True if few enough nodes of the cluster are unready."""
         unready = len(self.total.unready)
         return not self._too_many(unready, len(self._nodes))
 

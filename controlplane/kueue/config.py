@@ -80,7 +80,7 @@ def load(path: Path | None) -> Settings:
 
 
 def settings_of(tree: Any) -> Settings:
-    """What a configuration tells the process.
+    """Return the settings of the process from a configuration.
 
     Raises:
         ConfigurationError: A field is unknown or has a value that it cannot have.

@@ -26,7 +26,7 @@ Tree = Mapping[str, Any]
 
 @frozen
 class Expression:
-    """What gives a value: a query of jq, or an expression of CEL."""
+    """The source of a value: a query of jq, or an expression of CEL."""
 
     jq: str | None = None
     cel: str | None = None

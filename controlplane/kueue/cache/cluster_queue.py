@@ -88,7 +88,7 @@ class Fungibility:
 
 @dataclass(frozen=True)
 class AdmissionCheck:
-    """What counts of an AdmissionCheck."""
+    """The fields of an AdmissionCheck that decisions read."""
 
     active: bool
     controller: str

@@ -74,11 +74,11 @@ class Node:
         return 0 if lending is None else max(0, sub(self.subtree.get(pair, 0), lending))
 
     def local_available(self, pair: FlavorResource) -> int:
-        """What is left of the local quota."""
+        """The unused local quota."""
         return max(0, sub(self.local_quota(pair), self.usage.get(pair, 0)))
 
     def available_in_tree(self, pair: FlavorResource) -> int:
-        """What this node may still take; negative when the tree is overcommitted."""
+        """The amount that still fits; negative when the tree is overcommitted."""
         if self.parent is None:
             return sub(self.subtree.get(pair, 0), self.usage.get(pair, 0))
         above = self.parent.available_in_tree(pair)
@@ -91,7 +91,7 @@ class Node:
         return add(self.local_available(pair), above)
 
     def potential(self, pair: FlavorResource) -> int:
-        """What this node could take if nothing was used."""
+        """The amount that fits into an unused tree."""
         subtree = self.subtree.get(pair, 0)
         if self.parent is None:
             return subtree
@@ -191,7 +191,7 @@ class QueueNode(Node):
         return self.quota(pair).nominal < self.usage.get(pair, 0)
 
     def available(self, pair: FlavorResource) -> int:
-        """What the queue may still take, at least 0."""
+        """The amount that still fits into the queue, at least 0."""
         return max(0, self.available_in_tree(pair))
 
     def lowest_fitting_subtree(self, pair: FlavorResource, amount: int) -> tuple[int, bool]:

@@ -1,4 +1,4 @@
-"""What the cache asks of the topology cache, and a stand-in for worlds without topologies."""
+"""The topology cache, as the scheduler cache calls it, and a stand-in for worlds without topologies."""
 
 from __future__ import annotations
 

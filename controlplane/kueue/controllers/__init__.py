@@ -1,1 +1,1 @@
-"""What Kueue's reconcilers decide: workloads, cluster queues, local queues, cohorts, flavors, checks."""
+"""Decisions of Kueue's reconcilers: workloads, cluster queues, local queues, cohorts, flavors, checks."""

@@ -122,7 +122,7 @@ class Reader(Protocol):
 
 
 class Queues(Protocol):
-    """What the reconcilers ask of the queue manager; each call is one lock region of it."""
+    """The queue manager, as the reconcilers call it; each call is one lock region of it."""
 
     def cluster_queue_for(self, workload: Tree) -> tuple[str, bool]:
         """Name of the cluster queue behind the Workload's local queue, and whether it exists."""
@@ -166,7 +166,7 @@ class Queues(Protocol):
 
 
 class WorkloadCache(Protocol):
-    """What the workload reconciler asks of the scheduler cache."""
+    """The scheduler cache, as the workload reconciler calls it."""
 
     def add_or_update(self, workload: Tree) -> bool:
         """Count the usage of a Workload; False if its cluster queue is not known."""

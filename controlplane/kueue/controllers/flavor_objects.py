@@ -33,7 +33,7 @@ _OF_INTEREST: Final = ("nodeTaints", "tolerations", "nodeLabels")
 
 
 class Notified(Protocol):
-    """What these reconcilers ask of the queue manager."""
+    """The queue manager, as these reconcilers call it."""
 
     def notify(self, names: Iterable[str]) -> object:
         """Ask for a flush of the trees of these cluster queues."""
@@ -41,7 +41,7 @@ class Notified(Protocol):
 
 
 class UsedCache(Protocol):
-    """What these reconcilers ask of the scheduler cache; see `kueue.cache.cache.Cache`."""
+    """The scheduler cache, as these reconcilers call it; see `kueue.cache.cache.Cache`."""
 
     def add_or_update_flavor(self, flavor: Tree) -> list[str]: ...
     def delete_flavor(self, flavor: Tree) -> list[str]: ...

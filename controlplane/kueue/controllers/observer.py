@@ -1,4 +1,4 @@
-"""What the reconcilers tell the metrics."""
+"""Observations of the reconcilers for the metrics."""
 
 from __future__ import annotations
 

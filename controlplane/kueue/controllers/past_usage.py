@@ -32,12 +32,12 @@ class Counters(Protocol):
 
     @property
     def used(self) -> Mapping[FlavorResource, int]:
-        """What its admitted Workloads use."""
+        """Usage of its admitted Workloads."""
         ...
 
 
 class UsageCache(Protocol):
-    """What is asked of the scheduler cache; see `kueue.cache.cache.Cache`."""
+    """The scheduler cache, as past usage reads it; see `kueue.cache.cache.Cache`."""
 
     def local_queue(self, cluster_queue: str, key: str) -> Counters | None: ...
     def uses_admission_fair_sharing(self, name: str) -> bool: ...
@@ -117,7 +117,7 @@ class PastUsage(Penalties):
         self.reorder(cluster_queue)
 
     def _used(self, cluster_queue: str, key: str) -> Resources | None:
-        """What the admitted Workloads of a local queue use, by resource."""
+        """Usage of the admitted Workloads of a local queue, by resource."""
         counters = self.cache.local_queue(cluster_queue, key)
         if counters is None:
             return None

@@ -40,7 +40,7 @@ COHORT: Final = "Cohort"
 
 
 class QueueCounts(Protocol):
-    """What these reconcilers ask of the queue manager."""
+    """The queue manager, as these reconcilers call it."""
 
     def pending(self, name: str) -> int | None:
         """Number of pending workloads of a cluster queue, None if it is unknown."""
@@ -84,7 +84,7 @@ class QueueCounts(Protocol):
 
 
 class QueueCache(Protocol):
-    """What these reconcilers ask of the scheduler cache; see `kueue.cache.cache.Cache`."""
+    """The scheduler cache, as these reconcilers call it; see `kueue.cache.cache.Cache`."""
 
     @property
     def fair_sharing(self) -> bool:

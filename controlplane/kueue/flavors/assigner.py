@@ -68,7 +68,7 @@ class Oracle(Protocol):
     def simulate(
         self, queue: ClusterQueueSnapshot, info: Info, pair: FlavorResource, amount: int
     ) -> tuple[Possibility, int]:
-        """What preemption could do for an amount, and the height of borrowing after it."""
+        """The possible outcome of preemption for an amount, and the height of borrowing after it."""
 
 
 @dataclass

@@ -51,7 +51,7 @@ class Status:
 
 @dataclass
 class PodSetAssignment:
-    """What a pod set gets. `requests` are those of all its pods."""
+    """The assignment of one pod set. `requests` are those of all its pods."""
 
     name: str
     count: int
@@ -215,7 +215,7 @@ class Assignment:
     # -- amounts -----------------------------------------------------------------------------------
 
     def total_requests_for(self, info: Info) -> Quotas:
-        """What the workload takes of each flavor with the counts of this assignment."""
+        """Usage of each flavor with the counts of this assignment."""
         usage: Quotas = {}
         for at, each in enumerate(info.total_requests):
             own = self.pod_sets[at]

@@ -1,4 +1,4 @@
-"""Whether pods may run on a flavor: topology, taints, node labels.
+"""Conditions for pods on a flavor: topology, taints, node labels.
 
 Follows `checkFlavorForPodSets` of `pkg/scheduler/flavorassigner`.
 """

@@ -26,7 +26,7 @@ _SEVERITY: Final = {
 
 
 class Mode(IntEnum):
-    """What an assignment means for the workload; a higher one is better."""
+    """Modes of an assignment for the workload; a higher one is better."""
 
     NO_FIT = 0
     PREEMPT = 1
@@ -43,7 +43,7 @@ MODE_NAMES: Final = {
 
 
 class Possibility(IntEnum):
-    """What preemption could do for one flavor and resource."""
+    """Possible outcomes of preemption for one flavor and resource."""
 
     NO_CANDIDATES = 0
     PREEMPT = 1
@@ -73,7 +73,7 @@ class Fine(IntEnum):
         return Mode.FIT if self is Fine.FIT else Mode.PREEMPT
 
     def possibility(self) -> Possibility | None:
-        """What preemption could do, None where it is no question."""
+        """The possible outcome of preemption; None where it does not apply."""
         if self in (Fine.NO_FIT, Fine.FIT):
             return None
         return Possibility(self - 1)

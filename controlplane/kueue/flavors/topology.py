@@ -166,7 +166,7 @@ def take_places(
 def net_usage(
     assignment: Assignment, info: Info, queue: ClusterQueueSnapshot, admission: Tree | None
 ) -> dict[str, tuple[DomainRequests, ...]]:
-    """What the assignment takes of topology domains beyond a previous admission."""
+    """Usage of topology domains by the assignment beyond a previous admission."""
     result: dict[str, tuple[DomainRequests, ...]] = {}
     sets = {each.get("name", ""): each for each in pod_sets(info.obj)}
     for assigned in assignment.pod_sets:

@@ -40,7 +40,7 @@ class ChainTooLong(AncestorError):
 
 @frozen
 class Surroundings:
-    """What all jobs are decided by.
+    """The settings and readers of decisions about all jobs.
 
     Args:
         reader: Informer caches.

@@ -1,4 +1,4 @@
-"""What a kind of job must answer so that the generic reconciler can manage it.
+"""The interface of a kind of job that the generic reconciler manages.
 
 A further kind derives from `ManagedJob`: it says how its object is suspended, started and restored, which pod
 sets it has, and when it is active, ready and finished. Everything else has defaults. An instance stands for

@@ -1,4 +1,4 @@
-"""What labels and annotations of a job say. Follows `pkg/controller/jobframework/utils.go`, `workload_names.go`."""
+"""Labels and annotations of a job. Follows `pkg/controller/jobframework/utils.go`, `workload_names.go`."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class PermanentError(Exception):
 
 @frozen
 class Info:
-    """What belongs into the pod template of one pod set."""
+    """Fields for the pod template of one pod set."""
 
     name: str = ""
     count: int = 0
@@ -212,7 +212,7 @@ def _same_pod_set(a: Tree, b: Tree, tolerations: bool) -> bool:
 
 
 def infos_from_status(workload: Tree, reader: Reader, gates: Gates) -> list[Info]:
-    """What an admission adds to each pod set: flavors, queue names, updates of admission checks.
+    """The additions of an admission to each pod set: flavors, queue names, updates of admission checks.
 
     Raises:
         ReconcileError: A flavor does not exist.
@@ -295,7 +295,7 @@ def _from_assignment(assignment: Tree, of_spec: Tree, reader: Reader, gates: Gat
 
 
 def from_pod_set(of_spec: Tree) -> Info:
-    """What a job's pod template had before it was started."""
+    """The pod template of a job before its start."""
     template = of_spec.get("template") or EMPTY_MAP
     metadata, spec = template.get("metadata") or EMPTY_MAP, template.get("spec") or EMPTY_MAP
     return Info(

@@ -1,4 +1,4 @@
-"""What single pods and pods of groups say. Follows `pkg/controller/jobs/pod/pod_controller.go`."""
+"""Labels and annotations of single pods and of pods in groups. Follows `pkg/controller/jobs/pod/pod_controller.go`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kueue's metrics: what happened is counted, what is there is read when somebody asks.
+"""Kueue's metrics: counters of events, and gauges that are read at each scrape.
 
 Follows `pkg/metrics`.
 """

@@ -1,4 +1,4 @@
-"""What is there: gauges read from the cache, the queues and the stored objects when somebody asks."""
+"""Gauges, read from the cache, the queues and the stored objects at each scrape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the configuration says about metrics."""
+"""The metrics part of the configuration."""
 
 from __future__ import annotations
 

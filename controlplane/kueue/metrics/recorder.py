@@ -145,7 +145,7 @@ class Recorder:
 
 
 class SchedulerMetrics(SchedulerObserver):
-    """What the scheduler reports."""
+    """Reports of the scheduler."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._to = recorder
@@ -187,7 +187,7 @@ class SchedulerMetrics(SchedulerObserver):
 
 
 class ControllerMetrics(Observer):
-    """What the reconcilers report."""
+    """Reports of the reconcilers."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._to = recorder

@@ -1,1 +1,1 @@
-"""What follows from topology aware admission: pods are let go to their domains, failed nodes are noticed."""
+"""Consequences of topology aware admission: pods are released to their domains, failed nodes are noticed."""

@@ -162,7 +162,7 @@ class NodeFailures:
     def _health(
         self, name: str, node: Tree, workload: Tree, waiting: list[Tree]
     ) -> tuple[bool, list[Tree]]:
-        """Whether the node has failed a workload, and its pods that will never start there."""
+        """The failure of the node for a workload, and its pods that will never start there."""
         by_pods = self.gates.enabled("TASReplaceNodeOnPodTermination")
         if not _assigned_to(workload, name):
             return False, _never_start(waiting)

@@ -27,7 +27,7 @@ from controlplane.kueue.workload.status import is_evicted
 
 
 class Variant(Enum):
-    """What lets the preemptor preempt a candidate; the value is the reason that is written."""
+    """Reasons for which a candidate may be preempted; the value is the reason that is written."""
 
     WITHIN_QUEUE = (IN_CLUSTER_QUEUE, 0)
     HIERARCHICAL = (IN_COHORT_RECLAMATION, 1)

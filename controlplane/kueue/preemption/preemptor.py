@@ -237,7 +237,7 @@ class PreemptionOracle:
     def simulate(
         self, queue: ClusterQueueSnapshot, info: Info, pair: FlavorResource, amount: int
     ) -> tuple[Possibility, int]:
-        """What preemption could do for an amount, and the height of borrowing after it."""
+        """The possible outcome of preemption for an amount, and the height of borrowing after it."""
         targets = self.preemptor.targets_for(info, pair, amount, self.snapshot)
         if not targets:
             return Possibility.NO_CANDIDATES, queue.lowest_fitting_subtree(pair, amount)[0]

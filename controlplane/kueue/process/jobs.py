@@ -63,7 +63,7 @@ def watched_for_jobs(settings: Settings) -> dict[str, None]:
 def surroundings(
     settings: Settings, reader: CacheReader, has_default_queue: Callable[[str], bool]
 ) -> Surroundings:
-    """What jobs are decided by."""
+    """The settings and readers of decisions about jobs."""
     return Surroundings(
         reader,
         settings.gates,
@@ -120,7 +120,7 @@ class JobIntegration:
         return self._host.now
 
     def changes(self) -> Mapping[Resource[Any], Changed]:
-        """Who has to hear of which changes."""
+        """Return the event handlers by resource."""
         found: dict[Resource[Any], Changed] = {}
         if self._queues:
             found[WORKLOADS] = self._workload

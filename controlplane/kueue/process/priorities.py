@@ -38,7 +38,7 @@ class PriorityClasses:
         self._queue = host.queue(QUEUE)
 
     def changes(self) -> Mapping[Resource[Any], Changed]:
-        """Who has to hear of which changes."""
+        """Return the event handlers by resource."""
         return {WORKLOAD_CLASSES: self._changed}
 
     def work(self) -> Sequence[Work]:

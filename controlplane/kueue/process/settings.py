@@ -1,4 +1,4 @@
-"""What a Kueue process is told: its configuration with defaults filled in.
+"""Settings of a Kueue process: its configuration with defaults filled in.
 
 Follows `apis/config/v1beta2` (kind Configuration).
 """

@@ -91,7 +91,7 @@ class PlacementControllers:
         self._nodes = host.queue(NODES_QUEUE)
 
     def changes(self) -> Mapping[Resource[Any], Changed]:
-        """Who has to hear of which changes."""
+        """Return the event handlers by resource."""
         return {WORKLOADS: self._workload, PODS: self._pod, NODES: self._node}
 
     def work(self) -> Sequence[Work]:

@@ -1,4 +1,4 @@
-"""Who hears of which change: the event handlers of Kueue's controllers, put together by resource.
+"""The event handlers of Kueue's controllers, joined by resource.
 
 Upstream each controller has a listener of its own for a kind; here those of one kind follow each other in one
 step, in the order in which upstream sets the controllers up. Follows `SetupWithManager` and the `Notify...` methods of

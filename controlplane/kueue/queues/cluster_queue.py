@@ -47,7 +47,7 @@ class Preemptor:
 
 @dataclass(frozen=True)
 class UsageOrder:
-    """What a queue needs to order by the past usage of local queues."""
+    """The input of the order by past usage of local queues."""
 
     ledger: Ledger
     resource_weights: Mapping[str, float] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class UsageOrder:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is the same for all queues of a process.
+    """Rules that all queues of a process share.
 
     `by_eviction`: a workload evicted by the PodsReady timeout is queued by the time of its eviction.
     """
@@ -277,7 +277,7 @@ class ClusterQueue:
         )
 
     def _park_equivalent(self, shape: str, reason: str) -> None:
-        """What does not fit for one workload does not fit for others of its shape."""
+        """Treat a failure to fit as valid for all workloads of the shape."""
         if self.strategy != BEST_EFFORT:
             return
         self.bulk_reasons[shape] = reason

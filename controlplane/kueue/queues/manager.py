@@ -70,7 +70,7 @@ class Reader(Protocol):
 
 
 class Surroundings(Protocol):
-    """What the manager asks of the process around it. None of it may call back at once."""
+    """The process around the manager, as it calls it. None of it may call back at once."""
 
     def wake(self) -> None:
         """Wake the scheduler if it waits for heads."""
@@ -419,7 +419,7 @@ class QueueManager:
         return found
 
     def waiting(self) -> tuple[object, ...]:
-        """What `heads` would take, as far as a cycle's outcome depends on it, ready for comparison."""
+        """The next heads, as far as a cycle's outcome depends on them, ready for comparison."""
         found: list[object] = [each.key for each in self._second_pass.ready()]
         for name in sorted(self._queues):
             head = self._queues[name].workloads.active.peek()

@@ -31,6 +31,6 @@ TRIED_AGAIN_AT_ONCE: Final = PREEMPTING | {
 }
 """Also in a queue that passes over what does not fit."""
 SAME_FOR_EQUIVALENT: Final = frozenset({Requeue.NO_FIT, Requeue.PREEMPTION_NO_CANDIDATES})
-"""What holds for all workloads of the same shape."""
+"""State that all workloads of one shape share."""
 
 PENDING_EVALUATION: Final = "PendingEvaluation"

@@ -56,7 +56,7 @@ def decayed(old: Resources, new: Resources, elapsed: float, half_life: float) ->
 
 
 def entry_penalty(requests: Resources, config: FairSharing) -> Resources:
-    """What a workload will add to the usage at the next sampling."""
+    """The amount that a workload adds to the usage at the next sampling."""
     return scaled(requests, _rate(config.sampling_interval, config.half_life))
 
 

@@ -20,7 +20,7 @@ from controlplane.kueue.workload.status import has_quota_reservation, status_of
 
 
 class State(Enum):
-    """What became of a workload in the cycle."""
+    """Outcomes of a workload in the cycle."""
 
     NONE = ""
     NOMINATED = "nominated"
@@ -68,7 +68,7 @@ class Entry:
             self.set_last_assignment(None)
 
     def usage(self, gates: Gates) -> Usage:
-        """What the assignment takes beyond what the workload holds already."""
+        """Usage of the assignment beyond the workload's own."""
         return self.net(self.assignment.usage, gates)
 
     def net(self, quota: Quotas, gates: Gates) -> Usage:

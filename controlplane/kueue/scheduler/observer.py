@@ -1,4 +1,4 @@
-"""What the scheduler tells the metrics."""
+"""Observations of the scheduler for the metrics."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class SchedulerOptions:
 
 @dataclass
 class _Cycle:
-    """What the entries of a cycle share."""
+    """State that the entries of a cycle share."""
 
     snapshot: Snapshot
     search: Search

@@ -19,7 +19,7 @@ from controlplane.kueue.topology.tree import Domain
 
 @dataclass(frozen=True)
 class _Greedy:
-    """How many domains a greedy choice takes, and the last one with and without a leader."""
+    """The number of domains of a greedy choice, and the last one with and without a leader."""
 
     domains: int
     last_with_leader: Domain | None

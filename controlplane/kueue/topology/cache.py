@@ -1,4 +1,4 @@
-"""What Kueue knows of topologies between scheduling cycles: nodes, other pods, usage by flavor.
+"""Topologies between scheduling cycles: nodes, other pods, usage by flavor.
 
 Follows `tas_cache.go`, `tas_flavor.go`, `tas_nodes_cache.go` and `tas_non_tas_pod_cache.go` of
 `pkg/cache/scheduler`.
@@ -95,7 +95,7 @@ def _matches(own: dict[str, str], labels: dict[str, str], levels: Sequence[str])
 
 
 class OtherPods:
-    """What pods outside topology aware placement use, by node, each with one of the resource pods."""
+    """Usage by pods outside topology aware placement, by node, each with one of the resource pods."""
 
     __slots__ = ("_pods", "nodes")
 

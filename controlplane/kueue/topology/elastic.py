@@ -16,7 +16,7 @@ from controlplane.kueue.topology.tree import TopologyTree
 
 @dataclass(frozen=True)
 class ScalePlan:
-    """What stays and what is to be placed.
+    """Kept and missing pods of a replacement.
 
     `workers` stay where they are, `more` of them are new; `kept` takes room before the search;
     `leader_to_place` has no place yet.

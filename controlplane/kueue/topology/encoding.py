@@ -77,7 +77,7 @@ def _values(values: list[str]) -> Tree:
 
 
 def _common_beginning(values: list[str]) -> str:
-    """What all texts begin with: the least and the greatest of them decide it."""
+    """The common beginning of all texts: the least and the greatest of them decide it."""
     least, greatest = min(values), max(values)
     for at, letter in enumerate(least):
         if greatest[at] != letter:
@@ -119,7 +119,7 @@ def _prefix_keys(names: list[str]) -> list[str] | None:
 
 
 def _prefixes(name: str) -> Iterator[str]:
-    """What precedes each dash and the dash itself, except for a dash at the end."""
+    """The text up to and including each dash, except for a dash at the end."""
     for at, letter in enumerate(name[:-1]):
         if letter == "-":
             yield name[: at + 1]

@@ -14,7 +14,7 @@ from controlplane.kueue.topology.tree import Domain
 
 @dataclass
 class _Rest:
-    """What is still to be given out: slices, or pods, and leaders."""
+    """The remainder to place: slices, or pods, and leaders."""
 
     amount: int
     leaders: int

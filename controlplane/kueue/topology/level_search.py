@@ -137,7 +137,7 @@ class LevelSearch:
         return Found(failure=text + self.excluded.text())
 
     def _by_layer(self, level: int) -> str:
-        """What fits of each layer of slices into the domain of the level with most slices."""
+        """The number of slices of each layer that fit into the domain of the level with most slices."""
         board = self.board
         best = min(
             board.tree.by_level[level].values(), key=lambda each: (-board.of(each).slices, each.id)

@@ -64,7 +64,7 @@ class Exclusions:
 
 @dataclass(frozen=True)
 class PodRules:
-    """What decides whether pods of a pod set fit a node, apart from room."""
+    """Conditions of the pods of a pod set on a node, apart from room."""
 
     tolerations: tuple[Toleration, ...] = ()
     selector: Selector | None = None

@@ -1,4 +1,4 @@
-"""What a pod set asks of the topology: level, slices, and how the pods of a group belong together.
+"""Topology requests of a pod set: level, slices, and how the pods of a group belong together.
 
 Follows the helpers of `pkg/cache/scheduler/tas_flavor_snapshot.go`.
 """

@@ -15,7 +15,7 @@ from controlplane.kueue.topology.assignment import add_to, domain_id, ends_at_no
 
 @dataclass(frozen=True)
 class NodeEntry:
-    """What placement needs of a node."""
+    """The fields of a node that placement reads."""
 
     node: Node
     allocatable: Requests

@@ -319,7 +319,7 @@ def _shown_admission(admission: Tree) -> Tree:
 
 
 def _same_pod_set_updates(new: Tree, old: Tree) -> Errors:
-    """What a check adds to pods does not change while the check is Ready."""
+    """Check that the pod set updates of a Ready check do not change."""
     after = {each["name"]: each for each in status_of(new).get("admissionChecks") or ()}
     errors: Errors = []
     for check, path in entries(status_of(old), "admissionChecks", "status"):

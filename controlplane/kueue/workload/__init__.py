@@ -1,1 +1,1 @@
-"""What Kueue reads from a Workload and writes into its status."""
+"""Fields that Kueue reads from a Workload, and its status."""

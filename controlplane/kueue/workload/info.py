@@ -40,7 +40,7 @@ from controlplane.kueue.workload.shape import UNKNOWN, scheduling_hash
 
 @dataclass(frozen=True)
 class DomainRequests:
-    """What the pods of one topology domain request: `count` times `single_pod`."""
+    """Requests of the pods of one topology domain: `count` times `single_pod`."""
 
     values: tuple[str, ...]
     single_pod: Requests
@@ -57,7 +57,7 @@ TASUsage = Mapping[str, tuple[DomainRequests, ...]]
 
 @dataclass(frozen=True)
 class Usage:
-    """What a workload takes: quota by flavor, requests without a flavor, and topology domains."""
+    """Usage of a workload: quota by flavor, requests without a flavor, and topology domains."""
 
     assigned: Quotas = field(default_factory=dict)
     unassigned: Mapping[str, int] = field(default_factory=dict)

@@ -17,7 +17,7 @@ def base_priority(workload: Tree) -> int:
 
 
 def priority_boost(workload: Tree, gates: Gates) -> int:
-    """What the annotation adds (gate PriorityBoost); 0 for text that is no 32-bit number."""
+    """The increment of the annotation (gate PriorityBoost); 0 for text that is no 32-bit number."""
     if not gates.enabled("PriorityBoost"):
         return 0
     text = (metadata_of(workload).get("annotations") or {}).get(BOOST) or ""

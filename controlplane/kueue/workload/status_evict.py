@@ -25,7 +25,7 @@ __all__ = ["Eviction", "finish", "prepare_eviction"]
 
 @frozen
 class Eviction:
-    """What was evicted, for the event and the metrics."""
+    """An eviction, for the event and the metrics."""
 
     cluster_queue: str
     reason: str

@@ -6,15 +6,16 @@ integer. A program ends with an error after `STEPS` steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
 from attrs import frozen
 
 from controlplane.kwok.jq import operators
+from controlplane.kwok.jq.names import check, names_of
 from controlplane.kwok.jq.operators import JqError, order_key, truth
-from controlplane.kwok.jq.syntax import Function, JqSyntaxError, Node, parsed
+from controlplane.kwok.jq.syntax import Function, Node, parsed
 
 __all__ = ["STEPS", "JqError", "Query", "query"]
 
@@ -35,7 +36,7 @@ class _Break(Exception):
 
 
 class _Run:
-    """What one evaluation has left, and its time in nanoseconds."""
+    """The remaining steps of one evaluation, and its time in nanoseconds."""
 
     __slots__ = ("left", "levels", "now")
 
@@ -108,61 +109,8 @@ class Query:
 def query(source: str) -> Query:
     """Return the program of a text. Raises JqSyntaxError, also for functions and variables that there are not."""
     tree = parsed(source)
-    _check(tree, frozenset(("$ENV",)), {})
+    check(tree, frozenset(("$ENV",)), dict.fromkeys((*_NATIVE, *_defined()), 1))
     return Query(source, tree)
-
-
-def _check(node: Any, variables: frozenset[str], functions: Mapping[str, int]) -> None:
-    """Refuse names that nothing defines, as a compiler does."""
-    if not isinstance(node, tuple) or not node or not isinstance(node[0], str):
-        for part in node if isinstance(node, tuple) else ():
-            _check(part, variables, functions)
-        return
-    op = node[0]
-    if op == "const":
-        return
-    if op == "with":
-        function: Function = node[1]
-        name = f"{function.name}/{len(function.params)}"
-        inner = {**functions, name: 1}
-        within = {**inner, **{f"{each}/0": 1 for each in function.params}}
-        taken = {each for each in function.params if each.startswith("$")}
-        within |= {f"{each[1:]}/0": 1 for each in taken}
-        _check(function.body, variables | taken, within)
-        _check(node[2], variables, inner)
-        return
-    if op == "variable" and node[1] not in variables:
-        raise JqSyntaxError(f"variable not defined: {node[1]}")
-    if op in ("label", "break"):
-        _check(node[2:], variables, functions)
-        return
-    if op == "call":
-        name = f"{node[1]}/{len(node[2])}"
-        if name not in functions and name not in _NATIVE and name not in _defined():
-            raise JqSyntaxError(f"function not defined: {name}")
-        _check(node[2], variables, functions)
-        return
-    if op in ("bind", "reduce", "foreach"):
-        _check(node[1], variables, functions)
-        names = frozenset(name for pattern in node[2] for name in _names(pattern))
-        _check(node[2], variables | names, functions)
-        _check(node[3:], variables | names, functions)
-        return
-    _check(node[1:], variables, functions)
-
-
-def _names(pattern: Node) -> Iterator[str]:
-    if pattern[0] == "name":
-        yield pattern[1]
-    elif pattern[0] == "list":
-        for part in pattern[1]:
-            yield from _names(part)
-    else:
-        for _, variable, inner in pattern[1]:
-            if variable:
-                yield variable
-            if inner is not None:
-                yield from _names(inner)
 
 
 # -- walking -------------------------------------------------------------------------------------
@@ -245,7 +193,7 @@ def _bind(node: Node, env: _Env, value: Any, path: Path) -> Found:
 def _matched(patterns: tuple[Node, ...], env: _Env, value: Any) -> Iterator[_Env]:
     """The environments in which the first pattern that fits binds its names; names of others are null."""
     if len(patterns) > 1:
-        for name in dict.fromkeys(name for each in patterns for name in _names(each)):
+        for name in dict.fromkeys(name for each in patterns for name in names_of(each)):
             env = env.bind(name, None)
     for at, pattern in enumerate(patterns):
         try:

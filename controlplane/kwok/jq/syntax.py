@@ -391,7 +391,7 @@ class _Parser:
         return key, ("index", ("identity",), key)
 
     def _value(self) -> Node:
-        """What an entry holds: alternatives of terms joined by `|` alone, without commas."""
+        """The value of an entry: alternatives of terms joined by `|` alone, without commas."""
         node = self._alternative()
         return ("pipe", node, self._value()) if self._took("|") else node
 

@@ -55,7 +55,7 @@ _UNREAD: Final = "not eligible due to failed to read from cycleState"
 
 @attrs.frozen
 class _Asked:
-    """What a pod requests: alone, with more important nominated pods of its namespace, with those of others too."""
+    """Requests of a pod: alone, with more important nominated pods of its namespace, with those of others too."""
 
     own: Resource
     in_namespace: Resource = attrs.Factory(Resource)

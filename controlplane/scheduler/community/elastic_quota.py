@@ -1,4 +1,4 @@
-"""What ElasticQuotas guarantee and allow to namespaces, and what their pods use.
+"""Guarantees and limits of namespaces by ElasticQuotas, and the usage of their pods.
 
 Upstream: pkg/capacityscheduling/elasticquota.go.
 """

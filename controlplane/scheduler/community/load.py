@@ -38,7 +38,7 @@ class Metric:
 
 
 class Load(Protocol):
-    """Where figures come from."""
+    """The source of figures."""
 
     def metrics(self, node: NodeInfo) -> Sequence[Metric] | None:
         """Return the figures of a node; None where there are none."""

@@ -116,7 +116,7 @@ def _place(node: NodeInfo) -> _Place:
 
 @attrs.frozen
 class Overhead:
-    """What a node means for a pod: its dependencies that are near enough, those that are not, and their cost."""
+    """The node's value for a pod: its dependencies that are near enough, those that are not, and their cost."""
 
     satisfied: int = 0
     violated: int = 0

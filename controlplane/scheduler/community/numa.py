@@ -1,4 +1,4 @@
-"""What a NodeResourceTopology says: the policy of a node and what is available in each NUMA zone.
+"""The content of a NodeResourceTopology: the policy of a node and what is available in each NUMA zone.
 
 Upstream: pkg/noderesourcetopology/nodeconfig, pluginhelpers.go, numaresources.go, resourcerequests, and pkg/util.
 """

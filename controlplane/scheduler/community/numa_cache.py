@@ -80,7 +80,7 @@ class DiscardReserved(Passthrough):
 
 
 class OverReserve(Passthrough):
-    """What a node reported last, less the pods that were given to it since.
+    """The last report of a node, less the pods that were given to it since.
 
     `pods` lists the pods of the cluster; `profiles` are the names of the schedulers of this process.
     """
@@ -100,7 +100,7 @@ class OverReserve(Passthrough):
         self._foreign: dict[str, None] = {}
         self._reconfigured: dict[str, None] = {}
         self.generation = 0
-        """How many times nodes were brought up to date."""
+        """The number of updates of nodes."""
         for tree in objects.list(KIND):
             self._keep(tree)
 

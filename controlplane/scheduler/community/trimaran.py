@@ -55,7 +55,7 @@ def _capacity(node: NodeInfo) -> float:
 
 
 class _Trimaran(ScorePlugin):
-    """What the plugins share: their arguments, and where figures come from."""
+    """Common parts of the plugins: arguments, and the source of figures."""
 
     load: Load = EMULATED
 
