@@ -21,6 +21,7 @@ from controlplane.client.errors import ApiError, is_already_exists
 from controlplane.client.resources import LEASES, NODES, PODS, Resource
 from controlplane.controllers.common.controller import Controller, Handlers, Periodic, Work, ignore
 from controlplane.controllers.common.effects import Failure, Reconcile, RequestFailed
+from controlplane.controllers.common.rest_mapper import NoKindMatch
 from controlplane.decisions import Choose
 from controlplane.kubelet.node.node_status import FAKE_NODE
 from controlplane.kwok import lifecycle, patching
@@ -138,6 +139,7 @@ class Kwok(Controller):
                 self._node_added(obj)
 
         def deleted(obj: Object[Any], _unknown: bool) -> None:
+            self._last.pop((kind.stages[0].kind, obj.key), None)
             job = kind.jobs.pop(obj.key, None)
             if job is not None and job.due > self.host.now:
                 job.cancelled = True
@@ -301,8 +303,13 @@ class Kwok(Controller):
     def _apply(self, action: lifecycle.Apply, namespace: str) -> Reconcile[None]:
         """Create the rendered object, or patch it where it exists."""
         tree = action.data
-        served = self.host.rest_mapper.of(tree.get("apiVersion", ""), tree.get("kind", ""))
-        meta = tree.setdefault("metadata", {})
+        if not isinstance(tree, dict) or not tree.get("apiVersion") or not tree.get("kind"):
+            raise KwokError("template must include apiVersion and kind")
+        try:
+            served = self.host.rest_mapper.of(tree["apiVersion"], tree["kind"])
+        except NoKindMatch as error:
+            raise KwokError(f"failed to map {tree['kind']}: {error}") from None
+        meta = tree["metadata"] = dict(tree.get("metadata") or {})
         space = (meta.get("namespace") or namespace) if served.namespaced else ""
         if space:
             meta["namespace"] = space

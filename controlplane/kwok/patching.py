@@ -11,6 +11,7 @@ from typing import Any
 from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.patching.json_patch import JsonPatchError, json_patch
 from controlplane.apiserver.requests.patching.merge import merge_patch
+from controlplane.apiserver.requests.patching.strategic import PatchError as StrategicError
 from controlplane.apiserver.requests.patching.strategic import strategic_patch
 from controlplane.apiserver.schema.types import struct_type
 from controlplane.kwok import lifecycle
@@ -28,6 +29,8 @@ def applied(tree: Tree, patch: lifecycle.Patch) -> Tree:
     """Return an object with a patch. Raises PatchError."""
     data: Any = copy.deepcopy(patch.data)
     if patch.type == lifecycle.JSON_PATCH:
+        if not isinstance(data, list):
+            raise PatchError("the template does not render to an array of operations")
         try:
             return json_patch(tree, data)  # type: ignore[no-any-return]
         except JsonPatchError as error:
@@ -36,11 +39,13 @@ def applied(tree: Tree, patch: lifecycle.Patch) -> Tree:
             raise PatchError(f"add operation does not apply: {where}") from None
     if patch.type == lifecycle.MERGE_PATCH:
         return merge_patch(tree, data)  # type: ignore[no-any-return]
+    if not isinstance(data, dict):
+        raise PatchError("the template does not render to an object")
     type_name = TYPES.get(str(tree.get("kind")))
     if type_name is not None and tree.get("apiVersion") == "v1":
         try:
             return strategic_patch(copy.deepcopy(tree), data, struct_type(type_name))
-        except ValueError as error:
+        except StrategicError as error:
             raise PatchError(str(error)) from None
     made = dict(tree)
     for key in sorted(data):

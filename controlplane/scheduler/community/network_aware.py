@@ -101,7 +101,7 @@ def _index(order: Sequence[Tree], pod: Pod) -> int:
 
 
 class _Place(NamedTuple):
-    """Where a node is; "" for what its labels do not tell."""
+    """The place of a node; "" for what its labels do not tell."""
 
     name: str
     region: str
