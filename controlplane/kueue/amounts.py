@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from controlplane.api import go_integers
 from controlplane.api.fnv import fnv1a_64
 from controlplane.api.quantity import MAX_INT64, MIN_INT64, Quantity, parse
 
@@ -63,10 +64,7 @@ def sub(a: int, b: int) -> int:
 
 def divide(value: int, by: int) -> int:
     """The quotient cut towards zero; nothing divided by nothing stays nothing."""
-    if by == 0:
-        return value
-    quotient = abs(value) // abs(by)
-    return quotient if (value < 0) == (by < 0) else -quotient
+    return value if by == 0 else go_integers.divide(value, by)
 
 
 def quota_amount(resource: str, quantity: str) -> int:

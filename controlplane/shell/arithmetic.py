@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from controlplane.api.go_integers import divide, int64
+
 __all__ = ["ArithmeticFailure", "evaluated"]
 
 _TOKEN: Final = re.compile(
@@ -58,18 +60,13 @@ def _split(text: str) -> list[str]:
     return found
 
 
-def _wrapped(value: int) -> int:
-    value &= (1 << 64) - 1
-    return value - (1 << 64) if value >> 63 else value
-
-
 def _number(text: str) -> int:
     if len(text) > _DIGITS:
         raise ArithmeticFailure("arithmetic syntax error")
     try:
         if text[:2] in ("0x", "0X"):
-            return _wrapped(int(text, 16))
-        return _wrapped(int(text, 8 if len(text) > 1 and text.startswith("0") else 10))
+            return int64(int(text, 16))
+        return int64(int(text, 8 if len(text) > 1 and text.startswith("0") else 10))
     except ValueError:
         raise ArithmeticFailure("arithmetic syntax error") from None
 
@@ -154,7 +151,7 @@ class _Expression:
             if not _is_name(name):
                 raise ArithmeticFailure("arithmetic syntax error")
             self._at += 1
-            value = _wrapped(self._variable(name) + (1 if symbol == "++" else -1))
+            value = int64(self._variable(name) + (1 if symbol == "++" else -1))
             self._write(name, str(value))
             return value
         if symbol in ("-", "+", "!", "~"):
@@ -163,7 +160,7 @@ class _Expression:
                 raise ArithmeticFailure("expression nested too deeply")
             value = self._unary()
             self._depth -= 1
-            return _wrapped({"-": -value, "+": value, "!": int(not value), "~": ~value}[symbol])
+            return int64({"-": -value, "+": value, "!": int(not value), "~": ~value}[symbol])
         if symbol == "(":
             value = self._comma()
             if not self._take(")"):
@@ -173,14 +170,14 @@ class _Expression:
             value = self._variable(symbol)
             for operator, step in (("++", 1), ("--", -1)):
                 if self._take(operator):
-                    self._write(symbol, str(_wrapped(value + step)))
+                    self._write(symbol, str(int64(value + step)))
             return value
         return _number(symbol)
 
     def _variable(self, name: str) -> int:
         text = self._read(name).strip()
         sign = -1 if text.startswith("-") else 1
-        return _wrapped(sign * _number(text.lstrip("+-"))) if text else 0
+        return int64(sign * _number(text.lstrip("+-"))) if text else 0
 
 
 def _is_name(text: str) -> bool:
@@ -191,13 +188,13 @@ def _applied(operator: str, left: int, right: int) -> int:
     if operator in ("/", "%"):
         if not right:
             raise ArithmeticFailure("divide by zero")
-        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-        return _wrapped(quotient if operator == "/" else left - right * quotient)
+        quotient = divide(left, right)
+        return int64(quotient if operator == "/" else left - right * quotient)
     if operator == "**":
         if right < 0:
             raise ArithmeticFailure("exponent less than 0")
-        return _wrapped(pow(left, right, 1 << 64))
-    return _wrapped(_PLAIN[operator](left, right))
+        return int64(pow(left, right, 1 << 64))
+    return int64(_PLAIN[operator](left, right))
 
 
 _PLAIN: Final[Mapping[str, Callable[[int, int], int]]] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from controlplane.api.go_integers import divide
 from controlplane.api.tree import Tree
 
 R = TypeVar("R")
@@ -31,7 +32,7 @@ def search_counts(pod_sets: Sequence[Tree], fits: Callable[[list[int]], R | None
     while low < high:
         middle = (low + high) // 2
         counts = [
-            count - _cut(delta * middle, total) for count, delta in zip(full, deltas, strict=True)
+            count - divide(delta * middle, total) for count, delta in zip(full, deltas, strict=True)
         ]
         found = fits(counts)
         if found is None:
@@ -39,8 +40,3 @@ def search_counts(pod_sets: Sequence[Tree], fits: Callable[[list[int]], R | None
         else:
             good, best, high = middle, found, middle
     return best if low == good else None
-
-
-def _cut(product: int, total: int) -> int:
-    quotient = abs(product) // abs(total)
-    return quotient if (product < 0) == (total < 0) else -quotient

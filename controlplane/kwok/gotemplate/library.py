@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote_plus
 
+from controlplane.api.go_integers import divide
 from controlplane.apiserver.schema import go_regexp
 from controlplane.kwok.gotemplate.printing import (
     formatted,
@@ -275,7 +276,7 @@ def _quotient(first: Any, second: Any) -> int:
     left, right = to_int(first), to_int(second)
     if not right:
         raise ZeroDivisionError("runtime error: integer divide by zero")
-    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    return divide(left, right)
 
 
 def _remainder(first: Any, second: Any) -> int:

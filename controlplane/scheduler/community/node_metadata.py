@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.api.go_integers import int64
 from controlplane.api.times import SECOND, parse_go_time
 from controlplane.scheduler.community.args import arguments, number
 from controlplane.scheduler.community.go_layouts import parse
-from controlplane.scheduler.community.scores import MOST, as_int64, int64
+from controlplane.scheduler.community.scores import MOST, as_int64
 from controlplane.scheduler.framework.interface import NormalizeScorePlugin
 
 if TYPE_CHECKING:

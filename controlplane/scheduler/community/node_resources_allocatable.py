@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from controlplane.api.go_integers import divide, int64
 from controlplane.scheduler.community.args import arguments
-from controlplane.scheduler.community.scores import int64, quotient, spread
+from controlplane.scheduler.community.scores import spread
 from controlplane.scheduler.framework.interface import NormalizeScorePlugin
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class NodeResourcesAllocatable(NormalizeScorePlugin):
         total = 0
         for name, weight in self._weights.items():
             total = int64(total + int64(self._sign * _allocatable(node, name) * weight))
-        return quotient(total, sum(self._weights.values()))
+        return divide(total, sum(self._weights.values()))
 
     def normalize(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], scores: list[int]

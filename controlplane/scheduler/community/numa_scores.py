@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Final, TypeAlias
 
+from controlplane.api.go_integers import divide, int64
 from controlplane.api.quantity import Quantity
 from controlplane.scheduler.community.numa import ZERO, Amounts, Manager, Zone, is_affine
 from controlplane.scheduler.community.objects import PanicError
-from controlplane.scheduler.community.scores import MOST, as_int64, int64, quotient
+from controlplane.scheduler.community.scores import MOST, as_int64
 
 __all__ = ["STRATEGIES", "Strategy", "fewest_zones", "mean_of_zones", "out_of_range", "suits"]
 
@@ -42,11 +43,11 @@ def _weighted(requested: Requests, zone: Requests, weights: Weights, *, most: bo
         weight = max(weights.get(name, 1), 1)
         if not there.is_zero() and amount <= there:
             part = amount.value() if most else there.value() - amount.value()
-            total += quotient(int64(part * MOST), there.value()) * weight
+            total += divide(int64(part * MOST), there.value()) * weight
         of += weight
     if not of:
         raise PanicError("runtime error: integer divide by zero")
-    return quotient(int64(total), of)
+    return divide(int64(total), of)
 
 
 def _least(requested: Requests, zone: Requests, weights: Weights) -> int:

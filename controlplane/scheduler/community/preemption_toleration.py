@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.api.go_integers import int64
 from controlplane.api.times import SECOND
 from controlplane.scheduler.community.args import arguments
-from controlplane.scheduler.community.scores import int64
 from controlplane.scheduler.framework.args import DefaultPreemptionArgs
 from controlplane.scheduler.framework.interface import (
     Code,

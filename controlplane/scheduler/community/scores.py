@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["MOST", "as_int64", "int64", "quotient", "spread"]
+from controlplane.api.go_integers import divide, int64
+
+__all__ = ["MOST", "as_int64", "spread"]
 
 MOST = 100
-
-
-def quotient(left: int, right: int) -> int:
-    """Return a whole quotient cut towards zero, as Go divides."""
-    found = abs(left) // abs(right)
-    return found if (left < 0) == (right < 0) else -found
-
-
-def int64(value: int) -> int:
-    """Return a number as 64 bits hold it: what does not fit wraps around."""
-    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def as_int64(value: float) -> int:
@@ -33,4 +24,4 @@ def spread(scores: list[int]) -> None:
     lowest, highest = min(scores), max(scores)
     width = int64(highest - lowest)
     for at, score in enumerate(scores):
-        scores[at] = quotient(int64(int64(score - lowest) * MOST), width) if width else 0
+        scores[at] = divide(int64(int64(score - lowest) * MOST), width) if width else 0

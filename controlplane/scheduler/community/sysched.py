@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.api.go_integers import divide, int64
 from controlplane.scheduler.community.args import arguments
 from controlplane.scheduler.community.objects import Objects
-from controlplane.scheduler.community.scores import MOST, int64, quotient
+from controlplane.scheduler.community.scores import MOST
 from controlplane.scheduler.framework.interface import NormalizeScorePlugin
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class SySched(NormalizeScorePlugin):
         """The highest is 0. The product wraps around at 64 bits as upstream's does."""
         highest = max(scores, default=0)
         for at, score in enumerate(scores):
-            scores[at] = MOST - (quotient(int64(MOST * score), highest) if highest else 0)
+            scores[at] = MOST - (divide(int64(MOST * score), highest) if highest else 0)
         return None
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.api.go_integers import int64
 from controlplane.scheduler.community import beta
 from controlplane.scheduler.community.args import ArgsError, arguments
 from controlplane.scheduler.community.load import (
@@ -24,7 +25,7 @@ from controlplane.scheduler.community.load import (
     milli,
     stats_of,
 )
-from controlplane.scheduler.community.scores import MOST, as_int64, int64
+from controlplane.scheduler.community.scores import MOST, as_int64
 from controlplane.scheduler.framework.interface import (
     NormalizeScorePlugin,
     PreScorePlugin,

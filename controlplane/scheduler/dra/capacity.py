@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import define, field
 
+from controlplane.api.go_integers import divide
 from controlplane.api.quantity import Quantity, parse
 from controlplane.api.tree import Tree
 from controlplane.scheduler.dra.devices import Amounts, DeviceID
@@ -84,8 +85,7 @@ def _divided(amount: int, step: int) -> tuple[int, int]:
     """Return quotient and remainder, towards zero as Go has them. The API refuses a step of 0, on which Go panics."""
     if not step:
         return 0, amount
-    whole = abs(amount) // abs(step)
-    whole = whole if (amount < 0) is (step < 0) else -whole
+    whole = divide(amount, step)
     return whole, amount - whole * step
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from controlplane.api.go_integers import divide
 from controlplane.scheduler.framework.args import ShapePoint
 from controlplane.scheduler.framework.interface import MAX_NODE_SCORE
 
@@ -31,12 +32,6 @@ def normalized(scores: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return scores of at least 0, scaled so that the largest becomes 100; all 0 remain so."""
     largest = int(scores.max()) if len(scores) else 0
     return scores if largest <= 0 else MAX_NODE_SCORE * scores // largest
-
-
-def divide(a: int, b: int) -> int:
-    """Integer division toward zero, as Go does it."""
-    quotient = abs(a) // abs(b)
-    return quotient if (a >= 0) == (b >= 0) else -quotient
 
 
 def round_half_away(value: float) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
+from controlplane.api.go_integers import divide
 from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.args import NodeResourcesBalancedAllocationArgs
 from controlplane.scheduler.framework.column_forms import NodeLocalScore
@@ -17,7 +18,6 @@ from controlplane.scheduler.framework.interface import (
     Status,
     unschedulable,
 )
-from controlplane.scheduler.framework.scores import divide
 from controlplane.scheduler.plugins.allocation_columns import balance_scores
 from controlplane.scheduler.plugins.device_totals import DeviceTotals, scores_devices
 from controlplane.scheduler.plugins.resource_allocation import (

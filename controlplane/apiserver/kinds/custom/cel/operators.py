@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from controlplane.api.go_integers import divide
 from controlplane.apiserver.kinds.custom.cel.maps import ABSENT, Complete, find, items_of
 from controlplane.apiserver.kinds.custom.cel.tree import CelError, Unsigned
 from controlplane.apiserver.kinds.custom.cel.values import Keyed, Optional, Unordered
@@ -138,7 +139,7 @@ def arithmetic(sign: str, a: Any, b: Any) -> Any:
     elif not b:
         raise failed("division by zero" if sign == "/" else "modulus by zero")
     else:
-        whole = abs(a) // abs(b) * (1 if (a < 0) is (b < 0) else -1)
+        whole = divide(a, b)
         result = whole if sign == "/" else a - whole * b
     if isinstance(result, int):
         if isinstance(a, Unsigned) and isinstance(b, Unsigned):
