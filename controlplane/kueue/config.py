@@ -30,6 +30,8 @@ __all__ = ["ConfigurationError", "load", "settings_of"]
 
 API_VERSION: Final = "config.kueue.x-k8s.io/v1beta2"
 KIND: Final = "Configuration"
+DEFAULT: Final = {"apiVersion": API_VERSION, "kind": KIND}
+"""The configuration of a process without a file."""
 DEFAULT_TIMEOUT: Final = 30 * 60 * SECOND
 DEFAULT_SAMPLING: Final = 300.0
 STRATEGIES: Final = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
@@ -70,13 +72,21 @@ def load(path: Path | None) -> Settings:
     Raises:
         UsageError: The file or a field in it is wrong; the text names both.
     """
-    if path is None:
-        return settings_of({"apiVersion": API_VERSION, "kind": KIND})
+    return settings_of(DEFAULT if path is None else read(path))
+
+
+def read(path: Path) -> Any:
+    """Return the tree of a configuration file that `settings_of` takes.
+
+    Raises:
+        UsageError: The file or a field in it is wrong; the text names both.
+    """
     tree = read_document(path)
     try:
-        return settings_of(tree)
+        settings_of(tree)
     except ConfigurationError as error:
         raise UsageError(f"{path}: {error}") from None
+    return tree
 
 
 def settings_of(tree: Any) -> Settings:

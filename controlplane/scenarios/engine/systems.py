@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.client.resources import Resource
     from controlplane.cluster import ClusterConfig
+    from controlplane.descheduler.policy import Policy
     from controlplane.kueue.process.settings import Settings
+    from controlplane.kwok.stages import Stage
     from controlplane.scenarios.engine.setting import Setting
 
     Changes = Mapping[str, Any]
@@ -41,24 +43,34 @@ class System:
     installs: Callable[[Setting], Installed] = lambda _: ()
 
 
+def _read_policy(setting: Setting) -> Policy:
+    from controlplane.descheduler.policy import load
+
+    return load(Path(setting["descheduler_policy"]))
+
+
 def _descheduler(config: ClusterConfig, setting: Setting) -> Changes:
     from controlplane.api.times import SECOND
     from controlplane.descheduler.controller import descheduler_of
-    from controlplane.descheduler.policy import load
 
     descheduler = descheduler_of(
-        load(Path(setting["descheduler_policy"])),
+        setting.parsed["descheduler_policy"],
         interval_ns=round(setting["descheduling_interval"] * SECOND),
         dry_run=setting["descheduler_dry_run"],
     )
     return {"own_controllers": (*config.own_controllers, descheduler)}
 
 
-def _kueue_settings(setting: Setting) -> Settings:
-    from controlplane.kueue.config import load
+def _read_kueue_config(setting: Setting) -> Any:
+    from controlplane.kueue.config import read
 
-    file = setting["kueue_config"]
-    return load(Path(file) if file else None)
+    return read(Path(setting["kueue_config"]))
+
+
+def _kueue_settings(setting: Setting) -> Settings:
+    from controlplane.kueue.config import DEFAULT, settings_of
+
+    return settings_of(setting.parsed.get("kueue_config") or DEFAULT)
 
 
 def _kueue(config: ClusterConfig, setting: Setting) -> Changes:
@@ -86,6 +98,7 @@ DESCHEDULER_POLICY = Option(
     metavar="FILE",
     names_files=True,
     help="DeschedulerPolicy (descheduler/v1alpha2) of --with descheduler.",
+    parse=_read_policy,
 )
 DESCHEDULING_INTERVAL = Option(
     "descheduling-interval",
@@ -103,12 +116,17 @@ DESCHEDULER_DRY_RUN = Option(
 )
 
 
+def _read_stages(setting: Setting) -> tuple[Stage, ...]:
+    from controlplane.kwok.stages import load
+
+    return load([Path(name) for name in setting["stages"]])
+
+
 def _kwok(config: ClusterConfig, setting: Setting) -> Changes:
     from controlplane.cluster import served_kinds
     from controlplane.kwok.controller import kwok_of
-    from controlplane.kwok.stages import load
 
-    stages = load([Path(name) for name in setting["stages"]])
+    stages = setting.parsed["stages"]
     built_in = frozenset(
         (kind.resource.api_version, kind.kind) for kind in served_kinds(setting.release)
     )
@@ -122,12 +140,14 @@ STAGES = Option(
     metavar="FILE",
     names_files=True,
     help="Stages (kwok.x-k8s.io/v1alpha1) of --with kwok. Repeatable.",
+    parse=_read_stages,
 )
 KUEUE_CONFIG = Option(
     "kueue-config",
     metavar="FILE",
     names_files=True,
     help="Configuration (config.kueue.x-k8s.io/v1beta2) of --with kueue.",
+    parse=_read_kueue_config,
 )
 
 SYSTEMS: Final[Mapping[str, System]] = {
@@ -150,11 +170,14 @@ def parse_with(setting: Setting) -> None:
 
 
 def _of_system(name: str, option: Option) -> Option:
-    """The option, which is refused when it is given without the system of this name."""
+    """The option, which is refused when it is given without the system of this name; files are read once."""
 
-    def parse(setting: Setting) -> None:
-        if name not in setting["with"] and setting[option.key] != option.default:
+    def parse(setting: Setting) -> Any:
+        if name in setting["with"]:
+            return None if option.parse is None else option.parse(setting)
+        if setting[option.key] != option.default:
             raise UsageError(f"--{option.name} needs --with {name}")
+        return None
 
     return evolve(option, parse=parse)
 
@@ -188,4 +211,4 @@ OPTIONS: Final = (
     WITH,
     *(_of_system(name, option) for name, system in SYSTEMS.items() for option in system.options),
 )
-"""What the common options take over."""
+"""The options of all systems; each scenario has them (`common_options.COMMON`)."""
