@@ -73,6 +73,11 @@ class Descheduler(Controller):
         """One worker: passes never overlap."""
         return (Work(QUEUE, self.sync, workers=1),)
 
+    @classmethod
+    def goes_on(cls) -> tuple[str, ...]:
+        """Name the passes."""
+        return (f"passes of the descheduler every {cls.interval_ns // SECOND} s",)
+
     def sync(self, _key: str) -> Reconcile[None]:
         """Make a pass and ask for the next one."""
         self._look()

@@ -170,6 +170,11 @@ class Controller:
         """Return the periodic tasks."""
         return ()
 
+    @classmethod
+    def goes_on(cls) -> Sequence[str]:
+        """Return the work that a longer run would show after the run has settled, one line each."""
+        return ()
+
 
 def ignore(*_: Any) -> None:
     """The handler that does nothing."""

@@ -256,6 +256,14 @@ class Kueue(Controller):
         return
         yield
 
+    @classmethod
+    def goes_on(cls) -> tuple[str, ...]:
+        """Name the samples of past usage."""
+        if cls.settings.sharing is None:
+            return ()
+        interval = round(cls.settings.sharing.sampling_interval * SECOND)
+        return (f"samples of Kueue's usage by local queue every {interval // SECOND} s",)
+
     def work(self) -> Sequence[Work]:
         """The queues: reconcilers, the scheduler, flushes, timers."""
         many = self.settings.workers

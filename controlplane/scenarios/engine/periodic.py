@@ -27,21 +27,9 @@ def periodic_work(run: Run) -> tuple[str, ...]:
         found.append(
             f"heartbeats of {nodes} node{'s'[: nodes != 1]} {_every(LEASE_RENEW_INTERVAL)}"
         )
-    found += _passes(run)
+    for kind in config.own_controllers:
+        found += kind.goes_on()
     return tuple(found)
-
-
-def _passes(run: Run) -> Iterator[str]:
-    for kind in run.cluster.config.own_controllers:
-        from controlplane.descheduler.controller import Descheduler
-
-        if issubclass(kind, Descheduler):
-            yield f"passes of the descheduler {_every(kind.interval_ns)}"
-        from controlplane.kueue.process.controller import Kueue
-
-        if issubclass(kind, Kueue) and kind.settings.sharing is not None:
-            interval = round(kind.settings.sharing.sampling_interval * SECOND)
-            yield f"samples of Kueue's usage by local queue {_every(interval)}"
 
 
 def _runs(run: Run, name: str) -> bool:
