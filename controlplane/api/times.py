@@ -41,6 +41,13 @@ def format_time(now: int) -> str:
     return _whole(now // SECOND)
 
 
+def format_nano_time(now: int) -> str:
+    """As Go's RFC3339Nano in UTC: with as many digits of the second as there are."""
+    nanos = now % SECOND
+    fraction = f".{nanos:09}".rstrip("0") if nanos else ""
+    return f"{_seconds_text(now // SECOND)}{fraction}Z"
+
+
 def go_time(now: int) -> str:
     """As Go prints a time in UTC: 2026-01-01 00:00:00 +0000 UTC, with a fraction if there is one."""
     seconds, nanos = divmod(now, SECOND)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, field, frozen
 
-from controlplane.api.times import SECOND, format_micro_time, format_time, parse_time
+from controlplane.api.times import SECOND, format_micro_time, format_nano_time, parse_time
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_already_exists
 from controlplane.client.resources import LEASES, NODES, PODS, Resource
@@ -212,20 +212,12 @@ class Kwok(Controller):
 
     def _stage(self, kind: _Kind, moment: Moment, name: str) -> Reconcile[Stage | None]:
         """Choose among the stages that match, by weight."""
-        found = lifecycle.candidates(kind.stages, moment)
-        if len(found) < 2:
-            return found[0] if found else None
-        weights = [lifecycle.weight(stage, moment) or 0 for stage in found]
-        if not any(weight > 0 for weight in weights):
-            weights = [1] * len(found)
-        total = sum(weights)
-        parts = min(max(SHARES, len(found)), total)
-        left = (yield Choose("kwok.stage", parts, f"stage of {name}")) * total // parts
-        for stage, weight in zip(found, weights, strict=True):
-            left -= weight
-            if left < 0:
-                return stage
-        return found[-1]
+        lot = lifecycle.lot(kind.stages, moment)
+        if len(lot.stages) < 2:
+            return lot.stages[0] if lot.stages else None
+        parts = min(max(SHARES, len(lot.stages)), lot.total)
+        share = yield Choose("kwok.stage", parts, f"stage of {name}")
+        return lot.at(share * lot.total // parts)
 
     def _queue(self, kind: _Kind, name: str, tree: Tree, stage: Stage, wait: int) -> None:
         old = kind.jobs.get(name)
@@ -347,9 +339,9 @@ class Kwok(Controller):
             return status.get("podIP") or self._pool(str(node)).take()
 
         functions: dict[str, Callable[..., Any]] = {
-            "Now": lambda: _now(self.host.now),
-            "now": lambda: _now(self.host.now),
-            "StartTime": lambda: _now(self._started),
+            "Now": lambda: format_nano_time(self.host.now),
+            "now": lambda: format_nano_time(self.host.now),
+            "StartTime": lambda: format_nano_time(self._started),
             "Version": lambda: VERSION,
             "NodeIP": lambda: NODE_IP,
             "NodeName": lambda: self.name,
@@ -429,13 +421,6 @@ def _reference(stage: Stage, tree: Tree) -> Tree:
 def _is_fake(tree: Tree) -> bool:
     key, value = FAKE_NODE
     return ((tree["metadata"].get("annotations")) or {}).get(key) == value
-
-
-def _now(now: int) -> str:
-    """Return a time as Go writes RFC3339Nano."""
-    rest = now % SECOND
-    text = format_time(now)
-    return text if not rest else f"{text[:-1]}.{rest:09}".rstrip("0") + "Z"
 
 
 def kinds_of(stages: Sequence[Stage]) -> Iterator[tuple[str, str]]:

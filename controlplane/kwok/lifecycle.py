@@ -21,7 +21,7 @@ from controlplane.kwok.stages import Expression, Requirement, Stage, Step
 
 __all__ = [
     "Action", "Apply", "Candidate", "Delete", "Draw", "Event", "KwokError", "Patch", "actions", "candidates", "delay",
-    "delay_range", "match", "weight",
+    "delay_range", "lot", "match", "weight",
 ]  # fmt: skip
 
 Draw = Callable[[int], int]
@@ -186,7 +186,10 @@ def _matched(stages: Sequence[Stage], moment: Moment) -> list[Candidate]:
 
 def candidates(stages: Sequence[Stage], moment: Moment) -> list[Stage]:
     """Return the stages of which one is chosen. Raises KwokError when any stage cannot be asked."""
-    found = _matched(stages, moment)
+    return _candidates(_matched(stages, moment))
+
+
+def _candidates(found: Sequence[Candidate]) -> list[Stage]:
     weights = [each.weight for each in found if each.weight is not None]
     if len(found) < 2 or not weights:
         return [each.stage for each in found]
@@ -198,26 +201,44 @@ def candidates(stages: Sequence[Stage], moment: Moment) -> list[Stage]:
     return [each.stage for each in found if each.weight is not None and each.weight > 0]
 
 
-def match(stages: Sequence[Stage], moment: Moment, draw: Draw) -> Stage | None:
-    """Return the stage that plays next, by weight where several match. Raises KwokError."""
+@frozen
+class Lot:
+    """Stages of which one is drawn: a number below `total` falls to each by its weight."""
+
+    stages: tuple[Stage, ...]
+    weights: tuple[int, ...] = ()
+    total: int = 0
+
+    def at(self, number: int) -> Stage:
+        """Return the stage that a number falls to; the last one where it falls to none."""
+        for stage, share in zip(self.stages, self.weights, strict=True):
+            number -= max(share, 0)
+            if share > 0 and number < 0:
+                return stage
+        return self.stages[-1]
+
+
+def lot(stages: Sequence[Stage], moment: Moment) -> Lot:
+    """Return the stages that match, with what each is drawn by. Raises KwokError."""
     found = _matched(stages, moment)
-    weights = [each.weight for each in found if each.weight is not None]
+    total = sum(each.weight for each in found if each.weight is not None)
     if len(found) < 2:
-        return found[0].stage if found else None
-    total = sum(weights)
-    if not weights or total == 0:
-        chosen = candidates(stages, moment)
-        return chosen[draw(len(chosen))]
+        return Lot(tuple(each.stage for each in found))
     if total < 0:
         raise KwokError("invalid argument to Int63n")
-    left = draw(total)
-    for each in found:
-        if each.weight is None or each.weight <= 0:
-            continue
-        left -= each.weight
-        if left < 0:
-            return each.stage
-    return found[-1].stage
+    if total:
+        weights = tuple(each.weight or 0 for each in found)
+        return Lot(tuple(each.stage for each in found), weights, total)
+    even = _candidates(found)
+    return Lot(tuple(even), (1,) * len(even), len(even))
+
+
+def match(stages: Sequence[Stage], moment: Moment, draw: Draw) -> Stage | None:
+    """Return the stage that plays next, by weight where several match. Raises KwokError."""
+    found = lot(stages, moment)
+    if not found.total:
+        return found.stages[0] if found.stages else None
+    return found.at(draw(found.total))
 
 
 # -- delays ----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlplane.api.times import format_time, parse_time
+from controlplane.api.times import format_nano_time, parse_time
 from controlplane.apiserver.requests.patching.merge import merge_patch
 from controlplane.apiserver.schema.codec import decode
 from controlplane.kwok import lifecycle
@@ -109,7 +109,7 @@ def _render(now: int, tree: Case) -> Any:
         return "10.0.0.3" if host else "10.1.0.4"
 
     common: dict[str, Any] = {
-        "Now": lambda: _now(now),
+        "Now": lambda: format_nano_time(now),
         "StartTime": lambda: "2026-03-01T00:00:00Z",
         "Version": lambda: "v0.8.0",
         "NodeIP": lambda: "10.0.0.1",
@@ -122,12 +122,6 @@ def _render(now: int, tree: Case) -> Any:
         "PodIPsWith": lambda *args: [pod_ip(*args)],
     }
     return renderer(common)
-
-
-def _now(now: int) -> str:
-    whole, rest = divmod(now, 10**9)
-    text = format_time(whole * 10**9)
-    return text if not rest else f"{text[:-1]}.{rest:09}".rstrip("0") + "Z"
 
 
 def _template(asked: Case) -> Case:
@@ -270,7 +264,8 @@ def _lived(stage: Stage, tree: Case, now: int, made: Case) -> Any:
         if isinstance(action, Delete):
             if (current["metadata"].get("finalizers")) or ():
                 meta = {
-                    "deletionTimestamp": current["metadata"].get("deletionTimestamp") or _now(now)
+                    "deletionTimestamp": current["metadata"].get("deletionTimestamp")
+                    or format_nano_time(now)
                 }
                 current = {**current, "metadata": {**current["metadata"], **meta}}
                 actions.append({"delete": True})

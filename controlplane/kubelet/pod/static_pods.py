@@ -14,7 +14,7 @@ from controlplane.api.fnv import fnv1a_128
 from controlplane.api.node import Node
 from controlplane.api.object import Object
 from controlplane.api.pod import CONFIG_MIRROR, CONFIG_SOURCE, Pod
-from controlplane.api.times import SECOND, format_time
+from controlplane.api.times import format_nano_time
 from controlplane.api.tree import Tree
 from controlplane.kubelet.pod.preemption import is_static
 
@@ -43,13 +43,6 @@ def _hash(pod: Pod) -> str:
     return pod.annotations.get(CONFIG_HASH, "")
 
 
-def _nano_time(now: int) -> str:
-    """RFC 3339 with as many digits of the second as there are."""
-    nanos = now % SECOND
-    fraction = f".{nanos:09}".rstrip("0") if nanos else ""
-    return f"{format_time(now)[:-1]}{fraction}Z"
-
-
 def static_pod(manifest: Tree, node: str, file: str, now: int) -> Tree:
     """The pod of a file, as the kubelet of this node has it."""
     given = manifest["metadata"]
@@ -60,7 +53,7 @@ def static_pod(manifest: Tree, node: str, file: str, now: int) -> Tree:
     annotations = {
         **(given.get("annotations") or {}),
         CONFIG_HASH: uid,
-        CONFIG_SEEN: _nano_time(now),
+        CONFIG_SEEN: format_nano_time(now),
         CONFIG_SOURCE: "file",
     }
     metadata = {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["Number", "formatted", "go_float", "go_type", "numbers", "plain", "shown", "truth"]
+from controlplane.api.go_numbers import shown_float
+
+__all__ = ["Number", "formatted", "go_type", "numbers", "plain", "shown", "truth"]
 
 
 class Number(str):
@@ -63,21 +64,6 @@ def go_type(value: Any) -> str:
     return "map[string]interface {}"
 
 
-def go_float(value: float) -> str:
-    """Return a float as `%v` prints it."""
-    if math.isinf(value) or math.isnan(value):
-        return "NaN" if math.isnan(value) else f"{'+' if value > 0 else '-'}Inf"
-    text = repr(value)
-    if value != 0 and not 1e-4 <= abs(value) < 1e21:
-        mantissa, _, exponent = f"{value:e}".partition("e")
-        digits = repr(value)
-        mantissa = digits.partition("e")[0] if "e" in digits else mantissa.rstrip("0").rstrip(".")
-        return f"{mantissa.removesuffix('.0')}e{exponent}"
-    if "e" in text:
-        text = f"{value:.0f}" if value.is_integer() else f"{value:f}"
-    return text.removesuffix(".0")
-
-
 def shown(value: Any, inside: bool = False) -> str:
     """Return a value as an action prints it."""
     if value is None:
@@ -87,7 +73,7 @@ def shown(value: Any, inside: bool = False) -> str:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, float):
-        return go_float(value)
+        return shown_float(value)
     if isinstance(value, Mapping):
         parts = (f"{key}:{shown(value[key], True)}" for key in sorted(value))
         return f"map[{' '.join(parts)}]"
@@ -145,7 +131,7 @@ def _verb(letter: str, flags: str, precision: str | None, value: Any) -> str:
         return text.upper() if letter == "X" else text
     if letter in "feEgG" and isinstance(value, float):
         if letter in "gG" and precision is None:
-            return go_float(value)
+            return shown_float(value)
         return f"{value:.{precision or 6}{letter}}"
     if letter == "c" and isinstance(value, int):
         return chr(value)
