@@ -13,7 +13,8 @@ from typing import Any, Final
 from controlplane.api.pod import Pod
 from controlplane.autoscaler.budgets import RemainingBudgets
 from controlplane.autoscaler.options import SECOND, DeleteOptions
-from controlplane.autoscaler.pods import is_daemon_set_pod, is_mirror_pod, owner_of
+from controlplane.autoscaler.pods import is_daemon_set_pod, is_mirror_pod
+from controlplane.controllers.common.ownership import controller_of
 
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_VOLUMES: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
@@ -151,7 +152,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
 
 
 def _replica_count(draining: Draining, pod: Pod) -> Verdict | None:
-    owner = owner_of(pod)
+    owner = controller_of(pod)
     if draining.controllers is None or owner is None or owner.api_version.count("/") > 1:
         return None
     name = owner.kind
@@ -196,7 +197,7 @@ def _on_completion(_draining: Draining, pod: Pod) -> Verdict | None:
 
 
 def _replicated(draining: Draining, pod: Pod) -> Verdict | None:
-    owner = owner_of(pod)
+    owner = controller_of(pod)
     if owner is not None and (not draining.options.custom_controllers or owner.kind in _REPLICATED):
         return None
     return _blocks("NotReplicated", f"{pod.key} is not replicated")

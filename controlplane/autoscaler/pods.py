@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from controlplane.api.containers import Container
-from controlplane.api.meta import OwnerReference
 from controlplane.api.pod import CONFIG_MIRROR, CONFIG_SOURCE, Pod, PodSpec
 from controlplane.api.replacing import replaced
 from controlplane.controllers.common.ownership import controller_of
@@ -17,11 +16,6 @@ from controlplane.controllers.common.ownership import controller_of
 DAEMON_SET_POD: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 _MOST_SPECS: Final = 10
 """Specs of one controller that are told apart; pods with others stand alone."""
-
-
-def owner_of(pod: Pod) -> OwnerReference | None:
-    """Return the owner reference of the controller of a pod."""
-    return controller_of(pod)
 
 
 def is_daemon_set_pod(pod: Pod) -> bool:

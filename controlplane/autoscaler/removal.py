@@ -12,8 +12,9 @@ from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.autoscaler.drain import Draining, pods_to_move
 from controlplane.autoscaler.nodes import TO_BE_DELETED, with_taint
-from controlplane.autoscaler.pods import is_daemon_set_pod, owner_of, same_for_scheduling
+from controlplane.autoscaler.pods import is_daemon_set_pod, same_for_scheduling
 from controlplane.autoscaler.simulation import Placed, Simulation
+from controlplane.controllers.common.ownership import controller_of
 from controlplane.scheduler.cycle.binding import with_node_name
 
 _MOST_SPECS = 10
@@ -100,13 +101,13 @@ def _key(pod: Pod) -> str:
 
 
 def _known_misfit(similar: Mapping[str, list[Pod]], pod: Pod) -> bool:
-    owner = owner_of(pod)
+    owner = controller_of(pod)
     known = similar.get(owner.uid, ()) if owner is not None else ()
     return any(same_for_scheduling(pod, each) for each in known)
 
 
 def _note_misfit(similar: dict[str, list[Pod]], pod: Pod) -> None:
-    owner = owner_of(pod)
+    owner = controller_of(pod)
     if owner is None or is_daemon_set_pod(pod):
         return
     known = similar.setdefault(owner.uid, [])

@@ -23,8 +23,9 @@ from controlplane.autoscaler.nodes import (
     readiness,
 )
 from controlplane.autoscaler.options import MINUTE
-from controlplane.autoscaler.pods import is_daemon_set_pod, is_mirror_pod, owner_of
+from controlplane.autoscaler.pods import is_daemon_set_pod, is_mirror_pod
 from controlplane.autoscaler.simulation import Placed, Simulation, fresh
+from controlplane.controllers.common.ownership import controller_of
 from controlplane.controllers.workloads.daemon.placement import fit, with_tolerations
 
 MARK: Final = "cluster-autoscaler.kubernetes.io/template-node"
@@ -76,7 +77,9 @@ def _template(
     made = fresh(example, name, _SUFFIX)
     node = _as_new(made.node, old_labels=force)
     pods = [pod for pod in made.pods if pod.metadata.deletion_timestamp is None]
-    owners = [owner.uid for pod in pods if (owner := owner_of(pod)) and owner.kind == "DaemonSet"]
+    owners = [
+        owner.uid for pod in pods if (owner := controller_of(pod)) and owner.kind == "DaemonSet"
+    ]
     kept = [pod for pod in pods if is_mirror_pod(pod) or is_daemon_set_pod(pod)]
     for each in daemon_sets:
         if each.metadata.uid not in owners and fit(each, node).should_run:

@@ -139,13 +139,7 @@ class Wiring:
     def workload(self, old: Tree | None, new: Tree | None) -> None:
         """A Workload changed: queues and cache take it over, the counters of its queues are stale."""
         events = self.controllers.events
-        if new is None:
-            assert old is not None
-            events.deleted(old)
-        elif old is None:
-            events.created(new)
-        else:
-            events.updated(old, new)
+        _pass_on(events, old, new)
         for each in _touched(old, new):
             self.queues.local_queues.add_after(local_queue_of(each), BATCH)
             name = self._cluster_queue_of(each)
@@ -189,13 +183,7 @@ class Wiring:
         """A ClusterQueue changed."""
         controller = self.controllers.cluster_queues
         name = (new or old or {})["metadata"]["name"]
-        if new is None:
-            assert old is not None
-            controller.deleted(old)
-        elif old is None:
-            controller.created(new)
-        else:
-            controller.updated(old, new)
+        _pass_on(controller, old, new)
         self.queues.cluster_queues.add(name)
         if new is None or not new["metadata"].get("deletionTimestamp"):
             self._tell_of_cluster_queue(old, new)
@@ -231,13 +219,7 @@ class Wiring:
     def local_queue(self, old: Tree | None, new: Tree | None) -> None:
         """A LocalQueue changed."""
         controller = self.controllers.local_queues
-        if new is None:
-            assert old is not None
-            controller.deleted(old)
-        elif old is None:
-            controller.created(new)
-        else:
-            controller.updated(old, new)
+        _pass_on(controller, old, new)
         either = new or old or {}
         self.queues.local_queues.add(key_of(either))
         if (
@@ -290,11 +272,7 @@ class Wiring:
         """An AdmissionCheck changed."""
         controller = self.controllers.checks
         name = (new or old or {})["metadata"]["name"]
-        if new is None:
-            assert old is not None
-            again = controller.deleted(old)
-        else:
-            again = controller.created(new) if old is None else controller.updated(old, new)
+        again = _pass_on(controller, old, new)
         if again:
             self.queues.checks.add(name)
         self._count_later(self.cache.cluster_queues_using_check(name))
@@ -347,6 +325,13 @@ class Wiring:
             freed = self.topologies.delete_pod(key_of(new or old or {}))
         if freed:
             self.queues.freed_nodes.add_after(freed, FREED)
+
+
+def _pass_on(controller: Any, old: Tree | None, new: Tree | None) -> Any:
+    """Call the controller's handler of a creation, a change or a deletion; return its answer."""
+    if new is None:
+        return controller.deleted(old)
+    return controller.created(new) if old is None else controller.updated(old, new)
 
 
 def _touched(old: Tree | None, new: Tree | None) -> list[Tree]:
