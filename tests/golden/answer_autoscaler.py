@@ -263,7 +263,7 @@ def budgets_of(case: Case) -> RemainingBudgets:
 
 
 def draining_of(case: Case) -> Draining:
-    """What the rules of drain look at in a case."""
+    """The input of the drain rules in a case."""
     return Draining(
         delete_options_of(case), budgets_of(case), controllers_of(case), parse_time(case["now"])
     )

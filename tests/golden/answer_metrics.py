@@ -1,4 +1,4 @@
-"""What a freshly started snapshot controller has counted in the end, and the conversation itself.
+"""Final counters of a snapshot controller after a conversation, and the conversation itself.
 
 Kueue's file of the same name goes to `answer_kueue_metrics`.
 """

@@ -69,7 +69,7 @@ def preempted(
     refused: dict[str, Status],
     framework: Any,
 ) -> Case:
-    """What the plugin's PostFilter does."""
+    """The result of the plugin's PostFilter."""
     statuses = NodeToStatus(refused, Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE))
     result, status = plugin.post_filter(state, pod, statuses, framework)
     made: Case = {"postFilter": status_json(status)}

@@ -183,7 +183,7 @@ class JobIntegration:
             return
         if new is None and not of_group:
             if self._settings.gates.enabled("PodIntegrationValidateGroupOwner"):
-                # A Workload of that name that is none of a group keeps the group from having its own.
+                # A single pod's Workload of this name blocks the Workload of the group.
                 self._queues[PLAIN_POD].add(group)
         if of_group and metadata.get("ownerReferences"):
             self._queues[PLAIN_POD].add(group)

@@ -155,6 +155,6 @@ QUOTA_IS_GIVEN_ONCE = Invariant(
     "no queue and no cohort uses more quota than it has", _overdrawn, ("apiserver",),
     looks_at=_revision,
 )  # fmt: skip
-"""Holds where nobody takes quota away."""
+"""Valid in worlds whose quotas never decrease."""
 AT_REST_KUEUE_KNOWS_EACH_WORKLOAD = Invariant("Kueue knows which workloads wait", _unknown)
 AT_REST_NOTHING_THAT_FITS_IS_PARKED = Invariant("no workload that fits is parked", _parked)

@@ -156,7 +156,7 @@ def dry_run(
 Tried = tuple["Status | None", "list[Pod]", int]
 """The answer of `select_victims` for a node: a status, or victims and violations."""
 Exempt = Callable[["Pod"], bool]
-"""Whether a pod of lower priority is left alone. May raise StatusError."""
+"""Returns True for a pod that must not be preempted. May raise StatusError."""
 Select = Callable[
     ["Filters", "CycleState", "Pod", "NodeInfo", "Sequence[Budget]"], "tuple[list[Pod], int]"
 ]

@@ -19,7 +19,7 @@ VERSION = {"apiVersion": "kueue.x-k8s.io/v1beta2"}
 
 
 def created(*objects):
-    """What the server says to objects: the stored tree, or the text of the refusal."""
+    """The server's answers to objects: the stored tree, or the text of the refusal."""
     answers = []
 
     async def user(ctx: Context) -> None:

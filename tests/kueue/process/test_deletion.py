@@ -1,4 +1,4 @@
-"""What is deleted leaves nothing behind."""
+"""Deleted jobs, pods and apps leave no Workloads and no usage behind."""
 
 from __future__ import annotations
 
