@@ -20,6 +20,7 @@ from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
 from controlplane.apiserver.front.answering import answer as serve
 from controlplane.apiserver.http.impersonation import acting
 from controlplane.apiserver.options import BUILD, ServerOptions
+from controlplane.apiserver.requests.lookup import resource_named
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.schema.status import ApiError
@@ -102,6 +103,8 @@ class Replay:
         store, self.uids = _bootstrapped()
         store = store.fork()
         self.server = ApiServer(store, uid=self._uid, suffix=self._suffix, options=OPTIONS)
+        # Earlier policies of the recorded servers had config maps as parameters, and were deleted.
+        self.server.parameters.stop(resource_named("", "configmaps"))
         if setup is not None:
             setup(self.server, self.now)
         self.revision = store.revision

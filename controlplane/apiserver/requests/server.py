@@ -23,6 +23,7 @@ from controlplane.apiserver.requests.admission.policies.mutating import (
     MutatingPolicies,
     Mutations,
 )
+from controlplane.apiserver.requests.admission.policies.parameters import Parameters
 from controlplane.apiserver.requests.admission.policies.source import Source, Sources
 from controlplane.apiserver.requests.admission.policies.validating import (
     Checks,
@@ -35,6 +36,7 @@ from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.caches import CacheMade, Caches
 from controlplane.apiserver.requests.conversions import Conversions
 from controlplane.apiserver.requests.definitions import Definitions
+from controlplane.apiserver.requests.looked_up import LOOKED_UP
 from controlplane.apiserver.requests.lookup import CacheLookup, StoreLookup, resource_named
 from controlplane.apiserver.requests.memory import Account
 from controlplane.apiserver.requests.notices import Notices
@@ -62,6 +64,16 @@ ADMITTING: Final = (
     "validatingwebhookconfigurations",
 )
 """Resources of objects that admit others."""
+
+INFORMED: Final = (
+    "nodes",
+    "persistentvolumes",
+    "pods",
+    "resourceslices",
+    "secrets",
+    "volumeattachments",
+)
+"""Resources beside those of admission plugins for which the server runs informers: the node authorizer, tokens."""
 
 
 class ApiServer:
@@ -93,6 +105,7 @@ class ApiServer:
         self.lookup: Lookup = shelf
         self.access = Access(self.lookup, enabled=options.authorize)
         table = builtin_resources(options.release, options.gates, old=options.old_versions)
+        self.parameters = Parameters(shelf, LOOKED_UP.union(INFORMED))
         policies = ValidatingPolicies(
             Source(
                 shelf,
@@ -101,8 +114,9 @@ class ApiServer:
                 "validatingadmissionpolicybindings",
                 Checks,
                 self._ever_written,
+                self.parameters,
             ),
-            shelf,
+            self.parameters,
             table,
             self.access,
         )
@@ -114,8 +128,9 @@ class ApiServer:
                 "mutatingadmissionpolicybindings",
                 Mutations,
                 self._ever_written,
+                self.parameters,
             ),
-            shelf,
+            self.parameters,
             table,
             self.access,
             lambda ctx, tree: bodies.read(_unlabelled(ctx), tree),

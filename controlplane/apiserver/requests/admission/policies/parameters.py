@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable
+from typing import Final, Protocol
 
 from controlplane.api.labels import SelectorError
 from controlplane.api.object import Object
@@ -11,7 +12,7 @@ from controlplane.apiserver.requests.admission.policies.attributes import in_ver
 from controlplane.apiserver.requests.admission.policies.matching import selector_of
 from controlplane.apiserver.schema.resources import ResourceInfo
 
-__all__ = ["ConfigurationError", "Shelf", "collected"]
+__all__ = ["ConfigurationError", "Parameters", "Shelf", "collected"]
 
 
 class ConfigurationError(Exception):
@@ -26,6 +27,54 @@ class Shelf(Protocol):
 
     def read_within(self, info: ResourceInfo, namespace: str) -> list[Object]:
         """The objects of a namespace ("" for all), by name."""
+
+
+class Parameters:
+    """The informers of parameters, shared by both kinds of policies.
+
+    A custom kind has an informer for as long as a policy needs it. A built-in kind has one of the server's informer
+    factory, which never starts an informer again: when the policy source that started it has no policy with such
+    parameters any more, it stops, and what it knew then is what all later policies are asked with. Kinds of `own`
+    have informers that the server runs for itself; these never stop.
+    Upstream: policy_source.go, ensureParamsForPolicyLocked and the clean-up in calculatePolicyData.
+    """
+
+    def __init__(self, shelf: Shelf, own: frozenset[str]) -> None:
+        self._shelf = shelf
+        self._own: Final = own
+        self._started: dict[str, tuple[ResourceInfo, str]] = {}
+        self._stopped: dict[str, dict[tuple[str, str], Object]] = {}
+
+    def need(self, source: str, kinds: Iterable[ResourceInfo]) -> None:
+        """Run the informers of the kinds that the policies of one source need, and stop those of no use to it."""
+        needed = {info.storage_prefix: info for info in kinds if self._is_shared(info)}
+        for prefix, info in needed.items():
+            self._started.setdefault(prefix, (info, source))
+        for prefix, (info, starter) in self._started.items():
+            if starter == source and prefix not in needed and prefix not in self._stopped:
+                self.stop(info)
+
+    def stop(self, info: ResourceInfo) -> None:
+        """Stop the informer of a built-in kind, for as long as the server runs."""
+        known = self._shelf.read_within(info, "")
+        self._stopped[info.storage_prefix] = {(obj.namespace, obj.name): obj for obj in known}
+
+    def _is_shared(self, info: ResourceInfo) -> bool:
+        return info.custom is None and info.resource not in self._own
+
+    def read(self, info: ResourceInfo, namespace: str, name: str) -> Object | None:
+        """One object as the informer of its kind has it, or None."""
+        stopped = self._stopped.get(info.storage_prefix)
+        if stopped is None:
+            return self._shelf.read(info, namespace, name)
+        return stopped.get((namespace, name))
+
+    def read_within(self, info: ResourceInfo, namespace: str) -> list[Object]:
+        """The objects of a namespace ("" for all) as the informer of their kind has them, by name."""
+        stopped = self._stopped.get(info.storage_prefix)
+        if stopped is None:
+            return self._shelf.read_within(info, namespace)
+        return [obj for (home, _), obj in stopped.items() if not namespace or home == namespace]
 
 
 def collected(

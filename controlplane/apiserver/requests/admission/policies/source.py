@@ -17,6 +17,7 @@ from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Lookup
 from controlplane.apiserver.requests.admission.policies.matching import Criteria, criteria
+from controlplane.apiserver.requests.admission.policies.parameters import Parameters
 from controlplane.apiserver.schema.resources import ResourceInfo
 
 __all__ = ["GROUP", "INTERVAL_NS", "Binding", "Hook", "Source", "Sources"]
@@ -73,6 +74,7 @@ class Source(Generic[T]):
         bindings: str,
         make: Callable[[Tree], T],
         ever_written: Callable[[str], bool],
+        parameters: Parameters,
     ) -> None:
         self._lookup = lookup
         self._kinds = kinds
@@ -80,6 +82,7 @@ class Source(Generic[T]):
         self._resources = (resource, bindings)
         self._make = make
         self._ever_written = ever_written
+        self._parameters = parameters
         self._seen: tuple[tuple[str, int], ...] = ()
         self._made: dict[tuple[str, int], T] = {}
         self.hooks: tuple[Hook[T], ...] = ()
@@ -132,6 +135,7 @@ class Source(Generic[T]):
             hooks.append(Hook(policy.name, spec, match, params, problem, bound, compiled))
         self._made = kept
         self.hooks = tuple(hooks)
+        self._parameters.need(self.resource, [hook.params for hook in hooks if hook.params])
 
     def _params(self, kind: Tree | None) -> tuple[ResourceInfo | None, str]:
         if kind is None:
