@@ -14,7 +14,7 @@ from controlplane.api.labels import Requirement, Selector
 from controlplane.api.object import Object
 from controlplane.api.quantity import Quantity
 from controlplane.api.redaction import redacted
-from controlplane.api.request import Request
+from controlplane.api.request import ADMIN, Request
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.api.view import View
@@ -122,6 +122,7 @@ class ClusterConfig:
         the first pod that names a claim.
     service_accounts: pods run as service accounts, which the enabled controllers create.
     token_key: signs service-account tokens, in place of the key of all emulated clusters.
+    admin_token: the digest of the token with which a client is the administrator (`tokens.digest_of`).
     apiserver_memory: the memory that running requests of an API server may hold.
     webhook_services: addresses of webhook services outside of a served cluster.
     controller_client_rate: the rate limit of each controller (requests per second, burst). Upstream's is 20 and
@@ -167,6 +168,7 @@ class ClusterConfig:
     apiserver_memory: Memory | None = None
     epoch_ns: int = EPOCH_NS
     token_key: bytes = field(default=EMULATED_KEY, repr=False)
+    admin_token: str = field(default="", repr=False)
     webhook_services: Mapping[str, str] = field(factory=dict)
     controller_client_rate: tuple[int, int] | None = None
     joining_nodes: bool = False
@@ -630,6 +632,7 @@ class Cluster:
             release=self.config.release,
             old_versions=self.config.old_versions,
             token_key=self.config.token_key,
+            static_tokens={self.config.admin_token: ADMIN} if self.config.admin_token else {},
             gates=_server_gates(self.config),
         )
 

@@ -115,6 +115,7 @@ class ServerOptions:
             is valid for.
         notice_at_creation: the warning for the creation of an object of a resource, "" for none; its last
             argument says whether an external client has watched the resource.
+        static_tokens: the user of each token that the server was started with, by the token's digest.
         token_key: 32 bytes that tokens of service accounts are signed with.
         webhook_actor: returns the actor that answers for a host of webhooks, "" if there is none; without it no
             webhook is called.
@@ -145,5 +146,6 @@ class ServerOptions:
     registers_groups: bool = False
     compaction_ns: int = 0
     foreign_review: ForeignReview | None = None
+    static_tokens: Mapping[str, User] = field(factory=dict, repr=False)
     token_key: bytes = field(default=EMULATED_KEY, repr=False)
     gates: frozenset[str] = frozenset()

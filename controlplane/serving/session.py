@@ -14,6 +14,7 @@ from attrs import evolve, field, frozen
 from actors import collector
 from actors.inlet import Outlet
 from actors.jsonl import seconds
+from controlplane.api.request import ADMIN
 from controlplane.api.tree import Tree
 from controlplane.apiserver.http.authentication import Access
 from controlplane.apiserver.http.kubeconfig import Address
@@ -25,6 +26,7 @@ from controlplane.apiserver.loops.webhooks import OUTSIDE, Hosts, pass_on
 from controlplane.apiserver.options import COMPACTION_NS, ForeignReview, ServerOptions
 from controlplane.apiserver.requests.admission.policies.source import GROUP
 from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDATING, place_of
+from controlplane.apiserver.requests.tokens import digest_of
 from controlplane.apiserver.storage.store_state import state_of
 from controlplane.cluster import APISERVER, CONTROLLER_MANAGER, Cluster, numbered
 from controlplane.errors import UsageError
@@ -84,6 +86,7 @@ class ServedCluster(Cluster):
         self._place = ["127.0.0.1:6443"]
         self._foreign: list[ForeignReview] = []
         self._token_key = [config.token_key]
+        self._tokens: list[str] = []
         self._attention = [Attention.of(config)]
         self.webhooks_outside = Outlet()
         self._containers = Containers(self)
@@ -178,12 +181,13 @@ class ServedCluster(Cluster):
     def options_of_servers(self) -> Callable[[], ServerOptions]:
         """The same, with the address that is known once the server listens."""
         options, place = self.server_options(), self._place
-        foreign, key = self._foreign, self._token_key
+        foreign, key, tokens = self._foreign, self._token_key, self._tokens
         return lambda: evolve(
             options,
             address=place[0],
             foreign_review=foreign[0] if foreign else None,
             token_key=key[0],
+            static_tokens=dict.fromkeys(tokens, ADMIN),
         )
 
     def trusts(self, review: ForeignReview) -> None:
@@ -193,6 +197,10 @@ class ServedCluster(Cluster):
     def signs_with(self, key: bytes) -> None:
         """Set the key that signs service-account tokens; before the servers start."""
         self._token_key[0] = key
+
+    def accepts(self, digest: str) -> None:
+        """Set the digest of the administrator's token; before the servers start."""
+        self._tokens[:] = [digest]
 
     def listens_at(self, address: str) -> None:
         """Set the address at which clients reach the servers; before they start."""
@@ -266,9 +274,12 @@ async def serve_async(
     epoch = cluster.config.epoch_ns
     key = rim.token_key or _fresh_key()
     cluster.signs_with(key)
+    token = digest_of(rim.token) if rim.token else ""
+    if token:
+        cluster.accepts(token)
     state = state_of(cluster.store) if keep else ""
     recorded_key = key.hex() if rim.record_token_key else ""
-    run.plan = evolve(run.plan, token_key=recorded_key, store_state=state)
+    run.plan = evolve(run.plan, token_key=recorded_key, store_state=state, admin_token=token)
     if rim.keys:
         from controlplane.apiserver.http.foreign_tokens import reviewed
 

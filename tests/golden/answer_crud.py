@@ -23,6 +23,7 @@ from controlplane.apiserver.options import BUILD, ServerOptions
 from controlplane.apiserver.requests.lookup import resource_named
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.server import ApiServer
+from controlplane.apiserver.requests.tokens import digest_of
 from controlplane.apiserver.schema.status import ApiError
 from controlplane.apiserver.storage.store import Store
 
@@ -72,7 +73,13 @@ class Names:
         return found
 
 
-OPTIONS = ServerOptions(track_fields=True, authorize=True, address="<server>", build=RECORDED_BUILD)
+OPTIONS = ServerOptions(
+    track_fields=True,
+    authorize=True,
+    address="<server>",
+    build=RECORDED_BUILD,
+    static_tokens={digest_of("admin-token"): ADMIN},
+)
 
 
 def _uid_of(number: int) -> str:

@@ -179,6 +179,8 @@ class Strategy:
     name_rule: Callable[[str], names.Problems] = names.dns_subdomain
     checks_prefix: bool = True
     """The rule of names holds for generateName, too. Upstream: not with ValidateObjectMetaWithOpts."""
+    named_by_uid: bool = False
+    """A new object without a name gets a UUID as its name."""
     unsupported_gc: bool = False
     status_keeps_labels: bool = False
     status_keeps_meta: bool = False

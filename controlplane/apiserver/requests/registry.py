@@ -150,6 +150,8 @@ class Registry:
 
     def _create(self, ctx: Context, tree: Tree) -> Steps[Object]:
         meta = tree["metadata"]
+        if self.strategy.named_by_uid and not (meta.get("name") or meta.get("generateName")):
+            tree = {**tree, "metadata": {**meta, "name": self._services.uid()}}
         if meta.get("name") or not meta.get("generateName"):
             return self._create_named(ctx, tree)
         return self._create_generated(ctx, tree)

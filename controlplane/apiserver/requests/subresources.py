@@ -205,7 +205,17 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
                 request.name,
                 [invalid("spec.replicas", replicas, "must be greater than or equal to 0")],
             )
-        version = (new.get("metadata") or {}).get("resourceVersion", "")
+        meta = new.get("metadata") or {}
+        version, uid = meta.get("resourceVersion", ""), meta.get("uid", "")
+        was = current["metadata"].get("uid", "")
+        if uid and uid != was:
+            raise status.conflict(
+                info,
+                request.name,
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {was}",
+                shown=f"{info.resource}/scale" + (f".{info.group}" if info.group else ""),
+                kind=f"{info.resource}/scale",
+            )
         changed = _scaled(ctx, current, replicas)
         if version:
             changed = {**changed, "metadata": {**changed["metadata"], "resourceVersion": version}}
@@ -426,8 +436,7 @@ def _review(parts: Parts, ctx: Context) -> Steps[Response]:
         tree["metadata"] = {"creationTimestamp": format_time(ctx.now)}
         tree["status"] = {"userInfo": tokens.shown(user)}
     elif info.resource == "tokenreviews":
-        options = parts.options
-        tree["status"] = tokens.review(ctx, tree["spec"], options.token_key, options.foreign_review)
+        tree["status"] = tokens.review(ctx, tree["spec"], parts.options)
     else:
         tree["status"] = reviews.answer(parts.access, ctx, tree["metadata"], tree["spec"])
     if "managedFields" in tree["metadata"]:

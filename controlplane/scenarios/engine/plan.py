@@ -41,12 +41,14 @@ class Plan(Setting):
     `inputs` are digests of the files that the options name. `token_key` signed the tokens of a served
     session, as a hexadecimal number: "" when it is left out of its recording, None without a session. `store_state`
     is what the file of its store held when it began (`apiserver.storage.store_state`), "" without a file.
+    `admin_token` is the digest of the token that the session accepted, "" without one.
     """
 
     scenario: Scenario
     inputs: Mapping[str, str] = field(factory=dict)
     token_key: str | None = field(default=None, repr=False)
     store_state: str = field(default="", repr=False)
+    admin_token: str = field(default="", repr=False)
     found: dict[str, Any] = field(factory=dict, init=False, eq=False, repr=False)
     """Values computed once for all runs of this plan, by name."""
 
@@ -89,9 +91,10 @@ class Plan(Setting):
         return self.under(self.variants()[0])
 
     def recorded_in(self, header: Mapping[str, Any]) -> Plan:
-        """The same with what a served session's recording keeps beside its options: its key, and its store."""
-        state = header.get("store_state", "")
-        return evolve(self, token_key=header.get("token_key"), store_state=state)
+        """The same with what a served session's recording keeps beside its options: key, store, digest of its token."""
+        state, token = header.get("store_state", ""), header.get("admin_token", "")
+        key = header.get("token_key")
+        return evolve(self, token_key=key, store_state=state, admin_token=token)
 
     def header(self) -> dict[str, Any]:
         """The recording's description of the run; the seed and the strategy belong to each run."""
@@ -112,6 +115,7 @@ class Plan(Setting):
             "gates": self.gates.to_header(),
             **({} if self.token_key is None else {"token_key": self.token_key}),
             **({"store_state": self.store_state} if self.store_state else {}),
+            **({"admin_token": self.admin_token} if self.admin_token else {}),
         }
 
     def configure(self) -> ClusterConfig:
@@ -133,6 +137,8 @@ class Plan(Setting):
                 changes.update(option.apply(config, self))
         if self.token_key:
             changes["token_key"] = bytes.fromhex(self.token_key)
+        if self.admin_token:
+            changes["admin_token"] = self.admin_token
         return evolve(config, gates=self.gates, release=self.release, **changes)
 
 

@@ -74,9 +74,10 @@ def _misfit(header: Mapping[str, Any]) -> str:
         return f"seed is {shown(seed)}, expected a whole number"
     if key is not None and not (isinstance(key, str) and _is_hexadecimal(key)):
         return "token_key is no hexadecimal number"
-    state = header.get("store_state", "")
-    if not isinstance(state, str):
-        return f"store_state is {shown(state)}, expected a text"
+    for part in ("store_state", "admin_token"):
+        state = header.get(part, "")
+        if not isinstance(state, str):
+            return f"{part} is {shown(state)}, expected a text"
     return ""
 
 

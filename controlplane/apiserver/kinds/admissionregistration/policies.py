@@ -165,7 +165,7 @@ def validate_validating_policy(tree: Tree) -> list[FieldError]:
     for annotation, path in entries(spec, "auditAnnotations", "spec"):
         key = annotation.get("key", "")
         errors += [
-            invalid(f"{path}.key", key, f"requires name/key to be a qualified name: {text}")
+            invalid(f"{path}.key", f"{owner}/{key}", text)
             for text in names.qualified_name(f"{owner}/{key}")
         ]
         value = annotation.get("valueExpression", "").strip()

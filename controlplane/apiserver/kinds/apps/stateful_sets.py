@@ -61,9 +61,11 @@ def default_stateful_set(tree: Tree) -> Tree:
             {"replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady"},
         )
         strategy = spec.get("updateStrategy") or {}
-        new = strategy if strategy.get("type") else {**strategy, "type": "RollingUpdate"}
-        if new["type"] == "RollingUpdate":
-            new = {**new, "rollingUpdate": filled(new.get("rollingUpdate") or {}, {"partition": 0})}
+        new = strategy
+        if not strategy.get("type"):
+            new = {"rollingUpdate": {}, **strategy, "type": "RollingUpdate"}
+        if new["type"] == "RollingUpdate" and new.get("rollingUpdate") is not None:
+            new = {**new, "rollingUpdate": filled(new["rollingUpdate"], {"partition": 0})}
         if new != strategy:
             spec = {**spec, "updateStrategy": new}
         retention = filled(
@@ -80,8 +82,13 @@ def default_stateful_set(tree: Tree) -> Tree:
 _RETENTION = ("Retain", "Delete")
 
 
-def validate_stateful_set(tree: Tree, *, new: bool = True) -> list[FieldError]:
-    """Return the errors of a stateful set. The claim templates of one that is there are not looked at again."""
+def validate_stateful_set(
+    tree: Tree, *, new: bool = True, check_template: bool = True
+) -> list[FieldError]:
+    """Return the errors of a stateful set. The claim templates of one that is there are not looked at again.
+
+    Without `check_template`, of the template only labels and annotations are validated.
+    """
     spec = tree.get("spec") or {}
     errors: list[FieldError] = []
     policy = spec.get("podManagementPolicy", "")
@@ -97,16 +104,16 @@ def validate_stateful_set(tree: Tree, *, new: bool = True) -> list[FieldError]:
         errors += one_of(
             value, f"spec.persistentVolumeClaimRetentionPolicy.{key}", _RETENTION, sort=False
         )
+    claims = spec.get("volumeClaimTemplates") or ()
+    for index, claim in enumerate(claims if new else ()):
+        place = f"spec.volumeClaimTemplates[{index}].spec"
+        errors += validate_claim_spec(claim.get("spec") or {}, place)
     errors += non_negative_field(spec, "replicas", "spec")
     errors += non_negative_field(spec, "minReadySeconds", "spec")
     errors += non_negative_field(spec.get("ordinals") or {}, "start", "spec.ordinals")
     service = spec.get("serviceName", "")
     if service and new:
         errors += problems("spec.serviceName", service, names.dns_label(service))
-    claims = spec.get("volumeClaimTemplates") or ()
-    for index, claim in enumerate(claims if new else ()):
-        place = f"spec.volumeClaimTemplates[{index}].spec"
-        errors += validate_claim_spec(claim.get("spec") or {}, place)
     errors += validate_selected(spec, "spec", "statefulset")
     selector = selector_of(spec.get("selector"))
     template = spec.get("template") or {}
@@ -115,10 +122,20 @@ def validate_stateful_set(tree: Tree, *, new: bool = True) -> list[FieldError]:
     else:
         if not selector.empty():
             errors += template_mismatch(selector, template, "spec.template")
-        errors += _set_template(_with_claims(template, claims), "spec.template")
+        shown = _with_claims(_without_identity(template), claims)
+        errors += validate_template(shown, "spec.template") if check_template else []
+        errors += _set_template(shown, "spec.template")
     return errors + validate_always_running(
         template.get("spec") or {}, "spec.template.spec", "StatefulSet"
     )
+
+
+def _without_identity(template: Tree) -> Tree:
+    """The template without host name and subdomain, which the controller replaces in every pod."""
+    spec = template.get("spec") or {}
+    if not spec.get("hostname") and not spec.get("subdomain"):
+        return template
+    return {**template, "spec": without(without(spec, "hostname"), "subdomain")}
 
 
 def _with_claims(template: Tree, claims: Iterable[Tree]) -> Tree:
@@ -140,7 +157,7 @@ def _set_template(template: Tree, path: str) -> list[FieldError]:
     if annotations:
         errors += validate_annotations(annotations, f"{path}.annotations")
         errors += pod_annotations(annotations, template.get("spec") or {}, f"{path}.annotations")
-    return errors + validate_template(template, path)
+    return errors
 
 
 def _set_strategy(strategy: Tree, path: str) -> list[FieldError]:
@@ -181,7 +198,9 @@ def validate_stateful_set_update(new: Tree, old: Tree) -> list[FieldError]:
     """Return the errors of a changed stateful set; most of its spec stays."""
     if new.get("spec") is old.get("spec"):
         return []
-    errors = validate_stateful_set(new, new=False)
+    # A template that was accepted before a rule was there may stay, and may change.
+    sound = not validate_stateful_set(old, new=False)
+    errors = validate_stateful_set(new, new=False, check_template=sound)
     spec, was = new.get("spec") or {}, old.get("spec") or {}
     fixed = {key: value for key, value in spec.items() if key not in _SET_MUTABLE}
     before = {key: value for key, value in was.items() if key not in _SET_MUTABLE}

@@ -212,6 +212,7 @@ KIND = Kind(
         rule=validate_limit_range,
         has_status=False,
         create_on_update=True,
+        named_by_uid=True,
         meta_steps="A",
     )
 )

@@ -308,8 +308,9 @@ def _version_errors(given: list[Tree] | None, *, loose: bool) -> list[FieldError
             if hoisted[key]:
                 continue
             where = f"spec.versions[{index}].{key}"
-            if key == "selectableFields" and hoisted["schema"]:
-                # The internal form has the schema no longer where these fields are looked for.
+            schema = (version.get("schema") or {}).get("openAPIV3Schema")
+            if key == "selectableFields" and (hoisted["schema"] or schema is None):
+                # A schema that all versions share stands elsewhere in the internal form.
                 if version.get(key):
                     text = "may only be set when `version.schema.openAPIV3Schema` is not included"
                     errors.append(invalid(where, "", text))

@@ -17,6 +17,10 @@ from controlplane.apiserver.schema.field_errors import FieldError, duplicate
 __all__ = ["KIND"]
 
 
+_LIST_KEYS = ("key", "operator", "value", "effect")
+"""The fields of a toleration that tell one from another."""
+
+
 def validate_runtime_class(tree: Tree) -> list[FieldError]:
     """Return the errors of a runtime class."""
     handler = tree.get("handler", "")
@@ -31,7 +35,8 @@ def validate_runtime_class(tree: Tree) -> list[FieldError]:
         seen = Seen()
         for index, toleration in enumerate(tolerations):
             errors += validate_tolerations([toleration], "scheduling.tolerations", index)
-            if seen.again(toleration):
+        for index, toleration in enumerate(tolerations):
+            if seen.again([toleration.get(key, "") for key in _LIST_KEYS]):
                 shown = toleration_shown(toleration)
                 errors.append(duplicate(f"scheduling.tolerations[{index}]", shown))
     return errors
