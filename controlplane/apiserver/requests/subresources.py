@@ -316,7 +316,7 @@ def _token(parts: Parts, ctx: Context) -> Steps[Response]:
             ],
         )
     bound: Tree = {}
-    if spec.get("boundObjectRef"):
+    if spec.get("boundObjectRef") is not None:
         bound = yield from _bound(parts, ctx, spec["boundObjectRef"])
     spec["expirationSeconds"] = seconds
     spec.setdefault("audiences", [ISSUER])

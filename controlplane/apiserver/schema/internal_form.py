@@ -119,6 +119,8 @@ def internal(kind: str, tree: Tree, written: Any = None) -> Tree:
                     for index, item in enumerate(value)
                 ]
             )
+        elif type(value) is dict:  # a map, whose keys Go's JSON sorts
+            out[name] = dict(sorted(value.items()))
         else:
             out[name] = _ZEROS[form] if value is None else value
     return out

@@ -381,13 +381,14 @@ def _succeeded(rule: Tree, completions: int, path: str) -> list[FieldError]:
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
-def _template_form(template: Tree) -> Tree:
+def _template_form(template: Tree, written: Any) -> Tree:
     meta = in_order(_META, template.get("metadata") or {})
-    return {**meta, "Spec": internal("PodSpec", template.get("spec") or {})}
+    return {**meta, "Spec": internal("PodSpec", template.get("spec") or {}, written)}
 
 
-def validate_job_update(new: Tree, old: Tree) -> list[FieldError]:
-    """Return the errors of a changed job; most of its spec stays."""
+def validate_job_update(new: Tree, old: Tree, written: Any = None) -> list[FieldError]:
+    """Return the errors of a changed job; most of its spec stays. `written` is the spec as it was written."""
+    given: Tree = written if isinstance(written, dict) else {}
     same_uid = new["metadata"].get("uid") == old["metadata"].get("uid")
     meta = meta_step(new["metadata"], old["metadata"], names.dns_subdomain, "U", namespaced=True)
     if new.get("spec") is old.get("spec") and same_uid:
@@ -401,7 +402,7 @@ def validate_job_update(new: Tree, old: Tree) -> list[FieldError]:
     errors += immutable(
         selector_shown(spec.get("selector")), selector_shown(was.get("selector")), "spec.selector"
     )
-    errors += _template_kept(spec, was, old.get("status") or {})
+    errors += _template_kept(spec, was, old.get("status") or {}, given.get("template"))
     for key in (
         "completionMode",
         "podFailurePolicy",
@@ -409,14 +410,14 @@ def validate_job_update(new: Tree, old: Tree) -> list[FieldError]:
         "managedBy",
         "successPolicy",
     ):
-        errors += immutable(_shown(spec, key), _shown(was, key), f"spec.{key}")
+        errors += immutable(_shown(spec, key, given), _shown(was, key, {}), f"spec.{key}")
     return errors
 
 
-def _shown(spec: Tree, key: str) -> Any:
+def _shown(spec: Tree, key: str, written: Tree) -> Any:
     """A field as messages quote it."""
     value, kind = spec.get(key), _INTERNAL.get(key)
-    return value if value is None or kind is None else internal(kind, value)
+    return value if value is None or kind is None else internal(kind, value, written.get(key))
 
 
 _INTERNAL = {"podFailurePolicy": "FailurePolicy", "successPolicy": "SuccessPolicy"}
@@ -435,7 +436,7 @@ def _completions(spec: Tree, was: Tree) -> list[FieldError]:
 _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
 
 
-def _template_kept(spec: Tree, was: Tree, state: Tree) -> list[FieldError]:
+def _template_kept(spec: Tree, was: Tree, state: Tree, written: Any) -> list[FieldError]:
     """The template stays, but for where the pods of a suspended job may run and what they ask for.
 
     Gates MutablePodResourcesForSuspendedJobs and MutableSchedulingDirectivesForSuspendedJobs.
@@ -443,6 +444,7 @@ def _template_kept(spec: Tree, was: Tree, state: Tree) -> list[FieldError]:
     template, old = spec.get("template") or {}, was.get("template") or {}
     if template == old:
         return []
+    given = written.get("spec") if isinstance(written, dict) else None
     suspended = bool(was.get("suspend"))
     pod, before = template.get("spec") or {}, old.get("spec") or {}
     if suspended and "startTime" not in state:
@@ -452,8 +454,9 @@ def _template_kept(spec: Tree, was: Tree, state: Tree) -> list[FieldError]:
             before = _resized(before, pod, key)
         if pod == before:
             return []
-        return [invalid("spec.template.spec", internal("PodSpec", pod), "field is immutable")]
-    return [invalid("spec.template", _template_form(template), "field is immutable")]
+        shown = internal("PodSpec", pod, given)
+        return [invalid("spec.template.spec", shown, "field is immutable")]
+    return [invalid("spec.template", _template_form(template, given), "field is immutable")]
 
 
 def _rescheduled(old: Tree, new: Tree) -> Tree:

@@ -100,7 +100,7 @@ class JobStrategy(Workload):
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of an update of this kind."""
-        return validate_job_update(_as_written(ctx, new), old)
+        return validate_job_update(_as_written(ctx, new), old, ctx.written("spec"))
 
 
 def _as_written(ctx: Context, tree: Tree) -> Tree:

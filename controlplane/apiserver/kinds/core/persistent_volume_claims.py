@@ -144,23 +144,28 @@ def validate_claim_update(new: Tree, old: Tree, written: Any = None) -> list[Fie
     merged = dict(spec)
     before = dict(was)
     if not was.get("volumeName"):
-        for key in ("volumeName",):
-            before.pop(key, None)
-            if key in merged:
-                before[key] = merged[key]
-    if "storageClassName" in was or "storageClassName" in spec:
-        old_class = _class_of(old)
-        new_class = _class_of(new)
-        if old_class is None and new_class is not None and not was.get("volumeName"):
-            before["storageClassName"] = merged.get("storageClassName")
-    bound = status.get("phase") == "Bound"
-    if bound:
-        for resource in ("resources",):
-            kept = {k: v for k, v in (was.get(resource) or {}).items() if k != "requests"}
-            requests = (merged.get(resource) or {}).get("requests")
-            before[resource] = {**kept, "requests": requests} if requests is not None else kept
-        if "volumeAttributesClassName" in merged:
-            before["volumeAttributesClassName"] = merged["volumeAttributesClassName"]
+        before.pop("volumeName", None)
+        if "volumeName" in merged:
+            before["volumeName"] = merged["volumeName"]
+    noted, told = (_annotated_class(each) for each in (old, new))
+    wanted = spec.get("storageClassName")
+    upgrades = "storageClassName" not in was and wanted is not None
+    if noted is not None and upgrades and wanted == noted and told in (None, noted):
+        del merged["storageClassName"]
+    else:
+        path = f"metadata.annotations.{_BETA_CLASS}"
+        errors += immutable(told or "", noted or "", path)
+        if upgrades and noted in (None, wanted):
+            del merged["storageClassName"]
+    if status.get("phase") == "Bound":
+        asked = merged.get("resources") or {}
+        if "requests" in asked:
+            size = ((was.get("resources") or {}).get("requests") or {}).get("storage", "0")
+            requests = {**asked["requests"], "storage": size}
+            merged["resources"] = {**asked, "requests": requests}
+        merged.pop("volumeAttributesClassName", None)
+        if "volumeAttributesClassName" in was:
+            merged["volumeAttributesClassName"] = was["volumeAttributesClassName"]
     if merged != before:
         errors.append(
             forbidden(
@@ -172,18 +177,19 @@ def validate_claim_update(new: Tree, old: Tree, written: Any = None) -> list[Fie
     errors += _claim_size(spec, was, status)
     errors += immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode")
     path, name = "spec.volumeAttributesClassName", spec.get("volumeAttributesClassName")
-    earlier = was.get("volumeAttributesClassName")
-    if earlier is not None and name != earlier and not name:
-        what = "nil" if name is None else "an empty string"
-        errors.append(forbidden(path, f"update from non-nil value to {what} is forbidden"))
+    applied = status.get("currentVolumeAttributesClassName")
+    if name != was.get("volumeAttributesClassName") and applied is not None and not name:
+        what = "nil" if name is None else "empty string"
+        text = (
+            f"update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil"
+        )
+        errors.append(forbidden(path, text))
     return errors
 
 
-def _class_of(tree: Tree) -> str | None:
+def _annotated_class(tree: Tree) -> str | None:
     annotations = tree["metadata"].get("annotations") or {}
-    found: str | None = annotations.get(
-        _BETA_CLASS, (tree.get("spec") or {}).get("storageClassName")
-    )
+    found: str | None = annotations.get(_BETA_CLASS)
     return found
 
 
