@@ -363,6 +363,8 @@ def _compare_struct(old: Tree, new: Tree, struct: StructType, path: Path, out: D
     for key in dict.fromkeys((*old, *new)):
         before, after = old.get(key), new.get(key)
         if before is after or before == after:
+            if before is None and path and (key in old) is not (key in new):  # a null came or went
+                (out.added if key in new else out.removed).append((*path, f"f:{key}"))
             continue
         known = struct.fields.get(key)
         if known is None and struct.open:
@@ -380,10 +382,8 @@ def _add_struct(new: Tree, struct: StructType, path: Path, out: Difference) -> N
     spend(len(new) * (1 + len(path) // 8))
     fields, added = struct.fields, out.added
     for key, after in new.items():
-        if after is None:
-            continue
         place = (*path, f"f:{key}")
-        if type(after) not in _SCALARS:
+        if type(after) not in _SCALARS and after is not None:
             known = fields.get(key)
             if known is None and struct.open:
                 known = DEDUCED
