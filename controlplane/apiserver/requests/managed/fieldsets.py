@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import Any, Final
 
 from attrs import define, field
@@ -324,11 +325,23 @@ def _collect(value: Any, known: Field, path: Path, out: list[Path]) -> None:
         spend(len(value) * (3 + len(path) // 8))
         element = known.element
         struct = element.struct if element is not None and granular(element) else None
-        for name, item in zip(item_keys(known, value), value, strict=True):
+        keys = item_keys(known, value)
+        repeated = _repeated(keys)
+        for name, item in zip(keys, value, strict=True):
             place = (*path, name)
             out.append(place)
-            if struct is not None and isinstance(item, dict):
+            if struct is not None and isinstance(item, dict) and name not in repeated:
                 _collect_struct(item, struct, place, out)
+
+
+def _repeated(keys: list[str]) -> frozenset[str]:
+    """The keys that more than one item has: such items are owned as a whole.
+
+    Upstream: structured-merge-diff typed/tofieldset.go and compare.go, visitListItems.
+    """
+    if len(dict.fromkeys(keys)) == len(keys):
+        return frozenset()
+    return frozenset(key for key, count in Counter(keys).items() if count > 1)
 
 
 @define
@@ -469,16 +482,23 @@ def _compare_items(
     old: list[Any], new: list[Any], known: Field, path: Path, out: Difference
 ) -> None:
     spend((len(old) + len(new)) * (2 + len(path) // 8))
-    before = dict(zip(item_keys(known, old), old, strict=True))
-    after = dict(zip(item_keys(known, new), new, strict=True))
+    old_keys, new_keys = item_keys(known, old), item_keys(known, new)
+    before = dict(zip(old_keys, old, strict=True))
+    after = dict(zip(new_keys, new, strict=True))
     out.keyless = out.keyless or NO_KEY in after
     element = known.element
     struct = None
     if element is not None and element.kind == Kind.STRUCT and granular(element):
         struct = element.struct
+    twins = _repeated(old_keys) | _repeated(new_keys)
     for key in dict.fromkeys((*before, *after)):
         place = (*path, key)
         a, b = before.get(key), after.get(key)
+        if key in twins:
+            was = [item for mine, item in zip(old_keys, old, strict=True) if mine == key]
+            now = [item for mine, item in zip(new_keys, new, strict=True) if mine == key]
+            _compare_twins(was, now, struct, place, out)
+            continue
         if a == b:
             continue
         if struct is not None and all(v is None or isinstance(v, dict) for v in (a, b)):
@@ -489,6 +509,22 @@ def _compare_items(
             out.added.append(place)
         elif key not in after:
             out.removed.append(place)
+
+
+def _compare_twins(
+    was: list[Any], now: list[Any], struct: StructType | None, place: Path, out: Difference
+) -> None:
+    """Compare the items of one key where there are several: they are owned as a whole, one alone by its parts."""
+    if len(was) > 1 and len(now) > 1:
+        if was != now:
+            out.modified.append(place)
+        return
+    several_now = len(now) > 1
+    old = was[0] if several_now and was else None
+    new = now[0] if not several_now and now else None
+    if struct is not None and all(each is None or isinstance(each, dict) for each in (old, new)):
+        _compare_struct(old or {}, new or {}, struct, place, out)
+    (out.added if several_now else out.removed).append(place)
 
 
 def in_set_order(paths: Paths) -> list[Path]:
