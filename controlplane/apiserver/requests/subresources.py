@@ -36,6 +36,7 @@ from controlplane.apiserver.requests.tokens import ISSUER
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import DecodeError, decode, kind_error
 from controlplane.apiserver.schema.field_errors import go_quote, invalid
+from controlplane.apiserver.schema.json_values import plain_texts
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Steps
 
@@ -243,7 +244,7 @@ def _patched_scale(document: Any) -> Tree:
     problem = kind_error(document)
     try:
         if not problem:
-            return decode(_SCALE, document)
+            return decode(_SCALE, plain_texts(document))
     except DecodeError as error:
         problem = str(error)
     raise undecodable(document, problem)

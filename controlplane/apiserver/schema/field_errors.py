@@ -5,7 +5,6 @@ Follows apimachinery's util/validation/field: the texts appear in 422 answers wo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +12,7 @@ from attrs import frozen
 
 from controlplane.api.go_numbers import shown_float
 from controlplane.api.go_values import go_json
+from controlplane.apiserver.schema.json_values import json_text
 from controlplane.apiserver.schema.work import spend
 
 __all__ = [
@@ -67,12 +67,7 @@ def _shown(value: Any) -> str:
         return shown_float(value)
     if value is None:
         return "null"
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return text.translate(_ESCAPED)
-
-
-_ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
-"""Characters that Go's JSON escapes inside texts."""
+    return json_text(value)
 
 
 def go_quote(text: str) -> str:

@@ -8,6 +8,9 @@ import codecs
 import json
 import re
 from decimal import Decimal
+from functools import cache
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from operator import itemgetter
 from typing import Any, ClassVar, Final
 
@@ -17,8 +20,17 @@ from controlplane.api.depth import DEPTH, EXCEEDED, too_deep
 from controlplane.api.yaml_text import Excessive, TooMany, check_aliases, guard
 from controlplane.apiserver.schema import work
 from controlplane.apiserver.schema.codec import PairsDict, WrittenFloat
+from controlplane.apiserver.schema.json_values import WrittenText
 
-__all__ = ["TextError", "YamlDuplicates", "parse_json", "parse_yaml", "syntax_error"]
+__all__ = [
+    "TextError",
+    "YamlDuplicates",
+    "is_escaped",
+    "parse_json",
+    "parse_written",
+    "parse_yaml",
+    "syntax_error",
+]
 
 
 class TextError(ValueError):
@@ -66,6 +78,46 @@ def parse_json(raw: bytes) -> Any:
     if _SURROGATE_ESCAPE.search(raw):
         value = _paired(value)
     return value
+
+
+def parse_written(raw: bytes) -> Any:
+    """The same as `parse_json`, with texts that have escapes, or that Go would escape, as `WrittenText`."""
+    value = parse_json(raw)
+    if not is_escaped(raw):
+        return value
+    try:
+        return _written_decoder().decode(raw.decode("utf-8", _BYTEWISE))
+    except RecursionError:
+        return value  # so deep a patch is quoted with escapes of our own
+
+
+def is_escaped(raw: bytes) -> bool:
+    """Return whether a text of this JSON may be written otherwise than Go writes it."""
+    return _MAY_DIFFER.search(raw) is not None
+
+
+_MAY_DIFFER: Final = re.compile(rb"[\\<>&]|\xe2\x80[\xa8\xa9]")
+
+
+def _written_string(text: str, begin: int, strict: bool = True) -> tuple[str, int]:
+    value, end = scanstring(text, begin, strict)
+    written = text[begin : end - 1]
+    if _MAY_DIFFER.search(written.encode("utf-8", "surrogatepass")):
+        return WrittenText(_SURROGATE.sub(_INVALID, value), written), end
+    return value, end
+
+
+@cache
+def _written_decoder() -> Any:
+    decoder: Any = json.JSONDecoder(
+        object_pairs_hook=_pairs,
+        parse_constant=_constant,
+        parse_float=WrittenFloat,
+        parse_int=_long_int,
+    )
+    decoder.parse_string = _written_string
+    decoder.scan_once = py_make_scanner(decoder)  # the one in C has a reader of texts of its own
+    return decoder
 
 
 def _decoder(**forms: Any) -> Any:

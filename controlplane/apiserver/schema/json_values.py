@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from math import isfinite
-from typing import Any
+from typing import Any, Final
 
 from controlplane.apiserver.schema.go_types import embedding
 from controlplane.apiserver.schema.work import spend
@@ -49,6 +50,50 @@ class WrittenFloat(float):
         made = super().__new__(cls, text)
         made.text = text
         return made
+
+
+class WrittenText(str):
+    """A text as it stood in JSON: `text` is what was between the quotes, with its escapes."""
+
+    text: str
+
+    def __new__(cls, value: str, text: str) -> WrittenText:
+        """From the value, and from the text that stood there."""
+        made = super().__new__(cls, value)
+        made.text = text
+        return made
+
+
+def plain_texts(value: Any) -> Any:
+    """The value with each `WrittenText` as the text that it means."""
+    if isinstance(value, WrittenText):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: plain_texts(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain_texts(item) for item in value]
+    return value
+
+
+_HTML: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+"""Characters that Go's JSON escapes inside texts."""
+_scalar: Final = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON as Go writes it; a text or number that is kept as it was written stands so."""
+    return _compact(value).translate(_HTML)
+
+
+def _compact(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = (f"{_scalar(key)}:{_compact(item)}" for key, item in value.items())
+        return f"{{{','.join(pairs)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_compact, value))}]"
+    if isinstance(value, WrittenText):
+        return f'"{value.text}"'
+    return value.text if isinstance(value, WrittenFloat) else _scalar(value)
 
 
 class PairsDict(dict[str, Any]):

@@ -282,6 +282,35 @@ def test_parameters_are_handed_over():
     assert made.tree["metadata"]["labels"] == {"team": "red"}
 
 
+@pytest.mark.parametrize(
+    ("params", "labels"), [("configmaps", None), ("namespaces", {"team": "blue"})]
+)
+def test_parameters_of_a_kind_whose_informer_was_stopped_stay_as_they_were(params, labels):
+    """Upstream's informer factory starts no informer twice; those that the server needs itself go on."""
+    kind = {"configmaps": "ConfigMap", "namespaces": "Namespace"}[params]
+    where = {"namespace": "default" if params == "configmaps" else ""}
+    text = "Object{metadata: Object.metadata{labels: {'team': params.metadata.labels.team}}}"
+    reference = {"name": "given", "parameterNotFoundAction": "Allow", **where}
+    told = policy(text, paramKind={"apiVersion": "v1", "kind": kind}, resources=("deployments",))
+    bound = binding(paramRef={key: value for key, value in reference.items() if value})
+    world = changed_by(told, bindings=[bound])
+    world.do("delete", "mutatingadmissionpolicybindings", "b", group=GROUP, namespace="")
+    world.server.policies.refresh()
+    given = {
+        "apiVersion": "v1",
+        "kind": kind,
+        "metadata": {"name": "given", "labels": {"team": "blue"}},
+    }
+    assert world.create(params, given, **where).code == 201
+    assert (
+        world.create("mutatingadmissionpolicybindings", bound, group=GROUP, namespace="").code
+        == 201
+    )
+    world.server.policies.refresh()
+    made = world.create("deployments", deployment(), group="apps")
+    assert made.tree["metadata"].get("labels") == labels
+
+
 def appending(word):
     """A mutation that is not the same when it is made twice."""
     return (

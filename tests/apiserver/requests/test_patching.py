@@ -1,8 +1,14 @@
 import pytest
 
-from controlplane.apiserver.requests.patching.json_patch import JsonPatchError, json_patch
+from controlplane.apiserver.requests.patching.json_patch import (
+    JsonPatchError,
+    JsonPatchTestError,
+    json_patch,
+)
 from controlplane.apiserver.requests.patching.merge import merge_patch
 from controlplane.apiserver.requests.patching.strategic import PatchError, strategic_patch
+from controlplane.apiserver.schema.go_json import parse_written
+from controlplane.apiserver.schema.json_values import json_text, plain_texts
 from controlplane.apiserver.schema.resources import builtin_resources
 from tests.apiserver.world import APPLY, JSON_PATCH, STRATEGIC, World, config_map, deployment
 
@@ -153,3 +159,36 @@ def test_a_manager_that_gives_up_its_last_field_of_a_part_takes_the_part_along()
     del config["metadata"]
     refused = world.patch("configmaps", "a", config, APPLY, fieldManager="m")
     assert "name must be provided" in refused.tree["message"]
+
+
+def written(text):
+    return parse_written(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("stored", "tested", "equal"),
+    [
+        ("a", '"a"', True),
+        ("é", '"é"', True),
+        ("é", r'"\u00e9"', False),
+        ("a\n", r'"a\n"', True),
+        ("a > b", '"a > b"', False),
+        ("a > b", r'"a \u003e b"', True),
+    ],
+)
+def test_texts_are_tested_as_they_are_written(stored, tested, equal):
+    """The stored object is written by Go, which escapes more than most clients do."""
+    operations = written(f'[{{"op": "test", "path": "/a", "value": {tested}}}]')
+    if equal:
+        assert json_patch({"a": stored}, operations) == {"a": stored}
+    else:
+        with pytest.raises(JsonPatchTestError):
+            json_patch({"a": stored}, operations)
+
+
+def test_a_patched_document_is_quoted_as_it_was_written():
+    patch = written(r'{"b": "\u00e9", "c": "&", "d": 1.50}')
+    found = merge_patch({"a": "<é>"}, patch)
+    assert found == {"a": "<é>", "b": "é", "c": "&", "d": 1.5}
+    assert json_text(found) == r'{"a":"\u003cé\u003e","b":"\u00e9","c":"\u0026","d":1.50}'
+    assert [type(value) for value in plain_texts(found).values()][:3] == [str, str, str]

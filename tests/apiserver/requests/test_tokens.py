@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.api.request import ADMIN
 from controlplane.apiserver.http.verifying import Verifier
 from controlplane.apiserver.options import EMULATED_KEY
 from controlplane.apiserver.requests.token_keys import TOKEN_LIMIT, token_key
-from controlplane.apiserver.requests.tokens import ISSUER, Claims, user_of
+from controlplane.apiserver.requests.tokens import ISSUER, Claims, digest_of, user_of
 from tests.apiserver.world import SECOND, START, World, pod
 
 SECRET = bytes(range(32))
@@ -301,3 +302,30 @@ def test_a_token_of_a_pod_names_its_node():
     assert extra["authentication.kubernetes.io/pod-name"] == ["p"]
     made.delete("nodes", "n", namespace="")
     assert review(made, text)["authenticated"] is True, "the pod decides"
+
+
+def test_a_token_that_the_server_was_started_with_is_reviewed():
+    made = world(static_tokens={digest_of("secret"): ADMIN})
+
+    def status(text, *audiences):
+        spec = {"token": text, **({"audiences": list(audiences)} if audiences else {})}
+        return made.create("tokenreviews", {"spec": spec}, group="authentication.k8s.io").tree[
+            "status"
+        ]
+
+    found = status("secret")
+    assert (found["authenticated"], found["user"]["username"]) == (True, ADMIN.name)
+    assert found["audiences"] == status("secret", ISSUER, "other")["audiences"] == [ISSUER]
+    assert (
+        status("secret", "other")
+        == status("other")
+        == {"user": {}, "error": "invalid bearer token"}
+    )
+
+
+def test_a_token_cannot_be_bound_to_an_object_of_no_kind():
+    made = world()
+    refused = made.create(
+        "serviceaccounts", {"spec": {"boundObjectRef": {}}}, name="robot", sub="token"
+    )
+    assert (refused.code, refused.message) == (400, "cannot bind token to object of type /, Kind=")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from controlplane.api.go_values import go_value
@@ -29,7 +28,7 @@ from controlplane.apiserver.schema.codec import (
     kind_error,
 )
 from controlplane.apiserver.schema.field_errors import invalid
-from controlplane.apiserver.schema.json_values import json_type
+from controlplane.apiserver.schema.json_values import json_text, json_type, plain_texts
 from controlplane.apiserver.schema.types import struct_type
 from controlplane.apiserver.schema.work import spend
 
@@ -64,7 +63,7 @@ def patched(bodies: Bodies, ctx: Context, current: Tree, stored: Tree) -> Tree:
             # What is wrong is said below, with what is left of the patch.
     document, patch = _patched_document(ctx, current, ctx.info.type_name)
     strategic = ctx.request.content_type.startswith(STRATEGIC_PATCH)
-    result = document
+    result = plain_texts(document) if go_json.is_escaped(ctx.request.raw) else document
     version = result.get("apiVersion")
     legacy = isinstance(version, str) and version in LEGACY
     if legacy and ctx.info.group in ("apps", "batch", "policy"):
@@ -118,12 +117,14 @@ def _unfit(patch: Any, problem: str) -> status.ApiError:
 
 def undecodable(document: Tree, text: str) -> status.ApiError:
     """422 for a patched document that is not of the type. The text quotes it."""
-    shown = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-    return status.invalid_kind("", "", "", [invalid("patch", shown, text)])
+    return status.invalid_kind("", "", "", [invalid("patch", json_text(document), text)])
 
 
 def patched_document(ctx: Context, current: Tree, type_name: str) -> Tree:
-    """The current object with the request's patch, not decoded yet; in the order it is written."""
+    """The current object with the request's patch, not decoded yet; in the order it is written.
+
+    Texts of a patch that are written otherwise than Go writes them are `WrittenText`.
+    """
     return _patched_document(ctx, current, type_name)[0]
 
 
@@ -132,7 +133,7 @@ def _patched_document(ctx: Context, current: Tree, type_name: str) -> tuple[Tree
     request, info = ctx.request, ctx.info
     kind = request.content_type.partition(";")[0].strip()
     prefix = "" if kind == STRATEGIC_PATCH else "error decoding patch: "
-    patch = _patch_of(request, prefix)
+    patch = _patch_of(request, prefix, written=kind in (JSON_PATCH, MERGE_PATCH))
     if request.path and kind in (MERGE_PATCH, STRATEGIC_PATCH):
         _check_repeated(ctx, patch)
     if kind == MERGE_PATCH:
@@ -238,11 +239,11 @@ def _unsupported(custom: bool) -> status.ApiError:
     return status.unsupported_media_type([*kinds, APPLY_PATCH, "application/apply-patch+cbor"])
 
 
-def _patch_of(request: Request, prefix: str) -> Any:
+def _patch_of(request: Request, prefix: str, *, written: bool) -> Any:
     """The patch in the body, read only now: a missing object is noticed before a bad patch."""
     if request.path:
         try:
-            return go_json.parse_json(request.raw)
+            return (go_json.parse_written if written else go_json.parse_json)(request.raw)
         except go_json.TextError as error:
             raise status.bad_request(f"{prefix}{error}") from None
     return request.body
@@ -270,7 +271,7 @@ _OPERATION = ("op", "path", "from", "value")
 
 
 def _check_operations(ctx: Context, patch: list[Any]) -> None:
-    """Keys that operations do not have are warned of, or refused."""
+    """Keys that operations do not have, or have twice, are warned of, or refused."""
     level = ctx.request.query.get("fieldValidation") or "Warn"
     if level == "Ignore":
         return
@@ -281,6 +282,7 @@ def _check_operations(ctx: Context, patch: list[Any]) -> None:
         for key in sorted(operation)
         if key not in _OPERATION
     ]
+    unknown += [f"json patch {text}" for text in _repeated(patch, "")]
     if unknown and level == "Strict":
         raise status.bad_request(f"strict decoding error: {', '.join(unknown)}")
     for text in unknown:
@@ -316,8 +318,6 @@ def _json_patched(ctx: Context, current: Tree, patch: Any) -> Tree:
             )
         )
         if problem:
-            raise status.invalid_kind(
-                "", "", "", [invalid("patch", json.dumps(result, separators=(",", ":")), problem)]
-            )
+            raise status.invalid_kind("", "", "", [invalid("patch", json_text(result), problem)])
         return {}
     return result

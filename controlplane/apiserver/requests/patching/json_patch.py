@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.apiserver.requests.patching.documents import DocumentError, Node, node_of
-from controlplane.apiserver.schema.codec import WrittenFloat
+from controlplane.apiserver.schema.json_values import WrittenFloat, WrittenText, json_text
 from controlplane.apiserver.schema.work import spend
 
 __all__ = ["JsonPatchError", "JsonPatchTestError", "MAX_OPERATIONS", "json_patch"]
@@ -119,4 +119,7 @@ def _equal(ours: Node | None, theirs: Node | None) -> bool:
 
 
 def _written(value: Any) -> tuple[str, Any]:
+    """A value as it is written, which is what upstream compares."""
+    if isinstance(value, str):
+        return "str", f'"{value.text}"' if isinstance(value, WrittenText) else json_text(value)
     return type(value).__name__, value.text if isinstance(value, WrittenFloat) else value

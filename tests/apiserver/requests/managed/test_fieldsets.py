@@ -78,3 +78,39 @@ def test_pods_of_one_spec_differ_from_nothing_in_the_same_way():
     assert ("f:spec", "f:containers", 'k:{"name":"main"}', "f:image") in first.added
     other = compare({**empty, "spec": {"nodeName": "n"}}, pod("c", spec), POD)
     assert ("f:spec", "f:nodeName") not in other.taken()
+
+
+def paths_between(old, new):
+    found = compare(
+        *({"spec": {"containers": [{"name": "c", "ports": each}]}} for each in (old, new)), POD
+    )
+    start = ("f:spec", "f:containers", 'k:{"name":"c"}', "f:ports")
+    return tuple(
+        sorted(path[len(start) :] for path in paths if path[: len(start)] == start)
+        for paths in (found.added, found.modified, found.removed)
+    )
+
+
+PORT = {"containerPort": 80, "protocol": "TCP"}
+PORT_KEY = 'k:{"containerPort":80,"protocol":"TCP"}'
+NAMED = {**PORT, "name": "web"}
+PARTS = [(PORT_KEY,), *((PORT_KEY, f"f:{name}") for name in ("containerPort", "name", "protocol"))]
+
+
+def test_items_that_share_a_key_are_owned_as_a_whole():
+    twice = [NAMED, PORT]
+    assert paths_between([], [NAMED]) == (PARTS, [], [])
+    assert paths_between([NAMED], twice) == ([(PORT_KEY,)], [], PARTS[1:])
+    assert paths_between(twice, [PORT, NAMED]) == ([], [(PORT_KEY,)], [])
+    assert paths_between(twice, twice) == ([], [], [])
+    assert paths_between(twice, [NAMED]) == (PARTS[1:], [], [(PORT_KEY,)])
+    spec = {"spec": {"containers": [{"name": "c", "ports": twice}]}}
+    below = [path for path in fieldsets.paths_of(spec, POD) if PORT_KEY in path]
+    assert below == [("f:spec", "f:containers", 'k:{"name":"c"}', "f:ports", PORT_KEY)]
+
+
+def test_a_null_of_a_new_item_is_owned():
+    node = struct_type("io.k8s.api.storage.v1.CSINode")
+    item = {"name": "d.io", "nodeID": "n", "topologyKeys": None}
+    found = compare({"spec": {"drivers": []}}, {"spec": {"drivers": [item]}}, node)
+    assert ("f:spec", "f:drivers", 'k:{"name":"d.io"}', "f:topologyKeys") in found.added
