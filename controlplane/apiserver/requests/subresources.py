@@ -23,7 +23,7 @@ from controlplane.apiserver.kinds.strategy import Context, with_status, without
 from controlplane.apiserver.requests import pod_subresources, proxying, tokens, usage
 from controlplane.apiserver.requests.authorization import reviews
 from controlplane.apiserver.requests.managed.applying import applied_scale
-from controlplane.apiserver.requests.managed.ordinary import claimed, track
+from controlplane.apiserver.requests.managed.scaling import SCALE, track_scale
 from controlplane.apiserver.requests.options import check_write_options
 from controlplane.apiserver.requests.parts import Parts
 from controlplane.apiserver.requests.patching.apply_patch import (
@@ -122,8 +122,6 @@ def _status(parts: Parts, ctx: Context) -> Steps[Response]:
 
 # -- scale ---------------------------------------------------------------------------------------
 
-_SCALE = "io.k8s.api.autoscaling.v1.Scale"
-
 
 def _scale_of(ctx: Context, tree: Tree, *, lenient: bool = False) -> Tree:
     """The Scale of an object."""
@@ -181,12 +179,12 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
         if request.verb == "update":
             new = _decoded_scale(request.body)
             if request.path or "fieldValidation" in request.query:
-                parts.bodies.field_validation(ctx, _SCALE, "v1", request.body)
+                parts.bodies.field_validation(ctx, SCALE, "v1", request.body)
         elif applies:
             document, current = applied_scale(ctx, current, scale, _replicas_path(ctx))
             new = _patched_scale(document)
         else:
-            new = _patched_scale(patched_document(ctx, scale, _SCALE))
+            new = _patched_scale(patched_document(ctx, scale, SCALE))
         name = (new.get("metadata") or {}).get("name", "")
         if name and name != request.name:
             raise status.bad_request(
@@ -221,15 +219,12 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
         if version:
             changed = {**changed, "metadata": {**changed["metadata"], "resourceVersion": version}}
         if not applies:
-            changed = track(ctx, changed, current, "scale", timed=False)
-        if (
-            info.custom is not None
-        ):  # the scaling manager owns the field, though the schema may lack it
+            changed = track_scale(ctx, changed, _replicas_path(ctx), scale, new)
+        if info.custom is not None:
+            # The managers of the Scale own the field, though the schema may lack it.
             pruned: Tree = info.custom.known(changed)
             return pruned
-        if applies or changed.get("spec") != current.get("spec"):
-            return changed
-        return claimed(ctx, changed, ("f:spec", "f:replicas"), "scale")
+        return changed
 
     obj, _ = yield from registry.update(ctx, request.namespace, request.name, transform)
     shown = _scale_of(ctx, obj.tree, lenient=True)
@@ -237,14 +232,14 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
 
 
 def _decoded_scale(body: Any) -> Tree:
-    return read_typed(_SCALE, body)
+    return read_typed(SCALE, body)
 
 
 def _patched_scale(document: Any) -> Tree:
     problem = kind_error(document)
     try:
         if not problem:
-            return decode(_SCALE, plain_texts(document))
+            return decode(SCALE, plain_texts(document))
     except DecodeError as error:
         problem = str(error)
     raise undecodable(document, problem)

@@ -218,6 +218,13 @@ class CustomStrategy(Strategy):
         meta = with_status(meta, new["metadata"], "resourceVersion")
         return with_status({**old, "metadata": meta}, new)
 
+    def settles_on_update(self, ctx: Context, sub: str, old: Tree) -> bool:
+        """A number of replicas that the schema does not know is stored, though no read shows it."""
+        if ctx.request.subresource != "scale":
+            return False
+        scaled = _custom(ctx).scaled({"metadata": {}}, 1)
+        return bool(_custom(ctx).known(scaled) != scaled)
+
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """The schema and its rules, for a new object."""
         return _custom(ctx).problems(ctx, tree, None)

@@ -17,7 +17,6 @@ from controlplane.apiserver.requests.bodies import Bodies
 from controlplane.apiserver.requests.managed.checking import check_types
 from controlplane.apiserver.requests.managed.fieldsets import (
     Path,
-    Paths,
     compare,
     in_set_order,
     paths_of,
@@ -26,6 +25,13 @@ from controlplane.apiserver.requests.managed.fieldsets import (
 )
 from controlplane.apiserver.requests.managed.merging import merged, with_named, without
 from controlplane.apiserver.requests.managed.ordinary import empty, reset, type_of
+from controlplane.apiserver.requests.managed.scaling import (
+    REPLICAS,
+    SCALE,
+    VERSION,
+    of_object,
+    of_scale,
+)
 from controlplane.apiserver.requests.managed.tracking import (
     Entry,
     Identity,
@@ -47,9 +53,6 @@ from controlplane.apiserver.storage.transactions import Live, Steps
 __all__ = ["Apply", "applied_scale"]
 
 _BEFORE = "before-first-apply"
-_SCALE = "io.k8s.api.autoscaling.v1.Scale"
-_SCALE_VERSION = "autoscaling/v1"
-_REPLICAS: Paths = frozenset((("f:spec", "f:replicas"),))
 
 
 class Typed(Protocol):
@@ -76,7 +79,7 @@ class Typed(Protocol):
 class _ScaleInfo:
     group: str = "autoscaling"
     version: str = "v1"
-    api_version: str = _SCALE_VERSION
+    api_version: str = VERSION
     kind: str = "Scale"
 
 
@@ -161,36 +164,33 @@ def _checked(ctx: Context, config: Tree, info: Typed, struct: StructType) -> Tre
 def applied_scale(ctx: Context, current: Tree, scale: Tree, path: Path) -> tuple[Tree, Tree]:
     """Apply the request's Scale to an object: the new Scale, and the object with its owners noted.
 
-    `scale` is the object's Scale as it is, `path` the place of the replicas in the object. Only who owns
-    the replicas is translated between the two. ApiError. Upstream: managedfields/scalehandler.go.
+    `scale` is the object's Scale as it is, `path` the place of the replicas in the object. ApiError.
     """
-    struct, identity = struct_type(_SCALE), Identity(ctx.request.manager, "Apply", "", "scale")
+    struct, identity = struct_type(SCALE), Identity(ctx.request.manager, "Apply", "", "scale")
     config, repeated = _configuration(ctx)
     config = _checked(ctx, config, _ScaleInfo(), struct)
     owned = managers_of(current["metadata"].get("managedFields"))
-    rivals = {
-        each: Entry(_REPLICAS, entry.time, _SCALE_VERSION)
-        for each, entry in owned.items()
-        if path in entry.paths
-    }
+    rivals = of_scale(owned, path)
     if not rivals:
-        rivals = {Identity(_BEFORE, "Update", _SCALE_VERSION): Entry(_REPLICAS, "", _SCALE_VERSION)}
+        rivals = {
+            Identity(_BEFORE, "Update", VERSION): Entry(
+                stripped(paths_of(scale, struct)), "", VERSION
+            )
+        }
     given = paths_of(config, struct)
     result = merged(scale, config, struct)
     if identity in rivals:
         others = (entry.paths for each, entry in rivals.items() if each != identity)
-        result = without(result, struct, _REPLICAS, given.union(*others))
+        result = without(result, struct, REPLICAS, given.union(*others))
     difference = compare(scale, result, struct)
     lost = difference.taken() | frozenset(difference.removed)
     conflicts = conflicts_with(rivals, identity, lost)
     if conflicts and not flag(ctx.request.query.get("force")):
         raise conflict_error(conflicts)
     _check_repeated(ctx, repeated)
-    gone = frozenset((path,))
-    managers = without_paths(owned, gone, identity) if lost & _REPLICAS else owned
-    managers.pop(identity, None)
-    if given & _REPLICAS:
-        managers[identity] = Entry(gone, "", ctx.info.api_version)
+    rivals = without_paths(rivals, lost, identity)
+    rivals[identity] = Entry(stripped(given), format_time(ctx.now), VERSION)
+    managers = of_object(owned, rivals, path, ctx.info.api_version)
     meta = {key: value for key, value in current["metadata"].items() if key != "managedFields"}
     fields = encoded(managers) if ctx.track_fields else None
     return result, {

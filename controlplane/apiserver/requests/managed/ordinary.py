@@ -12,20 +12,14 @@ from controlplane.apiserver.kinds.conversion import from_hub
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.managed.fieldsets import Path
 from controlplane.apiserver.requests.managed.tracking import (
-    Entry,
+    UNKNOWN,
     Identity,
-    encoded,
-    managers_of,
     updated,
-    without_paths,
 )
 from controlplane.apiserver.schema.codec import codec
 from controlplane.apiserver.schema.types import Kind, StructType
 
-__all__ = ["claimed", "empty", "reset", "track", "type_of"]
-
-_UNKNOWN = "unknown"
-"""The manager of a request that names neither a manager nor a user agent. Upstream: managedfields, buildManagerInfo."""
+__all__ = ["empty", "reset", "track", "type_of"]
 
 
 def type_of(ctx: Context) -> StructType:
@@ -66,29 +60,6 @@ def reset(ctx: Context, sub: str) -> tuple[Path, ...]:
     return ctx.strategy.reset_fields(sub)
 
 
-def claimed(ctx: Context, tree: Tree, path: Path, sub: str) -> Tree:
-    """Return the object after a write of a subresource that left the path as it was.
-
-    The manager of the path loses it to an entry that the next write of any kind drops, as upstream's
-    is dropped whose version that write does not know: so both are writes. Seen in recordings, which do
-    not show the entry itself: its fields are not verified.
-    """
-    if not ctx.track_fields:
-        return tree
-    managers = managers_of(tree["metadata"].get("managedFields"))
-    owners = [
-        found
-        for found, entry in managers.items()
-        if path in entry.paths and found.subresource != sub
-    ]
-    if not owners:
-        return tree
-    managers = without_paths(managers, frozenset((path,)), None)
-    identity = Identity(ctx.request.manager or _UNKNOWN, "Update", ctx.info.api_version, sub)
-    managers[identity] = Entry(frozenset((path,)), "", ctx.info.api_version)
-    return {**tree, "metadata": {**tree["metadata"], "managedFields": encoded(managers)}}
-
-
 def _shown(ctx: Context, tree: Tree) -> Tree:
     """A stored tree in the version of the request, with what upstream's conversion puts in."""
     info = ctx.info
@@ -116,20 +87,18 @@ def _as_written(tree: Tree, document: Any) -> Tree:
     return {**tree, **changed} if changed else tree
 
 
-def track(
-    ctx: Context, tree: Tree, live: Tree | None, sub: str = "", *, timed: bool = True
-) -> Tree:
+def track(ctx: Context, tree: Tree, live: Tree | None, sub: str = "") -> Tree:
     """The object to write with its managedFields brought up to date."""
     if not ctx.track_fields:
         return tree
-    identity = Identity(ctx.request.manager or _UNKNOWN, "Update", ctx.info.api_version, sub)
+    identity = Identity(ctx.request.manager or UNKNOWN, "Update", ctx.info.api_version, sub)
     fields = updated(
         _shown(ctx, live) if live is not None else empty(ctx),
         _as_written(_shown(ctx, tree), ctx.document),
         type_of(ctx),
         identity,
         ctx.info.api_version,
-        format_time(ctx.now) if timed else "",
+        format_time(ctx.now),
         creating=live is None,
         emptied=not sub and ctx.written("metadata", "managedFields") == [],
         reset=reset(ctx, sub),

@@ -17,7 +17,21 @@ from controlplane.apiserver.requests.managed.fieldsets import (
 )
 from controlplane.apiserver.schema.types import StructType
 
-__all__ = ["Entry", "Identity", "encoded", "managers_of", "reset_paths", "updated"]
+__all__ = [
+    "UNKNOWN",
+    "Entry",
+    "Identity",
+    "Managers",
+    "encoded",
+    "known",
+    "managers_of",
+    "reset_paths",
+    "updated",
+    "without_paths",
+]
+
+UNKNOWN = "unknown"
+"""The manager of a request that names neither a manager nor a user agent. Upstream: managedfields, buildManagerInfo."""
 
 _MAX_UPDATERS = 10
 _ANCIENT = "ancient-changes"
@@ -86,7 +100,7 @@ def _are_fields(tree: Any) -> bool:
     )
 
 
-def _known(managers: Managers, version: str) -> Managers:
+def known(managers: Managers, version: str) -> Managers:
     """The managers less those of a version to which objects of this group are not converted."""
     group = version.rpartition("/")[0]
     return {
@@ -165,7 +179,7 @@ def updated(
         managers = owned
     if not managers and not creating:
         return had
-    managers = _known(managers, version)
+    managers = known(managers, version)
     difference = compare(live, new, struct)
     changed_paths = difference.taken()
     if difference.keyless and any(NO_KEY in path for path in changed_paths):
@@ -174,7 +188,6 @@ def updated(
         lost = reset_paths(changed_paths.union(difference.removed), reset)
         managers = without_paths(managers, lost, None)
     taken = reset_paths(stripped(changed_paths), reset)
-    managers = _without_passing(managers)
     before = owned.get(identity)
     if taken:
         own = managers.get(identity)
@@ -184,18 +197,10 @@ def updated(
     changed = {key: entry.paths for key, entry in managers.items()} != {
         key: entry.paths for key, entry in owned.items()
     }
+    changed = changed or len(owned) != len(had or ())  # of two entries of one name one is left
     if not changed and not difference.added and not difference.modified and before is not None:
         return had
     return encoded(managers) or None
-
-
-def _without_passing(managers: Managers) -> Managers:
-    """The managers without the entry of a write of a scale that changed nothing."""
-    return {
-        identity: entry
-        for identity, entry in managers.items()
-        if entry.time or identity.subresource != "scale"
-    }
 
 
 def without_paths(managers: Managers, gone: Paths, but: Identity | None) -> Managers:
