@@ -61,7 +61,7 @@ def of_object(before: Managers, scale: Managers, path: Path, version: str) -> Ma
         elif entry.paths != {path}:
             found[identity] = evolve(entry, paths=entry.paths - {path})
     for identity, entry in left.items():
-        if REPLICAS <= entry.paths:
+        if entry.paths >= REPLICAS:
             earlier = before.get(identity)
             time = "" if earlier is None else earlier.time
             found[identity] = Entry(frozenset((path,)), time, version)

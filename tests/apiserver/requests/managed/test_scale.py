@@ -92,9 +92,7 @@ def test_an_updated_scale_takes_the_replicas_over_without_a_time() -> None:
     assert owners(world) == [("m", "Update", "scale", False)]
 
 
-def test_a_scale_that_changes_nothing_leaves_two_entries_of_one_name_of_which_the_next_write_keeps_one() -> (
-    None
-):
+def test_of_two_entries_of_one_name_the_next_write_keeps_one() -> None:
     world = World(track_fields=True)
     made = world.create("deployments", deployment("a"), fieldManager="m", **APPS)
     assert made.code == 201
@@ -112,7 +110,7 @@ def test_a_scale_that_changes_nothing_leaves_two_entries_of_one_name_of_which_th
     assert owners(world) == []
 
 
-def test_a_scale_of_no_replicas_is_owned_by_nobody() -> None:
+def test_a_scale_of_zero_replicas_leaves_them_without_a_manager() -> None:
     """Zero replicas are left out of a Scale."""
     world = tracked()
     assert written(world, 0, "m").code == 200
