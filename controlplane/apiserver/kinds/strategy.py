@@ -306,6 +306,14 @@ class Strategy:
             return ""  # its rules look at the metadata themselves
         return "U" if sub else self.meta_steps
 
+    def creates_on_update(self, sub: str) -> bool:
+        """Return whether an apply, or a PUT where the kind permits it, makes an object that is not there.
+
+        The status of a kind that PUT creates has the rules of the kind, creation included.
+        Upstream: AllowCreateOnUpdate, which a status strategy inherits.
+        """
+        return not sub or (sub == "status" and self.create_on_update)
+
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
         """Field paths that a write through the endpoint cannot set."""
         if sub == "status":

@@ -65,7 +65,7 @@ class Writer:
             return self._admission.mutate(ctx, track(ctx, body, current, sub), current)
 
         create = None
-        if registry.strategy.create_on_update and not sub:
+        if registry.strategy.create_on_update and registry.strategy.creates_on_update(sub):
             create = partial(self._new_object, ctx)
         obj, created = yield from registry.update(
             ctx,

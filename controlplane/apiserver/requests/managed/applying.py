@@ -233,7 +233,7 @@ class Apply:
             return self._admission.mutate(ctx, _as_it_came(info, applied, current), current)
 
         if found is None:
-            if sub:
+            if not registry.strategy.creates_on_update(sub):
                 raise status.not_found(info, request.name)
             if uid:
                 raise status.conflict(
@@ -245,7 +245,7 @@ class Apply:
                     ),
                 )
             try:
-                return (yield from self._create(ctx, config, repeated)), True
+                return (yield from self._create(ctx, config, repeated, sub)), True
             except status.ApiError as error:
                 found = yield registry.reading(request.namespace, request.name)
                 if error.reason != "AlreadyExists" or found is None:
@@ -255,10 +255,10 @@ class Apply:
         )
         return self._bodies.external(info, obj), False
 
-    def _create(self, ctx: Context, config: Tree, repeated: str) -> Steps[Object]:
+    def _create(self, ctx: Context, config: Tree, repeated: str, sub: str) -> Steps[Object]:
         info = ctx.info
-        paths = reset_paths(stripped(paths_of(config, type_of(ctx))), reset(ctx, ""))
-        identity = Identity(ctx.request.manager, "Apply", "")
+        paths = reset_paths(stripped(paths_of(config, type_of(ctx))), reset(ctx, sub))
+        identity = Identity(ctx.request.manager, "Apply", "", sub)
         fields = encoded({identity: Entry(paths, format_time(ctx.now), info.api_version)})
         meta = {**(config.get("metadata") or {}), "managedFields": fields}
         meta.pop("resourceVersion", None)

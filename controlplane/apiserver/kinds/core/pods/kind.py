@@ -164,7 +164,7 @@ class PodStrategy(Strategy):
                 ("f:metadata", "f:deletionTimestamp"),
                 ("f:metadata", "f:ownerReferences"),
             )
-        return () if sub == "resize" else (("f:status",),)
+        return (("f:status",),) if not sub else ()
 
     def grace_period(self, tree: Tree, wanted: int | None) -> int:
         """The grace period of a deletion."""
