@@ -131,7 +131,10 @@ def _root_errors(schema: Tree, path: str) -> list[FieldError]:
 
 
 def _default_errors(schema: Tree, path: str, budget: Budget) -> Iterator[FieldError]:
-    """Yield the errors of defaults that do not fit their schema, or violate its rules."""
+    """Yield the errors of defaults that do not fit their schema, or violate its rules.
+
+    Those inside additionalProperties are not looked at. Upstream: pkg/apiserver/schema/defaulting/validation.go.
+    """
     default = schema.get("default")
     if default is not None:
         root = bool(schema.get(_EMBEDDED))
@@ -151,9 +154,6 @@ def _default_errors(schema: Tree, path: str, budget: Budget) -> Iterator[FieldEr
         yield from _default_errors(schema["items"], f"{path}.items", budget)
     for name, part in sorted((schema.get("properties") or {}).items()):
         yield from _default_errors(part, f"{path}.properties[{name}]", budget)
-    if isinstance(schema.get("additionalProperties"), dict):
-        more = schema["additionalProperties"]
-        yield from _default_errors(more, f"{path}.additionalProperties", budget)
 
 
 def _violated_by_default(default: Any, schema: Tree, path: str, budget: Budget) -> list[FieldError]:

@@ -29,7 +29,7 @@ def merged(live: Tree, config: Tree, struct: StructType) -> Tree:
             known = DEDUCED
         if value is None:
             if not (granular(known) and live.get(key)):  # null takes no parts out of what has some
-                out.pop(key, None)
+                out[key] = None  # a null is set, and owned
         elif key in live and known is not None and _merges(live[key], value, known):
             out[key] = _merged_value(live[key], value, known)
         else:
