@@ -17,6 +17,18 @@ _EMBEDDED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "DeviceAllocationConfiguration": ("DeviceConfiguration", ("opaque",)),
     "IngressRule": ("IngressRuleValue", ("http",)),
     "RuleWithOperations": ("Rule", ("apiGroups", "apiVersions", "resources", "scope")),
+    **dict.fromkeys(
+        (
+            "ConfigMapEnvSource",
+            "ConfigMapKeySelector",
+            "ConfigMapProjection",
+            "ConfigMapVolumeSource",
+            "SecretEnvSource",
+            "SecretKeySelector",
+            "SecretProjection",
+        ),
+        ("LocalObjectReference", ("name",)),
+    ),
     "PersistentVolumeClaim": ("TypeMeta", ("apiVersion", "kind")),  # inside a StatefulSet
 }
 """Struct: the struct in it, and which fields are that one's (none listed: all)."""

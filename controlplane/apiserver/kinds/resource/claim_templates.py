@@ -106,7 +106,10 @@ class ClaimTemplateStrategy(Strategy):
 
 KIND = Kind(
     strategy=ClaimTemplateStrategy(
-        default=default_resource_claim_template, returns_deleted=True, has_status=False
+        default=default_resource_claim_template,
+        returns_deleted=True,
+        has_status=False,
+        meta_steps="AU",
     ),
     row=plain_row(),
 )
