@@ -298,7 +298,7 @@ def _unrecognized(kind: str, problem: str, raw: bytes) -> status.ApiError:
 
 def media_type(content_type: str) -> str:
     """Return the media type of the body of a create or update; the default is JSON. ApiError 415."""
-    media = content_type.partition(";")[0].strip().lower() or "application/json"
+    media = (content_type.strip() or "application/json").partition(";")[0].strip().lower()
     if media not in _BODIES:
         raise status.unsupported_media_type(MEDIA_TYPES)
     return media
