@@ -44,14 +44,23 @@ class Bodies:
         return conversion.from_hub(info, obj)
 
     def read(
-        self, ctx: Context, body: Any, old: Tree | None = None, info: ResourceInfo | None = None
+        self,
+        ctx: Context,
+        body: Any,
+        old: Tree | None = None,
+        info: ResourceInfo | None = None,
+        *,
+        exact: bool = False,
     ) -> Tree:
-        """A body as a canonical, defaulted tree of the stored version. ApiError 400."""
+        """A body as a canonical, defaulted tree of the stored version. ApiError 400.
+
+        `exact`: keys of another case do not tell its kind, as in a body that upstream does not read as JSON.
+        """
         info = info or ctx.info
         if info.custom is not None:
             tree: Tree = info.custom.read(ctx, body, old)
             return tree
-        body = check_kind(self._registries.table, info, body)
+        body = check_kind(self._registries.table, info, body, exact=exact)
         request = ctx.request
         given = ctx.document = body
         younger: list[str] = []
@@ -233,14 +242,16 @@ def unique_owners(ctx: Context, meta: Tree) -> Tree:
     return {**meta, "ownerReferences": kept}
 
 
-def check_kind(table: ResourceTable, info: ResourceInfo, body: Any) -> Tree:
-    """A body whose kind and version fit the resource. ApiError 400."""
+def check_kind(
+    table: ResourceTable, info: ResourceInfo, body: Any, *, exact: bool = False
+) -> Tree:
+    """A body whose kind and version fit the resource; `exact`: under these names only. ApiError 400."""
     if not isinstance(body, dict):
         raise status.bad_request(
             f"the object provided is unrecognized (must be of type {info.kind}): couldn't get "
             "version/kind; json parse error: unexpected end of JSON input (<empty>)"
         )
-    named = _last_named(body)
+    named = body if exact else _last_named(body)
     if named is not body:
         conversion.check_foreign_kind(table, info, named)
     api_version, kind = body.get("apiVersion"), body.get("kind")
@@ -264,7 +275,7 @@ def _last_named(body: Tree) -> Tree:
         if name is None:
             continue
         plain = plain and key == name
-        if value:
+        if value or not (value is None or isinstance(value, str)):
             found[name] = value
     if plain:
         if len(_plain) >= _SHAPES:

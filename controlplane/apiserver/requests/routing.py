@@ -261,6 +261,8 @@ def _check_method(info: ResourceInfo, target: Target, verb: str) -> None:
         if verb not in sub.verbs:
             raise no_such_method()
         return
+    if target.name and not any(each in info.verbs for each in ("get", "update", "patch", "delete")):
+        raise no_such_path()  # reviews and bindings are only ever made
     if verb == "create" and target.name:
         raise no_such_method()
     if verb in ("update", "patch") and not target.name:

@@ -236,7 +236,13 @@ class FieldCodec:
         """Return the value of a JSON null as a list element or map value."""
         if self.struct is not None:
             return self.struct.decode({}, None)
-        return {Kind.STRING: "", Kind.BOOL: False, Kind.INT: 0, Kind.QUANTITY: "0"}.get(self.kind)
+        return {
+            Kind.STRING: "",
+            Kind.BYTES: "",
+            Kind.BOOL: False,
+            Kind.INT: 0,
+            Kind.QUANTITY: "0",
+        }.get(self.kind)
 
 
 class StructCodec:
@@ -272,6 +278,8 @@ class StructCodec:
                 if field.kind == Kind.STRUCT:
                     default = self.fields[name].struct.decode({}, None)  # type: ignore[union-attr]
                 self.always.append((name, default))
+            elif name in _NEVER_NULL.get(self.type.name, ()):
+                continue
             elif field.required and field.kind in (
                 Kind.LIST,
                 Kind.MAP,
@@ -360,7 +368,11 @@ _ALWAYS_NULL: dict[str, tuple[str, ...]] = {
     "io.k8s.api.core.v1.TypedLocalObjectReference": ("apiGroup",),
     "io.k8s.api.core.v1.TypedObjectReference": ("apiGroup",),
     "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus": ("currentMetrics",),
-    "io.k8s.api.discovery.v1.EndpointSlice": ("endpoints",),
+    "io.k8s.api.core.v1.ProjectedVolumeSource": ("sources",),
+    "io.k8s.api.core.v1.ContainerImage": ("names",),
+    "io.k8s.api.discovery.v1.EndpointSlice": ("endpoints", "ports"),
+    "io.k8s.api.flowcontrol.v1.ResourcePolicyRule": ("namespaces",),
+    "io.k8s.api.resource.v1.AllocatedDeviceStatus": ("conditions",),
     "io.k8s.api.resource.v1.DeviceClaim": ("requests",),
     "io.k8s.api.scheduling.v1alpha2.PodGroupTemplate": ("schedulingConstraints",),
     "io.k8s.api.scheduling.v1alpha2.PodGroupSpec": ("podGroupTemplateRef",),
@@ -368,6 +380,15 @@ _ALWAYS_NULL: dict[str, tuple[str, ...]] = {
     "io.k8s.api.storage.v1.CSINodeDriver": ("topologyKeys",),
     "io.k8s.api.rbac.v1.Role": ("rules",),
     "io.k8s.api.rbac.v1.ClusterRole": ("rules",),
+}
+# Left out when unset although the schema calls them required.
+_NEVER_NULL: dict[str, tuple[str, ...]] = {
+    "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec": (
+        "validationActions",
+    ),
+    "io.k8s.api.networking.v1.IPAddressSpec": ("parentRef",),
+    "io.k8s.api.resource.v1.CounterSet": ("counters",),
+    "io.k8s.api.resource.v1.DeviceCounterConsumption": ("counters",),
 }
 
 

@@ -71,7 +71,7 @@ def patched(bodies: Bodies, ctx: Context, current: Tree, stored: Tree) -> Tree:
     marker = f"cannot be handled as a {ctx.info.kind}: "
     try:
         try:
-            return bodies.read(ctx, result, stored)
+            return bodies.read(ctx, result, stored, exact=strategic)
         except status.ApiError as error:
             if error.code != 400 or marker not in error.message or not strategic:
                 raise
@@ -82,7 +82,7 @@ def patched(bodies: Bodies, ctx: Context, current: Tree, stored: Tree) -> Tree:
             result = restored(result, ctx.info.type_name, stored)
         except UnfitError as error:
             raise _unfit(patch, str(error)) from None
-        return bodies.read(ctx, result, stored)
+        return bodies.read(ctx, result, stored, exact=True)
     except status.ApiError as error:
         if error.code == 400 and marker in error.message:
             raise undecodable(document, error.message.partition(marker)[2]) from None
