@@ -242,9 +242,7 @@ def unique_owners(ctx: Context, meta: Tree) -> Tree:
     return {**meta, "ownerReferences": kept}
 
 
-def check_kind(
-    table: ResourceTable, info: ResourceInfo, body: Any, *, exact: bool = False
-) -> Tree:
+def check_kind(table: ResourceTable, info: ResourceInfo, body: Any, *, exact: bool = False) -> Tree:
     """A body whose kind and version fit the resource; `exact`: under these names only. ApiError 400."""
     if not isinstance(body, dict):
         raise status.bad_request(

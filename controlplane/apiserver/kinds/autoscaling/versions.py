@@ -10,6 +10,7 @@ import json
 from typing import Any, Final
 
 from controlplane.api.tree import Tree
+from controlplane.apiserver.schema.json_values import json_text
 
 _CPU: Final = "targetCPUUtilizationPercentage"
 _ALPHA: Final = "autoscaling.alpha.kubernetes.io/"
@@ -30,8 +31,45 @@ _SOURCES: Final = {
 }
 
 
-def _text(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
+_BEHAVIOR: Final = ("scaleUp", "scaleDown")
+_RULES: Final = ("stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance")
+_POLICY: Final = ("type", "value", "periodSeconds")
+
+
+def _internal_behavior(behavior: Tree) -> Tree:
+    """The behavior as upstream's annotation has it: the JSON of an internal type, whose fields have no JSON names."""
+
+    def named(tree: Tree, keys: tuple[str, ...]) -> Tree:
+        return {key[0].upper() + key[1:]: tree.get(key) for key in keys}
+
+    def rules(given: Tree | None) -> Tree | None:
+        if given is None:
+            return None
+        policies = given.get("policies")
+        kept = None if policies is None else [named(each, _POLICY) for each in policies]
+        return named({**given, "policies": kept}, _RULES)
+
+    return named({key: rules(behavior.get(key)) for key in _BEHAVIOR}, _BEHAVIOR)
+
+
+def _external_behavior(behavior: Any) -> Tree | None:
+    """The behavior of an annotation, whose keys Go reads in any case; None for one without rules."""
+
+    def named(tree: Any, keys: tuple[str, ...]) -> Tree:
+        given = {str(key).lower(): value for key, value in tree.items()}
+        return {key: given[key.lower()] for key in keys if given.get(key.lower()) is not None}
+
+    try:
+        found = named(behavior, _BEHAVIOR)
+        for key, rules in found.items():
+            rules = named(rules, _RULES)
+            if "policies" in rules:
+                policies = [named(each, _POLICY) for each in rules["policies"]]
+                rules = {**rules, "policies": policies}
+            found[key] = rules
+    except (AttributeError, TypeError):
+        return None
+    return found or None
 
 
 def _only(tree: Tree) -> Tree:
@@ -180,24 +218,20 @@ def _current_to_v1(kind: str, source: Tree) -> Tree:
 
 
 def _current_to_v2(kind: str, source: Tree) -> Tree:
-    def known(value: Any) -> Any:
-        return None if value == "0" else value
-
+    """A source's current values. A value that version 1 always has is there in version 2, too, be it zero."""
     if kind in ("Object", "Pods", "External"):
         selector = "metricSelector" if kind == "External" else "selector"
-        average = "averageValue" if kind == "Object" else "currentAverageValue"
+        average = source.get("averageValue" if kind == "Object" else "currentAverageValue")
+        value = None if kind == "Pods" else source.get("currentValue", "0")
+        if kind == "Pods" and average is None:
+            average = "0"
         return _only(
             {
                 "describedObject": source.get("target") if kind == "Object" else None,
                 "metric": _only(
                     {"name": source.get("metricName", ""), "selector": source.get(selector)}
                 ),
-                "current": _only(
-                    {
-                        "value": known(source.get("currentValue")),
-                        "averageValue": source.get(average),
-                    }
-                ),
+                "current": _only({"value": value, "averageValue": average}),
             }
         )
     return _only(
@@ -207,7 +241,7 @@ def _current_to_v2(kind: str, source: Tree) -> Tree:
             "current": _only(
                 {
                     "averageUtilization": source.get("currentAverageUtilization"),
-                    "averageValue": known(source.get("currentAverageValue")),
+                    "averageValue": source.get("currentAverageValue", "0"),
                 }
             ),
         }
@@ -236,13 +270,14 @@ def to_v1(tree: Tree) -> Tree:
             spec[_CPU] = metric["resource"]["target"]["averageUtilization"]
         else:
             rest.append(metric)
-    annotations = dict(meta.get("annotations") or {})
+    given = meta.get("annotations") or {}
+    annotations = {key: text for key, text in given.items() if key not in _HIDDEN}
     if rest:
-        annotations[f"{_ALPHA}metrics"] = _text(
+        annotations[f"{_ALPHA}metrics"] = json_text(
             [_metric(metric, _source_to_v1, "") for metric in rest]
         )
     if spec.pop("behavior", None) is not None:
-        annotations[f"{_ALPHA}behavior"] = _text(tree["spec"]["behavior"])
+        annotations[f"{_ALPHA}behavior"] = json_text(_internal_behavior(tree["spec"]["behavior"]))
     state = dict(tree.get("status") or {})
     current = state.pop("currentMetrics", None) or []
     for metric in current:
@@ -251,16 +286,18 @@ def to_v1(tree: Tree) -> Tree:
         if metric.get("type") == "Resource" and found.get("name") == "cpu" and use is not None:
             state["currentCPUUtilizationPercentage"] = use
     if current:
-        annotations[f"{_ALPHA}current-metrics"] = _text(
+        annotations[f"{_ALPHA}current-metrics"] = json_text(
             [_metric(metric, _current_to_v1, "") for metric in current]
         )
     conditions = state.pop("conditions", None)
     if conditions:
-        annotations[f"{_ALPHA}conditions"] = _text(conditions)
-    state.setdefault("currentReplicas", 0)
-    state.setdefault("desiredReplicas", 0)
-    if annotations:
-        meta = {**meta, "annotations": annotations}
+        annotations[f"{_ALPHA}conditions"] = json_text(conditions)
+    counts = {key: state.pop(key, 0) for key in ("currentReplicas", "desiredReplicas")}
+    seen = {key: state.pop(key) for key in ("observedGeneration", "lastScaleTime") if key in state}
+    state = {**seen, **counts, **state}
+    if annotations or given:
+        meta = {key: value for key, value in meta.items() if key != "annotations"}
+        meta = {**meta, **({"annotations": annotations} if annotations else {})}
     return {**tree, "metadata": meta, "spec": spec, "status": state}
 
 
@@ -292,7 +329,9 @@ def to_v2(tree: Tree) -> Tree:
             if isinstance(value, list):
                 metrics = [_metric(metric, _source_to_v2, "metric") for metric in value]
         elif part == "behavior":
-            spec["behavior"] = value
+            behavior = _external_behavior(value)
+            if behavior is not None:
+                spec["behavior"] = behavior
         elif part == "currentMetrics" and isinstance(value, list):
             state[part] = [
                 _metric(metric, _current_to_v2, "current")

@@ -77,3 +77,24 @@ def test_what_was_measured_has_names_of_its_own() -> None:
 def test_notes_that_are_no_metrics_are_left_alone() -> None:
     tree = {"metadata": {"annotations": {f"{ALPHA}metrics": "{}"}}, "spec": {"maxReplicas": 1}}
     assert "metrics" not in to_v2(tree)["spec"]
+
+
+def test_the_behavior_is_kept_as_json_of_an_internal_type() -> None:
+    """Its keys have no JSON names, and are read in any case."""
+    behavior = {
+        "scaleDown": {
+            "stabilizationWindowSeconds": 5,
+            "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}],
+        }
+    }
+    tree = {"metadata": {"name": "x"}, "spec": {"maxReplicas": 3, "behavior": behavior}}
+    shown = to_v1(tree)
+    assert shown["metadata"]["annotations"]["autoscaling.alpha.kubernetes.io/behavior"] == (
+        '{"ScaleUp":null,"ScaleDown":{"StabilizationWindowSeconds":5,"SelectPolicy":null,'
+        '"Policies":[{"Type":"Pods","Value":4,"PeriodSeconds":15}],"Tolerance":null}}'
+    )
+    assert to_v2(shown)["spec"]["behavior"] == behavior
+    for text in ("null", "[]", "{}", '{"ScaleUp":3}'):
+        note = {"autoscaling.alpha.kubernetes.io/behavior": text}
+        read = to_v2({"metadata": {"annotations": note}, "spec": {"maxReplicas": 3}})
+        assert "behavior" not in read["spec"] and "annotations" not in read["metadata"]
