@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import Any
 
 from attrs import frozen
@@ -11,7 +12,7 @@ from controlplane.logs.causes import HOPS, Hop, chain
 from controlplane.logs.reading import RunLog
 from controlplane.logs.subjects import subject, unknown
 from controlplane.logs.violation import tell
-from controlplane.logs.why import Entry, Story, story
+from controlplane.logs.why import Entry, Story, story, with_preemptors
 
 VIOLATION = "violation"
 WELL = ("quiescent", "until", "stopped")
@@ -49,7 +50,17 @@ def why(log: RunLog, text: str, hops: int = HOPS) -> Answer:
         raise unknown(about, log)
     causes = chain(log, found.decided, hops)
     name = f"{about.kind}/{about.key}"
-    return Answer(name, found.ending, tuple(found.entries), tuple(causes))
+    name_of = cache(partial(_name_of, log))
+    for entry in found.entries:
+        entry.what = with_preemptors(entry.what, name_of)
+    ending = with_preemptors(found.ending, name_of)
+    return Answer(name, ending, tuple(found.entries), tuple(causes))
+
+
+def _name_of(log: RunLog, uid: str) -> str:
+    """The object with a uid, "" if the log has none."""
+    lines = log.mentioning(uid)
+    return next((line.obj for line in lines if line.uid == uid and line.obj), "")
 
 
 def _of_step(log: RunLog, step: int, hops: int) -> Answer:

@@ -123,13 +123,14 @@ EVENTS: Final[dict[str, Kind]] = {
     "apiserver.write": Kind(
         "A write was answered. `verb` is verb, resource and subresource, `by` the user agent, `based_on`"
         " the version that the client had read and wrote with. Of pods phase and readiness, of a binding the node,"
-        " of Kueue's Workloads the state.",
+        " of Kueue's Workloads the state and the object that asks for it, of a job that it is suspended.",
         {
             "verb": TEXT,
             "code": COUNT,
             "by?": TEXT,
             "reason?": TEXT,
             "based_on?": COUNT,
+            "owner?": TEXT,
             "node?": TEXT,
             "phase?": TEXT,
             "ready?": {"type": "boolean"},

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, Final
 
 from attrs import Factory, define
 
@@ -13,6 +14,8 @@ from controlplane.logs.reading import Line
 from controlplane.logs.subjects import Subject
 
 SHOWN_NODES = 6
+SUSPENDED: Final = "suspended"
+"""The state of a job that may not run, which does not say why."""
 
 
 @define
@@ -51,11 +54,17 @@ class Story:
 
 
 def story(lines: Iterable[Line], about: Subject) -> Story | None:
-    """Tell it from a log; None when the log knows nothing of the object."""
+    """Tell it from a log; None when the log knows nothing of the object.
+
+    What happened to the Workloads that ask for quota for the object is told, too.
+    """
     entries: list[Entry] = []
     incarnations: dict[str, None] = {}
+    held = False
     for line in lines:
         if not about.matches(line.obj):
+            if about.matches(str(line.data.get("owner", ""))) and "state" in line.data:
+                entries.append(_of_workload(line))
             continue
         if line.event == "apiserver.removed":
             _went(entries, line)
@@ -66,12 +75,38 @@ def story(lines: Iterable[Line], about: Subject) -> Story | None:
         entry = _plain(line) if teller is None else teller(line)
         if entry is None:
             continue
+        if line.event == "apiserver.write" and line.data.get("code", 0) < 300:
+            was, held = held, line.data.get("state") == SUSPENDED
+            if was and not held and entry.data.get("event") != "deleted":
+                entry.what += ": resumed"
         if line.uid and line.uid not in incarnations:
             if incarnations:
                 entry.more.append(f"a new incarnation, uid {line.uid}")
             incarnations[line.uid] = None
         entries.append(entry)
     return Story(about, entries, *_ending(entries)) if entries else None
+
+
+_PREEMPTOR: Final = re.compile(r"a workload \(UID: ([^,()]*), JobUID: ([^,()]*)\)")
+"""The preemptor in Kueue's message. Upstream: pkg/scheduler/preemption, PreemptionMessage."""
+
+
+def with_preemptors(text: str, name_of: Callable[[str], str]) -> str:
+    """The text with preemptors of Kueue by name; `name_of` returns that of a uid, "" if it is not known."""
+
+    def named(found: re.Match[str]) -> str:
+        workload, job = (name_of(uid) for uid in found.groups())
+        if not workload:
+            return found[0]
+        return f"{workload} of {job}" if job else workload
+
+    return _PREEMPTOR.sub(named, text)
+
+
+def _of_workload(line: Line) -> Entry:
+    """Return the entry for a Workload of the object."""
+    name = line.obj.rpartition("/")[2]
+    return _entry(line, f"its Workload {name} {written(line)}", event="workload")
 
 
 def folded(entries: Iterable[Entry]) -> list[Entry]:
@@ -159,7 +194,9 @@ def _ended(entry: Entry) -> str:
         if data["phase"] == "Pending":
             return ""  # whatever keeps it pending says more
         return state(data)
-    if kind == "apiserver.write" and "state" in data:
+    if kind == "workload":
+        return f"its Workload is {data['state']}"
+    if kind == "apiserver.write" and "state" in data and data["state"] != SUSPENDED:
         return str(data["state"])
     if kind in ("kubelet.rejected", "kubelet.evicted"):
         message = data.get("message", "")

@@ -7,7 +7,7 @@ import pytest
 from controlplane.errors import UsageError
 from controlplane.logs.reading import Line, RunLog, find
 from controlplane.logs.subjects import Subject, subject, unknown
-from controlplane.logs.why import folded, story
+from controlplane.logs.why import folded, story, with_preemptors
 
 POD = Subject("pod", "default", "web")
 
@@ -183,3 +183,46 @@ def test_what_comes_between_two_failed_attempts_is_not_folded_away():
         "attempt 3 failed (Unschedulable), requeue",
         "attempts 4 to 5: the same, every 1.5 to 4 s",
     ]
+
+
+JOB = Subject("job", "default", "train")
+
+
+def job(step, **data):
+    return line(step, "apiserver.write", "Job/default/train", verb="patch jobs", code=200, **data)
+
+
+def workload(step, state):
+    name, owner = "Workload/default/job-train-1", "Job/default/train"
+    data = {"verb": "patch workloads/status", "code": 200, "state": state, "owner": owner}
+    return line(step, "apiserver.write", name, "u2", **data)
+
+
+def test_a_job_is_told_with_its_workload():
+    lines = [
+        job(1, state="suspended"),
+        workload(2, "pending (WaitingForQuota): no quota"),
+        job(3, state="suspended"),
+        workload(4, "admitted in queue"),
+        job(5),
+        job(6),
+    ]
+    found = story(lines, JOB)
+    assert [entry.what for entry in found.entries] == [
+        "patched: suspended",
+        "its Workload job-train-1 patched (status): pending (WaitingForQuota): no quota",
+        "patched: suspended",
+        "its Workload job-train-1 patched (status): admitted in queue",
+        "patched: resumed",
+        "patched",
+    ]
+    assert found.ending == "its Workload is admitted in queue"
+    assert story(lines[:3], JOB).ending == "its Workload is pending (WaitingForQuota): no quota"
+
+
+def test_a_preemptor_is_named_where_the_log_knows_it():
+    text = "Preempted to accommodate a workload (UID: a, JobUID: b) due to prioritization"
+    names = {"a": "Workload/default/w", "b": "Job/default/j"}
+    named = "Preempted to accommodate Workload/default/w of Job/default/j due to prioritization"
+    assert with_preemptors(text, lambda uid: names.get(uid, "")) == named
+    assert with_preemptors(text, lambda uid: "") == text

@@ -20,6 +20,7 @@ __all__ = ["About", "audited", "uri_of", "written"]
 
 Tree = dict[str, Any]
 QUEUED_WORKLOADS: Final = ("kueue.x-k8s.io", "workloads")
+JOBS: Final = ("batch", "jobs")
 
 
 @frozen
@@ -105,6 +106,11 @@ def written(
         data.update(_pod_state(good))
     elif (about.group, about.resource) == QUEUED_WORKLOADS and good is not None:
         data.update(_workload_state(good))
+        data.update(_workload_owner(good))
+    elif (about.group, about.resource) == JOBS and good is not None:
+        spec = good.get("spec")
+        if isinstance(spec, dict) and spec.get("suspend") is True:
+            data["state"] = "suspended"
     elif about.subresource == "binding" and good is not None:
         target = about.body.get("target") if isinstance(about.body, dict) else None
         data["node"] = _text(target, "name") if isinstance(target, dict) else ""
@@ -119,7 +125,7 @@ def _workload_state(workload: Tree) -> Tree:
         return {}
     conditions = {each.get("type"): each for each in found.get("conditions") or ()}
     held = {name for name, each in conditions.items() if each.get("status") == "True"}
-    queue = _text(found.get("admission") or {}, "clusterQueue")
+    queue = _admission(found.get("admission") or {})
     if "Finished" in held:
         return {"state": f"finished ({_text(conditions['Finished'], 'reason')})"}
     if {"Evicted", "QuotaReserved"} <= held:
@@ -130,6 +136,33 @@ def _workload_state(workload: Tree) -> Tree:
         return {"state": f"quota reserved in {queue}"}
     if "QuotaReserved" in conditions:
         return {"state": _because("pending", conditions["QuotaReserved"])}
+    return {}
+
+
+def _admission(admission: Tree) -> str:
+    """The queue of an admission, and for each pod set which flavor gives what."""
+    parts: list[str] = []
+    for each in admission.get("podSetAssignments") or ():
+        usage = each.get("resourceUsage") or {}
+        by_flavor: dict[str, list[str]] = {}
+        for resource, flavor in (each.get("flavors") or {}).items():
+            by_flavor.setdefault(flavor, []).append(f"{resource} {usage.get(resource, '')}".strip())
+        given = "; ".join(f"{', '.join(what)} of {flavor}" for flavor, what in by_flavor.items())
+        parts.append(
+            f"{each.get('count', 0)} pods of {_text(each, 'name')} use {given or 'nothing'}"
+        )
+    queue = _text(admission, "clusterQueue")
+    return f"{queue}: {'; '.join(parts)}" if parts else queue
+
+
+def _workload_owner(workload: Tree) -> Tree:
+    """The object for which a Workload asks, as `KIND/NAMESPACE/NAME`."""
+    meta = _meta(workload)
+    for owner in meta.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return {
+                "owner": f"{_text(owner, 'kind')}/{_text(meta, 'namespace')}/{_text(owner, 'name')}"
+            }
     return {}
 
 

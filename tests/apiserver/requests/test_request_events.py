@@ -99,3 +99,34 @@ def test_a_workload_of_kueue_says_how_far_it_is(held, state):
         "patch", "workloads", "w", subresource="status", group="kueue.x-k8s.io", version="v1beta2"
     )
     assert written(asked, info_of, tree, 200, "")[2].get("state") == state
+
+
+def test_a_workload_of_kueue_says_what_it_uses_and_for_which_object():
+    assigned = {
+        "name": "main",
+        "count": 4,
+        "flavors": {"cpu": "spot", "memory": "spot", "gpu": "a100"},
+        "resourceUsage": {"cpu": "4", "memory": "1Gi", "gpu": "2"},
+    }
+    admitted = {"type": "Admitted", "status": "True", "reason": "Admitted", "message": ""}
+    owner = {"kind": "Job", "name": "train", "controller": True}
+    tree = {
+        "metadata": {"namespace": "default", "ownerReferences": [owner]},
+        "status": {
+            "conditions": [admitted],
+            "admission": {"clusterQueue": "queue", "podSetAssignments": [assigned]},
+        },
+    }
+    asked = about("patch", "workloads", "w", group="kueue.x-k8s.io", version="v1beta2")
+    data = written(asked, info_of, tree, 200, "")[2]
+    assert data["state"] == (
+        "admitted in queue: 4 pods of main use cpu 4, memory 1Gi of spot; gpu 2 of a100"
+    )
+    assert data["owner"] == "Job/default/train"
+
+
+@pytest.mark.parametrize(("suspend", "state"), [(True, "suspended"), (False, None), (None, None)])
+def test_a_suspended_job_says_so(suspend, state):
+    asked = about("patch", "jobs", "j", group="batch", version="v1")
+    tree = {"spec": {} if suspend is None else {"suspend": suspend}}
+    assert written(asked, info_of, tree, 200, "")[2].get("state") == state
