@@ -60,7 +60,7 @@ def command(
     """
     from actors import collector
     from controlplane.metrics import listing
-    from controlplane.scenarios.engine import device_table
+    from controlplane.scenarios.engine import device_table, queue_table
     from controlplane.scenarios.engine.custom_tables import custom_tables
     from controlplane.scenarios.engine.execution import check_folder
     from controlplane.scenarios.engine.kubelets import pictures
@@ -90,11 +90,13 @@ def command(
     )
     counted = metrics_of(run.cluster) if metrics else ()
     notes = [note for note in (*run.plan.given.notes, idle) if note]
-    devices = device_table.devices_of(run)
+    devices, queues = device_table.devices_of(run), queue_table.queues_of(run)
     if output_format == "json":
         told: dict[str, Any] = {"notes": notes}
         if devices:
             told["devices"] = [row._asdict() for row in devices]
+        if queues:
+            told["queues"] = [row._asdict() for row in queues]
         if metrics:
             told["metrics"] = listing.tree(counted)
         output.emit_json({**summary.to_json(), **told, "wall_s": round(wall, 3)})
@@ -104,6 +106,8 @@ def command(
             output.echo(text)
         if devices:
             output.table(*device_table.shown(devices))
+        if queues:
+            output.table(*queue_table.shown(queues))
         for found in custom_tables(run):
             output.table(*found)
         if metrics:
