@@ -25,6 +25,7 @@ import yaml
 from controlplane.api.tree import Tree
 from controlplane.api.yaml_text import Excessive, Recursive, TooDeepText, check_aliases, guard
 from controlplane.errors import UsageError
+from controlplane.scenarios.inputs.simulator_files import KINDS, is_export
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 """The files read from a folder and its subfolders."""
@@ -225,6 +226,9 @@ def _flatten(tree: Any, node: yaml.Node | None, file: str, line: int) -> Iterato
     """The object, or the items of a list kind."""
     if not isinstance(tree, dict):
         raise ManifestError(f"expected an object, found {_name(tree)}", file=file, line=line)
+    if is_export(tree):
+        yield from _exported(tree, node, file, line)
+        return
     kind, items = tree.get("kind"), tree.get("items")
     if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
         yield _checked(Manifest(tree, file, line, node))
@@ -236,6 +240,21 @@ def _flatten(tree: Any, node: yaml.Node | None, file: str, line: int) -> Iterato
         if isinstance(item, dict) and kind != "List":
             item = {"apiVersion": tree.get("apiVersion"), "kind": kind[:-4]} | item
         yield from _flatten(item, at, file, where)
+
+
+def _exported(tree: Any, node: yaml.Node | None, file: str, line: int) -> Iterator[Manifest]:
+    """The objects of an export of kube-scheduler-simulator, namespaces first, without its scheduler configuration."""
+    for field, kind in sorted(KINDS.items(), key=lambda each: each[1].stage):
+        items = tree[field] or ()
+        if not isinstance(items, list | tuple):
+            raise ManifestError(f"expected a list, found {_name(items)}", file=file, field=field)
+        entries = _child(node, field)
+        for i, item in enumerate(items):
+            at = _child(entries, str(i))
+            where = at.start_mark.line + 1 if at is not None else line
+            if isinstance(item, dict):
+                item = {**item, "apiVersion": kind.api_version, "kind": kind.kind}
+            yield from _flatten(item, at, file, where)
 
 
 def _checked(manifest: Manifest) -> Manifest:

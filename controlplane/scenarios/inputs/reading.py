@@ -3,13 +3,15 @@
 Manifests are submitted in file order at virtual time 0, those with the annotation
 `emulate.controlplane/submit-seconds` that much later. A trace (see `openb`) brings its nodes, and
 creations and deletions at its own times, or all creations at once. Objects that a server wrote out
-become manifests again (see `exported`).
+become manifests again (see `exported`). A record of kube-scheduler-simulator (see `simulator_files`) brings
+creations, updates and deletions at its own times.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,13 @@ from controlplane.scenarios.inputs.exported import (
     is_exported,
     is_made_anew,
 )
+from controlplane.scenarios.inputs.simulator_files import (
+    ADD,
+    Change,
+    changes_of,
+    is_record,
+    replayed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,12 +43,17 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 LATER = "emulate.controlplane/submit-seconds"
 CREATE = "create"
+UPDATE = "update"
 DELETE = "delete"
+_VERBS = {"Add": CREATE, "Update": UPDATE, "Delete": DELETE}
+"""The writes that repeat the changes of a record."""
+FIRST_NODES_NS = SECOND
+"""A recorder lists what is there at its start: nodes of that time are machines of the run, later ones are not."""
 
 
 @frozen
 class Submission:
-    """One write of the user: create or delete this object at `at_ns` (virtual)."""
+    """One write of the user: create, update or delete this object at `at_ns` (virtual)."""
 
     at_ns: int
     verb: str
@@ -64,7 +78,8 @@ class Inputs:
 
 
 def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
-    """Read manifests (YAML, JSON, folders of them, - for standard input) and traces (CSV, known by their header line).
+    """Read manifests (YAML, JSON, folders of them, - for standard input), traces (CSV, known by their header line),
+    and exports and records of kube-scheduler-simulator.
 
     With `all_at_once` every pod of a trace is created at time 0, and none is deleted. Raises
     UsageError.
@@ -88,6 +103,11 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
             raise UsageError(
                 f"{path}: expected manifests, found Python: for a scenario, controlplane explore {path}"
             )
+        elif Path(path).suffix == ".jsonl":
+            machines, repeated = _record(Path(path))
+            traced = True
+            nodes += machines
+            submissions += repeated
         else:
             written += manifests.load([path])
     left_out: Counter[str] = Counter()
@@ -142,6 +162,40 @@ def _submission(manifest: Manifest, tree: Tree) -> Submission:
     if at < 0:
         raise manifest.error(f"metadata.annotations[{LATER}]", f"{text!r}: expected seconds")
     return Submission(at, CREATE, tree, manifest.error, exported=is_exported(manifest.tree))
+
+
+def _record(path: Path) -> tuple[list[Tree], list[Submission]]:
+    """The nodes that a record begins with, and its changes as writes at their times. Raises UsageError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 text: {error.reason}") from None
+    if not is_record(text):
+        raise UsageError(
+            f"{path}:1: not a record: expected an object with time, event and resource"
+        )
+    nodes: list[Tree] = []
+    found: list[Submission] = []
+    start: int | None = None
+    for change in changes_of(text, str(path)):
+        tree = replayed(change, lambda _namespace, _name: "")
+        if tree is None:
+            continue
+        start = change.at if start is None else start
+        at = max(change.at - start, 0)
+        is_node = tree["kind"] == "Node" and tree["apiVersion"] == "v1"
+        if is_node and change.event == ADD and at < FIRST_NODES_NS:
+            nodes.append(tree)
+            continue
+        refuse = partial(_record_error, f"{path}:{change.line}", change)
+        found.append(Submission(at, _VERBS[change.event], tree, refuse, exported=True))
+    return nodes, found
+
+
+def _record_error(place: str, change: Change, field_path: str, message: str) -> UsageError:
+    return UsageError(f"{place}: {manifests.describe(change.resource)}: {field_path}: {message}")
 
 
 def _trace(path: str, *, all_at_once: bool) -> list[Submission]:

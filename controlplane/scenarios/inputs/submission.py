@@ -18,7 +18,7 @@ from controlplane.client.loops.clientset import Client, Resource
 from controlplane.errors import UsageError, either, nearest
 from controlplane.gates import LATEST
 from controlplane.scenarios.inputs.locating import field_of
-from controlplane.scenarios.inputs.reading import CREATE
+from controlplane.scenarios.inputs.reading import CREATE, UPDATE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -237,6 +237,8 @@ async def _submit(client: Client, submission: Submission, resources: Resources) 
     namespace = namespace_of(submission.tree, namespaced=namespaced)
     if submission.verb == CREATE:
         await client.create(resource, submission.tree, namespace)
+    elif submission.verb == UPDATE:
+        await client.update(resource, submission.tree)
     else:
         await client.delete(resource, namespace, submission.tree["metadata"]["name"])
 

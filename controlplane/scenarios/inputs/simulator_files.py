@@ -1,0 +1,270 @@
+"""Files of kube-scheduler-simulator: exports of a cluster, and records of its changes.
+
+An export is one JSON object with a list for each kind; a record is one JSON object a line. Upstream: kubernetes-sigs/
+kube-scheduler-simulator, simulator/snapshot, simulator/recorder, simulator/replayer and simulator/resourceapplier.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from attrs import frozen
+
+from controlplane.api.times import format_nano_time, parse_time
+from controlplane.api.tree import Tree
+from controlplane.apiserver.schema.codec import decode
+from controlplane.errors import UsageError
+
+__all__ = [
+    "ADD",
+    "DELETE",
+    "KINDS",
+    "UPDATE",
+    "Change",
+    "Kind",
+    "change_line",
+    "changes_of",
+    "exported",
+    "imported",
+    "is_export",
+    "is_record",
+    "replayed",
+]
+
+ADD, UPDATE, DELETE = "Add", "Update", "Delete"
+_CONFIG: Final = "schedulerConfig"
+
+
+@frozen
+class Kind:
+    """One list of an export: its objects, and the stage of an import in which they are applied."""
+
+    api_version: str
+    kind: str
+    resource: str
+    type_name: str
+    stage: int
+    always: bool = False
+    """The list is there without objects, too; others are null."""
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "pods": Kind("v1", "Pod", "pods", "io.k8s.api.core.v1.Pod", 1),
+    "nodes": Kind("v1", "Node", "nodes", "io.k8s.api.core.v1.Node", 1),
+    "pvs": Kind(
+        "v1", "PersistentVolume", "persistentvolumes", "io.k8s.api.core.v1.PersistentVolume", 2
+    ),
+    "pvcs": Kind(
+        "v1",
+        "PersistentVolumeClaim",
+        "persistentvolumeclaims",
+        "io.k8s.api.core.v1.PersistentVolumeClaim",
+        1,
+    ),
+    "storageClasses": Kind(
+        "storage.k8s.io/v1",
+        "StorageClass",
+        "storageclasses",
+        "io.k8s.api.storage.v1.StorageClass",
+        1,
+    ),
+    "priorityClasses": Kind(
+        "scheduling.k8s.io/v1",
+        "PriorityClass",
+        "priorityclasses",
+        "io.k8s.api.scheduling.v1.PriorityClass",
+        1,
+        always=True,
+    ),
+    "namespaces": Kind(
+        "v1", "Namespace", "namespaces", "io.k8s.api.core.v1.Namespace", 0, always=True
+    ),
+}
+"""The lists of an export. Namespaces are applied first, then all others but volumes, then volumes."""
+_ZERO_CONFIG: Final[Tree] = {
+    "leaderElection": {
+        "leaderElect": None,
+        "leaseDuration": "0s",
+        "renewDeadline": "0s",
+        "retryPeriod": "0s",
+        "resourceLock": "",
+        "resourceName": "",
+        "resourceNamespace": "",
+    },
+    "clientConnection": {
+        "kubeconfig": "",
+        "acceptContentTypes": "",
+        "contentType": "",
+        "qps": 0,
+        "burst": 0,
+    },
+}
+"""Fields that Go's KubeSchedulerConfiguration always shows."""
+
+
+# -- exports -------------------------------------------------------------------------------------
+
+
+def is_export(tree: Any) -> bool:
+    """Return whether a document is an export: lists by the names of `KINDS`, and no kind."""
+    return (
+        isinstance(tree, dict)
+        and "kind" not in tree
+        and "apiVersion" not in tree
+        and _CONFIG in tree
+        and tree.keys() <= {*KINDS, _CONFIG}
+    )
+
+
+def exported(objects: Mapping[str, Iterable[Tree]], config: Tree | None) -> Tree:
+    """Return the export of a cluster.
+
+    Args:
+        objects: trees in the stored version, by the names of `KINDS`.
+        config: the KubeSchedulerConfiguration, None for none.
+    """
+    out: Tree = {}
+    for field, kind in KINDS.items():
+        trees = [
+            _typed(tree, kind) for tree in objects.get(field) or () if not _is_system(tree, kind)
+        ]
+        out[field] = trees if trees or kind.always else None
+    out[_CONFIG] = None if config is None else _shown_config(config)
+    return out
+
+
+def imported(file: Tree) -> tuple[list[list[tuple[Kind, Tree]]], Tree | None]:
+    """Return the objects of an export by the stage in which they are applied, and its scheduler configuration."""
+    stages: list[list[tuple[Kind, Tree]]] = [[], [], []]
+    for field, kind in KINDS.items():
+        for tree in file.get(field) or ():
+            if not _is_system(tree, kind):
+                meta = {name: value for name, value in tree["metadata"].items() if name != "uid"}
+                head = {"apiVersion": kind.api_version, "kind": kind.kind}
+                stages[kind.stage].append((kind, {**tree, **head, "metadata": meta}))
+    config = file.get(_CONFIG)
+    return stages, None if config is None else _shown_config(config)
+
+
+def _typed(tree: Tree, kind: Kind) -> Tree:
+    """The object as Go writes it: with a time of creation, be it null."""
+    found = decode(kind.type_name, tree)
+    return {**found, "metadata": {"creationTimestamp": None, **found.get("metadata", {})}}
+
+
+def _is_system(tree: Tree, kind: Kind) -> bool:
+    """Return whether an object is left out, of exports and of imports, because every cluster has it."""
+    name: str = tree["metadata"].get("name", "")
+    if kind.kind == "PriorityClass":
+        return name.startswith("system-")
+    return kind.kind == "Namespace" and (name.startswith("kube-") or name == "default")
+
+
+def _shown_config(config: Tree) -> Tree:
+    zeros = {key: {**zero, **(config.get(key) or {})} for key, zero in _ZERO_CONFIG.items()}
+    return {**config, **zeros}
+
+
+# -- records -------------------------------------------------------------------------------------
+
+
+@frozen
+class Change:
+    """One line of a record: at a time (ns since 1970), `event` is one of ADD, UPDATE and DELETE."""
+
+    at: int
+    event: str
+    resource: Tree
+    line: int
+
+
+def is_record(text: str) -> bool:
+    """Return whether the first line of a text is one of a record."""
+    try:
+        first = json.loads(text.partition("\n")[0])
+    except ValueError:
+        return False
+    return isinstance(first, dict) and {"time", "event", "resource"} <= first.keys()
+
+
+def change_line(event: str, resource: Tree, at: int) -> Tree:
+    """Return the line of a change; a deletion keeps only which object went."""
+    if event == DELETE:
+        meta = resource["metadata"]
+        kept = {"name": meta.get("name", ""), "namespace": meta.get("namespace", "")}
+        resource = {
+            "apiVersion": resource["apiVersion"],
+            "kind": resource["kind"],
+            "metadata": kept,
+        }
+    return {"time": format_nano_time(at), "event": event, "resource": resource}
+
+
+def changes_of(text: str, file: str) -> Iterator[Change]:
+    """Yield the changes of a record, which `file` names in messages. Raises UsageError.
+
+    A last line without its end is left out: its writer was stopped.
+    """
+    lines = text.split("\n")
+    for number, line in enumerate(lines[:-1], 1):
+        yield _change(line, f"{file}:{number}", number)
+
+
+def _change(line: str, place: str, number: int) -> Change:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise UsageError(f"{place}: not JSON: {error}") from None
+    resource = found.get("resource") if isinstance(found, dict) else None
+    if not isinstance(resource, dict) or not isinstance(resource.get("metadata"), dict):
+        raise UsageError(f"{place}: resource: expected an object with metadata")
+    for field in ("apiVersion", "kind"):
+        if not isinstance(resource.get(field), str):
+            raise UsageError(f"{place}: resource.{field}: expected text")
+    event = found.get("event")
+    if event not in (ADD, UPDATE, DELETE):
+        raise UsageError(f"{place}: event: {event!r}: expected {ADD}, {UPDATE} or {DELETE}")
+    try:
+        at = int(parse_time(str(found.get("time"))))
+    except ValueError as error:
+        raise UsageError(f"{place}: time: {error}") from None
+    return Change(at, event, resource, number)
+
+
+def replayed(change: Change, claim_uid: Callable[[str, str], str]) -> Tree | None:
+    """Return the object with which a change is repeated, None for one that is left out.
+
+    An update of a pod on a node is left out, for where it runs is for the scheduler to say. Fields that the server
+    sets are dropped, of pods also service account and owners; a bound volume names the claim by its uid here, which
+    `claim_uid` returns for a namespace and a name.
+    Upstream: resourceapplier, mandatory filters and mutators.
+    """
+    tree = change.resource
+    if change.event == DELETE:
+        return tree
+    spec = tree.get("spec") or {}
+    if tree["kind"] == "Pod" and change.event == UPDATE and spec.get("nodeName"):
+        return None
+    dropped = set(_SET_BY_SERVER)
+    if tree["kind"] == "Pod":
+        dropped.add("ownerReferences")
+        spec = {key: value for key, value in spec.items() if key not in _ACCOUNT}
+    meta = {key: value for key, value in tree["metadata"].items() if key not in dropped}
+    reference = spec.get("claimRef")
+    if tree["kind"] == "PersistentVolume" and (tree.get("status") or {}).get("phase") == "Bound":
+        if isinstance(reference, dict):
+            uid = claim_uid(reference.get("namespace", ""), reference.get("name", ""))
+            spec = {**spec, "claimRef": {**reference, "uid": uid}}
+    return {**tree, "metadata": meta, **({"spec": spec} if spec else {})}
+
+
+_SET_BY_SERVER: Final = (
+    "uid",
+    "generation",
+    "resourceVersion",
+    "creationTimestamp",
+    "managedFields",
+)
+_ACCOUNT: Final = ("serviceAccountName", "serviceAccount")

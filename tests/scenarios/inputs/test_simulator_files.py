@@ -1,0 +1,115 @@
+"""Exports and records of kube-scheduler-simulator as inputs of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane.errors import UsageError
+from controlplane.scenarios.inputs import manifests
+from controlplane.scenarios.inputs.reading import CREATE, DELETE, UPDATE, load
+from controlplane.scenarios.inputs.simulator_files import (
+    ADD,
+    Change,
+    changes_of,
+    exported,
+    is_export,
+    replayed,
+)
+from controlplane.scenarios.inputs.simulator_files import UPDATE as UPDATED
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}}
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+
+
+def line(event: str, resource: Any, second: float) -> str:
+    time = f"2026-11-01T10:00:{second:04.1f}Z"
+    return json.dumps({"time": time, "event": event, "resource": resource}) + "\n"
+
+
+def test_an_export_is_known_by_its_lists() -> None:
+    file = exported({"pods": [POD]}, None)
+    assert is_export(file)
+    assert file["pods"][0]["metadata"]["creationTimestamp"] is None
+    assert (file["nodes"], file["namespaces"]) == (None, [])
+    assert not is_export({**file, "kind": "List"})
+    assert not is_export({**file, "deployments": []})
+    assert not is_export({"pods": []})
+
+
+def test_the_objects_of_an_export_get_their_kinds_and_a_namespace_comes_first() -> None:
+    file = {**exported({"pods": [POD]}, None), "namespaces": [{"metadata": {"name": "shop"}}]}
+    found = manifests.load_text(json.dumps(file), "x.json")
+    assert [each.name for each in found] == ["Namespace shop", "Pod shop/p"]
+    with pytest.raises(UsageError, match=r"x\.json: pods: expected a list"):
+        manifests.load_text(json.dumps({**file, "pods": {"a": 1}}), "x.json")
+
+
+def test_a_record_brings_writes_at_its_times_and_the_nodes_that_it_begins_with(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "r.jsonl"
+    later = {**NODE, "metadata": {"name": "later"}}
+    path.write_text(
+        line("Add", NODE, 0)
+        + line("Add", POD, 1.5)
+        + line("Update", {**POD, "spec": {"nodeName": "n"}}, 2)
+        + line("Update", NODE, 3)
+        + line("Add", later, 4)
+        + line("Delete", POD, 5)
+        + '{"time": "cut'
+    )
+    found = load([path])
+    assert [node["metadata"]["name"] for node in found.nodes] == ["n"]
+    assert [
+        (each.at_ns, each.verb, each.tree["metadata"]["name"]) for each in found.submissions
+    ] == [
+        (1_500_000_000, CREATE, "p"),
+        (3_000_000_000, UPDATE, "n"),
+        (4_000_000_000, CREATE, "later"),
+        (5_000_000_000, DELETE, "p"),
+    ]
+    assert found.is_trace
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[]\n", "r:1: resource: expected an object with metadata"),
+        ("{\n", "r:1: not JSON"),
+        (line("Add", {"metadata": {}}, 0), "r:1: resource.apiVersion: expected text"),
+        (line("Added", POD, 0), "r:1: event: 'Added': expected Add, Update or Delete"),
+        (line("Add", POD, 0).replace("2026", "x"), "r:1: time: "),
+    ],
+)
+def test_a_line_that_is_no_change_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        list(changes_of(text, "r"))
+
+
+def test_fields_of_the_recorded_server_are_left_out() -> None:
+    pod = {
+        **POD,
+        "metadata": {
+            **POD["metadata"],
+            "uid": "u",
+            "resourceVersion": "3",
+            "ownerReferences": [{}],
+        },
+        "spec": {"serviceAccountName": "robot", "nodeName": "n", "containers": []},
+    }
+    found = replayed(Change(0, ADD, pod, 1), lambda _namespace, _name: "")
+    assert found == {**POD, "spec": {"nodeName": "n", "containers": []}}
+    assert replayed(Change(0, UPDATED, pod, 1), lambda _namespace, _name: "") is None
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "v"},
+        "spec": {"claimRef": {"namespace": "shop", "name": "c", "uid": "old"}},
+        "status": {"phase": "Bound"},
+    }
+    found = replayed(Change(0, ADD, volume, 1), lambda namespace, name: f"{namespace}/{name}")
+    assert found is not None and found["spec"]["claimRef"]["uid"] == "shop/c"
