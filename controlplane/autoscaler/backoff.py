@@ -56,6 +56,13 @@ class Backoff:
         entry = self._entries.get(group)
         return None if entry is None or entry.until < now else entry.failure
 
+    def ends(self, now: int) -> bool:
+        """Return whether a group that is left alone has not reached the longest duration."""
+        return any(
+            entry.until >= now and entry.duration < self._longest
+            for entry in self._entries.values()
+        )
+
     def remove(self, group: str) -> None:
         """Forget the failures of a group."""
         self._entries.pop(group, None)

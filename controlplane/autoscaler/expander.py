@@ -20,6 +20,7 @@ from controlplane.api.quantity import Quantity
 from controlplane.apiserver.schema.go_regexp import Pattern, PatternError, compiled
 from controlplane.autoscaler.arithmetic import ratio
 from controlplane.autoscaler.groups import ZERO, Option, Template, gpu_resource
+from controlplane.decisions import Choose, Decision
 
 _GIB: Final = 1 << 30
 _STABILIZING_CPU: Final = 0.5
@@ -214,8 +215,13 @@ def narrowed(names: Sequence[str], market: Market, options: Options) -> list[lis
     return steps
 
 
-def best_option(names: Sequence[str], market: Market, options: Options) -> Option | None:
-    """Return the option to carry out; the first of those that stay equal."""
+def best_option(
+    names: Sequence[str], market: Market, options: Options
+) -> Decision[Choose, Option | None]:
+    """Return the option to carry out; among those that stay equal the choice is the run's, by default the first."""
     steps = narrowed(names, market, options)
     left = steps[-1] if steps else list(options)
-    return left[0] if left else None
+    if len(left) < 2:
+        return left[0] if left else None
+    at = yield Choose("autoscaler.expander", len(left), "group to grow")
+    return left[at or 0]

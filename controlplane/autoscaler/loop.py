@@ -31,31 +31,42 @@ from controlplane.autoscaler.options import HOUR, SECOND, Options
 from controlplane.autoscaler.planner import Ongoing, Planner
 from controlplane.autoscaler.pods import is_daemon_set_pod, recreatable
 from controlplane.autoscaler.removal import Placement
-from controlplane.autoscaler.scaleup import Outcome, Situation, scale_up, scale_up_to_minimum
+from controlplane.autoscaler.scaleup import (
+    Outcome,
+    Remaining,
+    Situation,
+    scale_up,
+    scale_up_to_minimum,
+)
 from controlplane.autoscaler.simulation import Placed, Simulation, fresh
 from controlplane.autoscaler.state import ClusterState, Told
 from controlplane.autoscaler.status import StatusWriter
 from controlplane.autoscaler.templates import Templates
+from controlplane.autoscaler.utilization import Utilization
+from controlplane.decisions import Decision, immediate
 from controlplane.scheduler.cycle.binding import with_node_name
 
 _NEW_FOR: Final = 2 * SECOND
 """Age up to which all pods count as new: the scheduler may still place them."""
-_TAINTS_A_LOOP: Final = 10
+
+
+BEGUN: Final = immediate(lambda _batches: True)
+"""Deletions that begin somewhere else."""
 
 
 class Provider(Protocol):
-    """A cloud provider. Calls return an error, or an empty text."""
+    """A cloud provider. Calls are decisions, as they go to another process; their result is an error or ""."""
 
     def cloud(self) -> Cloud:
         """Return the groups as they are now."""
 
-    def increase(self, group: str, size: int) -> str:
+    def increase(self, group: str, size: int) -> Decision[Any, str]:
         """Ask for more nodes."""
 
-    def decrease(self, group: str, size: int) -> str:
+    def decrease(self, group: str, size: int) -> Decision[Any, str]:
         """Ask for fewer of the nodes that are still to come."""
 
-    def delete(self, group: str, names: Sequence[str]) -> str:
+    def delete(self, group: str, names: Sequence[str]) -> Decision[Any, str]:
         """Delete nodes or instances."""
 
 
@@ -82,14 +93,22 @@ class Loop:
     scale_up: Outcome | None = None
     status: Mapping[str, Any] = field(default_factory=dict)
     events: tuple[Told, ...] = ()
+    started: bool = False
+    """True if the deletions have begun."""
 
 
 class Autoscaler:
     """Decides loop by loop; keeps the state of groups, unneeded nodes and times of the last changes."""
 
     def __init__(
-        self, options: Options, provider: Provider, market: Callable[[], Market], now: int
+        self,
+        options: Options,
+        provider: Provider,
+        market: Callable[[], Market],
+        now: int,
+        begin: Callable[[Sequence[Batch]], Decision[Any, bool]] = BEGUN,
     ) -> None:
+        """`begin` starts deletions, and returns whether it could; `market` is asked in each scale-up."""
         self._options = options
         self._provider = provider
         self._market = market
@@ -103,47 +122,67 @@ class Autoscaler:
         self._candidates: dict[str, int] = {}
         self._looked = 0
         self._last_up = self._last_delete = self._last_failure = now - HOUR
+        self._begin = begin
+        self._pending = False
         self._events: list[Told] = []
         self.state = ClusterState(
-            options, Backoff(), provider.decrease, lambda group: group in self._templates
+            options,
+            Backoff(*options.backoff),
+            provider.decrease,
+            lambda group: group in self._templates,
         )
 
-    def run_once(self, view: View) -> Loop:
+    def run_once(self, view: View) -> Decision[Any, Loop]:
         """Return what one loop asks for."""
         self._events = []
-        loop = self._decide(view)
+        loop = yield from self._decide(view)
         status = self._writer.status(self.state, self._candidates, self._looked, view.now)
         events = (*self.state.events, *self._events)
         self.state.events = []
         return replace(loop, status=status, events=events)
 
-    def deletion_failed(self, now: int) -> None:
-        """Note that a deletion could not begin: scale-down waits for a while."""
-        self._last_failure = now
+    def utilization(self, name: str) -> Utilization | None:
+        """Return the utilization of a node, as the last look at it found."""
+        return self._planner.utilization.get(name)
 
-    def _decide(self, view: View) -> Loop:
+    def waits(self, now: int, changed: int) -> bool:
+        """Return whether time alone will lead to something: what was asked for is due, nodes are to go later.
+
+        `changed` is when pods, nodes or budgets last changed: verdicts from before may turn out otherwise.
+        """
+        options = self._options
+        calm = max(
+            self._last_up + options.delay_after_add,
+            self._last_failure + options.delay_after_failure,
+            self._last_delete + options.delay_after_delete,
+        )
+        return self.state.waits(now, pending=self._pending) or (
+            options.scale_down_enabled and self._planner.waits(now, calm, changed)
+        )
+
+    def _decide(self, view: View) -> Decision[Any, Loop]:
         cloud, now = self._provider.cloud(), view.now
         allocated = [pod for pod in view.pods if _allocated(pod) and self._counts(pod)]
         self._simulation.set_cluster(view.nodes, allocated)
         self._templates = self._sources.update(
             self._simulation, cloud, view.nodes, view.daemon_sets, now
         )
-        self.state.update(cloud, view.nodes, now)
-        self._remove_unregistered(cloud, now)
+        yield from self.state.update(cloud, view.nodes, now)
+        yield from self._remove_unregistered(cloud, now)
         if not self.state.healthy:
             self._planner.forget()
             self._events.append(Told("Warning", "ClusterUnhealthy", "Cluster is unhealthy"))
             return Loop()
-        self._remove_failed()
-        if self._fixed_sizes(cloud, now):
+        yield from self._remove_failed()
+        if (yield from self._fixed_sizes(cloud, now)):
             return Loop()
         nodes = self._with_upcoming(view, now)
         present = [placed.node for placed in self._simulation.nodes()]
         pods = self._to_help(view)
-        outcome, cooling = self._scaled_up(view, pods, present)
-        loop = self._scaled_down(view, nodes, cooling)
+        outcome, cooling = yield from self._scaled_up(view, pods, present)
+        loop = yield from self._scaled_down(view, nodes, cooling)
         if self._options.enforce_min_size:
-            outcome = scale_up_to_minimum(self._situation(present, now))
+            outcome = yield from scale_up_to_minimum(self._situation(present, now))
             self._note_scale_up(outcome, now)
         return replace(loop, scale_up=outcome)
 
@@ -152,7 +191,7 @@ class Autoscaler:
 
     # -- what is wrong -----------------------------------------------------------------------------
 
-    def _remove_unregistered(self, cloud: Cloud, now: int) -> None:
+    def _remove_unregistered(self, cloud: Cloud, now: int) -> Decision[Any, None]:
         for group in cloud.groups:
             late = now - self._options.provision_time_of(group)
             names = [
@@ -162,7 +201,7 @@ class Autoscaler:
             ][: max(0, group.target - group.min_size)]
             if not names:
                 continue
-            error = self._provider.delete(group.id, names)
+            error = yield from self._provider.delete(group.id, names)
             self.state.forget_instances(group.id)
             for name in names:
                 self._events.append(
@@ -177,23 +216,23 @@ class Autoscaler:
             if error:
                 return
 
-    def _remove_failed(self) -> None:
+    def _remove_failed(self) -> Decision[Any, None]:
         removed = False
         for group, names in self.state.created_with_errors().items():
-            if not self._provider.delete(group, names):
+            if not (yield from self._provider.delete(group, names)):
                 self.state.forget_instances(group)
                 removed = True
         if removed:
             self.state.recalculate(self._provider.cloud())
 
-    def _fixed_sizes(self, cloud: Cloud, now: int) -> bool:
+    def _fixed_sizes(self, cloud: Cloud, now: int) -> Decision[Any, bool]:
         fixed = False
         for group in cloud.groups:
             wrong = self.state.wrong_sizes.get(group.id)
             if wrong is None or wrong.current >= wrong.expected:
                 continue
             if wrong.since + self._options.provision_time_of(group) < now:
-                self._provider.decrease(group.id, wrong.expected - wrong.current)
+                yield from self._provider.decrease(group.id, wrong.expected - wrong.current)
                 fixed = True
         return fixed
 
@@ -233,14 +272,15 @@ class Autoscaler:
             for pod in pods
             if pod.uid not in placed_now
             and not is_daemon_set_pod(pod)
-            and (pod.metadata.creation_timestamp or 0) < view.now
+            and (pod.metadata.creation_timestamp or 0) + self._options.new_pod_delay < view.now
         ]
 
     def _scaled_up(
         self, view: View, pods: Sequence[Pod], present: Sequence[Node]
-    ) -> tuple[Outcome, bool]:
+    ) -> Decision[Any, tuple[Outcome, bool]]:
         """Return what the scale-up came to, and whether scale-down waits for it."""
         most = self._options.max_nodes
+        self._pending = bool(pods)
         if not pods:
             return Outcome("NotNeeded"), False
         ready = [
@@ -249,11 +289,12 @@ class Autoscaler:
         if 0 < most <= len(ready):
             text = f"Max total nodes in cluster reached: {most}"
             self._events.append(Told("Warning", "MaxNodesTotalReached", text))
-            return Outcome("LimitedByMaxNodesTotal"), False
+            left = tuple(Remaining(pod, {}, {}) for pod in pods)
+            return Outcome("LimitedByMaxNodesTotal", remaining=left), False
         oldest = min(pod.metadata.creation_timestamp or 0 for pod in pods)
         if oldest + _NEW_FOR > view.now:
             return Outcome("InCooldown"), True
-        outcome = scale_up(self._situation(present, view.now), pods)
+        outcome = yield from scale_up(self._situation(present, view.now), pods)
         self._note_scale_up(outcome, view.now)
         return outcome, False
 
@@ -272,12 +313,14 @@ class Autoscaler:
             now,
             self._provider.increase,
             self._provider.cloud,
+            ratios=self._options.ratios,
+            ignored_labels=self._options.ignored_labels,
             record=self._events.append,
         )
 
     # -- scale-down --------------------------------------------------------------------------------
 
-    def _scaled_down(self, view: View, nodes: Sequence[Node], cooling: bool) -> Loop:
+    def _scaled_down(self, view: View, nodes: Sequence[Node], cooling: bool) -> Decision[Any, Loop]:
         options, now = self._options, view.now
         if not options.scale_down_enabled:
             return Loop()
@@ -296,15 +339,20 @@ class Autoscaler:
             or self._last_delete + options.delay_after_delete > now
         )
         batches: list[Batch] = []
+        started = True
         if not cooling and candidates:
             found = self._planner.to_delete(self._simulation, cloud, view.ongoing)
             present = [placed.node for placed in self._simulation.nodes()]
             batches = within_budget(found, cloud, options, view.ongoing, present)
             if batches:
-                self._last_delete = now
-                self.state.recalculate(cloud)
+                started = yield from self._begin(batches)
+                if started:
+                    self._last_delete = now
+                    self.state.recalculate(cloud)
         marked, unmarked = self._soft_taints(cloud, nodes)
-        return Loop(tuple(batches), marked, unmarked)
+        if not started:
+            self._last_failure = now
+        return Loop(tuple(batches), marked, unmarked, started=started and bool(batches))
 
     def _ordered(self, cloud: Cloud, nodes: Sequence[Node], draining: Draining) -> list[str]:
         """Return the nodes of groups above their least size: empty ones first, then those of the loop before."""
@@ -346,12 +394,12 @@ class Autoscaler:
             node.metadata.name
             for node in own
             if node.metadata.name not in unneeded and _candidate(node)
-        ][:_TAINTS_A_LOOP]
+        ][: self._options.soft_taints]
         mark = [
             node.metadata.name
             for node in own
             if node.metadata.name in unneeded and not _candidate(node)
-        ][: _TAINTS_A_LOOP - len(clear)]
+        ][: self._options.soft_taints - len(clear)]
         return tuple(mark), tuple(clear)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from controlplane.autoscaler.balancing import Ratios
 from controlplane.autoscaler.groups import NodeGroup
 
 SECOND: Final = 10**9
@@ -57,6 +58,14 @@ class Options:
     expanders: tuple[str, ...] = ("least-waste",)
     expendable_cutoff: int = -10
     delete_delay_after_taint: int = 5 * SECOND
+    new_pod_delay: int = 0
+    soft_taints: int = 10
+    """The number of nodes whose soft taint is changed in one loop."""
+    most_per_scale_up: int = 1000
+    backoff: tuple[int, int, int] = (5 * MINUTE, 30 * MINUTE, 3 * HOUR)
+    """Backoff of a group after failures: the first, the longest, and the time after which it is forgotten."""
+    ratios: Ratios = field(default_factory=Ratios)
+    ignored_labels: tuple[str, ...] = ()
     deletions: DeleteOptions = field(default_factory=DeleteOptions)
 
     def utilization_threshold_of(self, group: NodeGroup, gpu: bool) -> float:

@@ -74,6 +74,16 @@ class Planner:
         """Nodes that cannot go, in order of their names."""
         return [self._unremovable[name] for name in sorted(self._unremovable)]
 
+    def waits(self, now: int, calm: int, changed: int) -> bool:
+        """Return whether time alone may let a node go: one is unneeded, or was kept before the last change.
+
+        Nothing is deleted before the time `calm`.
+        """
+        if any(now <= max(calm, each.since + each.threshold) for each in self._unneeded.values()):
+            return True
+        verdicts = (until - self._options.recheck_unremovable for until in self._recheck.values())
+        return any(at <= changed for at in verdicts)
+
     def forget(self) -> None:
         """Forget which nodes were unneeded."""
         self._unneeded = {}

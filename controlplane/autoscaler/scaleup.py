@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
@@ -22,6 +22,7 @@ from controlplane.autoscaler.pods import equivalence_groups
 from controlplane.autoscaler.quotas import QUOTA, Tracker
 from controlplane.autoscaler.simulation import Placed, Simulation
 from controlplane.autoscaler.state import ClusterState, Told
+from controlplane.decisions import Decision
 
 BACKED_OFF: Final = "in backoff after failed scale-up"
 AT_MAXIMUM: Final = "max node group size reached"
@@ -31,7 +32,6 @@ NOT_ALL: Final = "not all pods would fit and scale-up is using all-or-nothing st
 FILTERED_OUT: Final = "expansion options filtered out and no longer considered"
 FAILED: Final = "scale-up execution failed"
 _FULL: Final = "max node total count already reached"
-_MOST_PER_SCALE_UP: Final = 1000
 
 Reasons = tuple[str, ...]
 
@@ -71,7 +71,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The input of a scale-up. `increase` asks the provider, and returns an error or an empty text."""
+    """The input of a scale-up. `increase` is the decision to ask the provider; its result is an error or an
+    empty text.
+    """
 
     simulation: Simulation
     cloud: Cloud
@@ -80,7 +82,7 @@ class Situation:
     market: Market
     nodes: Sequence[Node]
     now: int
-    increase: Callable[[str, int], str]
+    increase: Callable[[str, int], Decision[Any, str]]
     current: Callable[[], Cloud] | None = None
     """The provider after its targets changed."""
     ratios: Ratios = field(default_factory=Ratios)
@@ -93,9 +95,11 @@ class Situation:
         return self.market.templates
 
 
-def scale_up(situation: Situation, pods: Sequence[Pod], *, all_or_nothing: bool = False) -> Outcome:
+def scale_up(
+    situation: Situation, pods: Sequence[Pod], *, all_or_nothing: bool = False
+) -> Decision[Any, Outcome]:
     """Find the best option for pods without a place, and carry it out."""
-    return _ScaleUp(situation, pods, all_or_nothing).run()
+    return (yield from _ScaleUp(situation, pods, all_or_nothing).run())
 
 
 class _Ended(Exception):
@@ -119,13 +123,13 @@ class _ScaleUp:
         self._fitting: dict[str, list[PodGroup]] = {}
         self._options: list[Option] = []
 
-    def run(self) -> Outcome:
+    def run(self) -> Decision[Any, Outcome]:
         """Return what the scale-up came to."""
         try:
-            option, infos = self._prepared()
+            option, infos = yield from self._prepared()
         except _Ended as end:
             return end.outcome
-        failed, error = execute(self._in, infos)
+        failed, error = yield from execute(self._in, infos)
         if error:
             return self._failed(option, infos, failed, error)
         self._in.state.recalculate(self._in.current() if self._in.current else self._in.cloud)
@@ -154,7 +158,7 @@ class _ScaleUp:
 
     # -- options -----------------------------------------------------------------------------------
 
-    def _prepared(self) -> tuple[Option, list[ScaleUpInfo]]:
+    def _prepared(self) -> Decision[Any, tuple[Option, list[ScaleUpInfo]]]:
         valid = [group for group in self._in.cloud.groups if self._may_grow(group)]
         for group in valid:
             self._fitting[group.id] = self._fit(group)
@@ -165,7 +169,7 @@ class _ScaleUp:
                     self._options.append(option)
         if not self._options:
             raise _Ended(self._none())
-        best = best_option(self._in.options.expanders, self._in.market, self._options)
+        best = yield from best_option(self._in.options.expanders, self._in.market, self._options)
         if best is None or best.node_count <= 0:
             self._mark_all(FILTERED_OUT)
             raise _Ended(self._none())
@@ -215,7 +219,7 @@ class _ScaleUp:
         similar = self._similar(group)
         options = self._in.options
         limits = (
-            _MOST_PER_SCALE_UP,
+            options.most_per_scale_up,
             estimator.group_limit(group, similar),
             estimator.cluster_limit(options.max_nodes, len(self._in.nodes)),
         )
@@ -357,7 +361,7 @@ def capped(situation: Situation, count: int, present: int) -> tuple[int, str]:
     return left, _FULL if left < 1 else ""
 
 
-def execute(situation: Situation, infos: Iterable[ScaleUpInfo]) -> tuple[str, str]:
+def execute(situation: Situation, infos: Iterable[ScaleUpInfo]) -> Decision[Any, tuple[str, str]]:
     """Ask the provider for the new sizes; end with the first that fails, and return its group and the error."""
     for info in infos:
         group = situation.cloud.group(info.group)
@@ -366,7 +370,7 @@ def execute(situation: Situation, infos: Iterable[ScaleUpInfo]) -> tuple[str, st
         increase, sizes = info.new - info.current, f"{info.new} instead of {info.current}"
         text = f"Scale-up: setting group {group.id} size to {sizes} (max: {info.maximum})"
         situation.record(Told("Normal", "ScaledUpGroup", text))
-        error = situation.increase(group.id, increase)
+        error = yield from situation.increase(group.id, increase)
         if error:
             text = f"Scale-up failed for group {group.id}: {error}"
             situation.record(Told("Warning", "FailedToScaleUpGroup", text))
@@ -380,7 +384,7 @@ def execute(situation: Situation, infos: Iterable[ScaleUpInfo]) -> tuple[str, st
     return "", ""
 
 
-def scale_up_to_minimum(situation: Situation) -> Outcome:
+def scale_up_to_minimum(situation: Situation) -> Decision[Any, Outcome]:
     """Bring groups below their least size up to it."""
     tracker = Tracker(situation.cloud, situation.options.limits, situation.nodes, least=False)
     infos: list[ScaleUpInfo] = []
@@ -398,7 +402,7 @@ def scale_up_to_minimum(situation: Situation) -> Outcome:
             infos.append(ScaleUpInfo(group.id, group.target, new, group.max_size))
     if not infos:
         return Outcome("NotNeeded")
-    _, error = execute(situation, infos)
+    _, error = yield from execute(situation, infos)
     if error:
         return Outcome("Error", error=error)
     situation.state.recalculate(situation.current() if situation.current else situation.cloud)

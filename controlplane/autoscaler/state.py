@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from controlplane.api.durations import format_duration
 from controlplane.api.node import Node
@@ -14,8 +15,11 @@ from controlplane.autoscaler.backoff import Backoff, Failure
 from controlplane.autoscaler.groups import Cloud, Instance, NodeGroup
 from controlplane.autoscaler.nodes import RESOURCE_UNREADY, readiness, suspended
 from controlplane.autoscaler.options import Options
+from controlplane.decisions import Decision, immediate
 
 _SHOWN_MESSAGES = 3
+LOWERED: Final = immediate(lambda _group, _size: "")
+"""A provider that lowers every target."""
 
 
 @dataclass(slots=True)
@@ -108,15 +112,15 @@ class Told:
 class ClusterState:
     """Follows nodes and instances.
 
-    `decrease` lowers a target, and returns an error or an empty text. `notify` hears of the scale-ups that this
-    finds failed; by default that is `fail`.
+    `decrease` is the decision to lower a target; its result is an error or an empty text. `notify` hears of the
+    scale-ups that this finds failed; by default that is `fail`.
     """
 
     def __init__(
         self,
         options: Options,
         backoff: Backoff,
-        decrease: Callable[[str, int], str] = lambda _group, _size: "",
+        decrease: Callable[[str, int], Decision[Any, str]] = LOWERED,
         templates: Callable[[str], bool] = lambda _group: True,
         notify: Callable[[str, Failure, int], None] | None = None,
     ) -> None:
@@ -177,7 +181,7 @@ class ClusterState:
 
     # -- update ------------------------------------------------------------------------------------
 
-    def update(self, cloud: Cloud, nodes: Sequence[Node], now: int) -> None:
+    def update(self, cloud: Cloud, nodes: Sequence[Node], now: int) -> Decision[Any, None]:
         """Take over the nodes and the provider's view; requests that are over end."""
         for group in cloud.groups:
             if self.scaling_up(group.id):
@@ -192,7 +196,7 @@ class ClusterState:
         }
         self._count(now)
         self.recalculate(cloud)
-        self._end_requests(now)
+        yield from self._end_requests(now)
         for group in cloud.groups:
             self._note_creation_errors(group, before.get(group.id, ()), now)
         self.recalculate(cloud)
@@ -257,23 +261,23 @@ class ClusterState:
             ranges[name] = replace(known, most=known.most + 1)
         self.ranges = ranges
 
-    def _end_requests(self, now: int) -> None:
+    def _end_requests(self, now: int) -> Decision[Any, None]:
         self.backoff.remove_stale(now)
         for name, request in list(self._requests.items()):
             if not (self.upcoming_in(name) or 0) > 0:
                 del self._requests[name]
             elif request.due < now:
-                self._time_out(name, request, now)
+                yield from self._time_out(name, request, now)
                 del self._requests[name]
         self._downs = [(group, due) for group, due in self._downs if due > now]
 
-    def _time_out(self, name: str, request: Request, now: int) -> None:
+    def _time_out(self, name: str, request: Request, now: int) -> Decision[Any, None]:
         took = format_duration(now - request.made)
         text = f"Nodes added to group {name} failed to register within {took}"
         self.events.append(Told("Warning", "ScaleUpTimedOut", text))
         why = f"Scale-up timed out for node group {name} after {took}"
         self._notify(name, Failure("Other", "timeout", why), now)
-        error = self._decrease(name, request.increase)
+        error = yield from self._decrease(name, request.increase)
         if error:
             text = (
                 f"Failed to decrease target size for group {name} after scale-up timeout: {error}"
@@ -375,6 +379,23 @@ class ClusterState:
             if number > 0 and group.id in self._requests and self.failure_of(group.id, now) is None:
                 found[group.id] = number
         return found
+
+    def waits(self, now: int, *, pending: bool) -> bool:
+        """Return whether something is due by itself: an answer to a request, or to nodes that are late.
+
+        With pods `pending` that includes the end of a backoff, until it is at its longest.
+        """
+        if self._requests or (pending and self.backoff.ends(now)):
+            return True
+        if any(counts.not_started or counts.unregistered for counts in self.by_group.values()):
+            return True
+        times = ((self.cloud.group(name), wrong) for name, wrong in self.wrong_sizes.items())
+        return any(
+            group is not None
+            and wrong.current < wrong.expected
+            and wrong.since + self._options.provision_time_of(group) >= now
+            for group, wrong in times
+        )
 
     def not_started_in(self, group: str) -> list[str]:
         """Return the registered nodes of a group that are not ready yet."""

@@ -8,6 +8,7 @@ from controlplane.autoscaler.backoff import Backoff, Failure
 from controlplane.autoscaler.groups import Cloud, Instance, NodeGroup
 from controlplane.autoscaler.options import MINUTE, Options
 from controlplane.autoscaler.state import ClusterState
+from controlplane.decisions import at_once, immediate
 
 GROUP = NodeGroup("g", 0, 9, 2)
 
@@ -19,12 +20,12 @@ def test_nodes_that_do_not_come_lower_the_target_and_back_the_group_off() -> Non
         lowered.append((group, size))
         return "refused"
 
-    state = ClusterState(Options(), Backoff(), decrease)
+    state = ClusterState(Options(), Backoff(), immediate(decrease))
     state.scale_up(GROUP, 2, 0)
-    state.update(Cloud((GROUP,)), [], MINUTE)
+    at_once(state.update(Cloud((GROUP,)), [], MINUTE))
     assert state.scaling_up("g")
     assert state.upcoming(MINUTE) == {"g": 2}
-    state.update(Cloud((GROUP,)), [], 16 * MINUTE)
+    at_once(state.update(Cloud((GROUP,)), [], 16 * MINUTE))
     assert lowered == [("g", 2)]
     assert state.failure_of("g", 17 * MINUTE) is not None
     assert [each.reason for each in state.events] == ["ScaleUpTimedOut", "FailedToRevertScaleUp"]
@@ -35,8 +36,8 @@ def test_a_failed_creation_counts_once() -> None:
     group = replace(GROUP, instances=(failed,))
     state = ClusterState(Options(), Backoff())
     state.scale_up(group, 2, 0)
-    state.update(Cloud((group,)), [], MINUTE)
-    state.update(Cloud((group,)), [], 2 * MINUTE)
+    at_once(state.update(Cloud((group,)), [], MINUTE))
+    at_once(state.update(Cloud((group,)), [], 2 * MINUTE))
     assert [each.message for each in state.events] == [
         "Failed adding 1 nodes to group g due to OutOfResources.STOCKOUT; source errors: none left"
     ]

@@ -34,6 +34,7 @@ from controlplane.autoscaler.simulation import Simulation
 from controlplane.autoscaler.state import ClusterState, Counts
 from controlplane.autoscaler.templates import Templates
 from controlplane.autoscaler.utilization import Utilization, eligible, utilization
+from controlplane.decisions import at_once, immediate
 from tests.golden.autoscaler_loop import World, read_status
 from tests.golden.runner import UNANSWERED, difference
 
@@ -440,7 +441,7 @@ def _cluster_state(case: Case) -> Case:
         return ""
 
     # The registry of these cases is not among the listeners of its own failures.
-    state = ClusterState(Options(), Backoff(), decrease, notify=lambda *_: None)
+    state = ClusterState(Options(), Backoff(), immediate(decrease), notify=lambda *_: None)
     steps: list[Case] = []
     for op in case["ops"]:
         at = now + op["at"] * SECOND
@@ -454,7 +455,7 @@ def _cluster_state(case: Case) -> Case:
             state.fail(op["group"], Failure("Other", op["errorCode"]), at)
         state.refresh_instances()
         cloud = cloud_of({"groups": list(groups.values())})
-        state.update(cloud, [Node.from_tree(each) for each in nodes.values()], at)
+        at_once(state.update(cloud, [Node.from_tree(each) for each in nodes.values()], at))
         steps.append(_state_view(state, groups, at, now))
         if calls:
             steps[-1]["calls"] = list(calls)
@@ -529,7 +530,7 @@ def _scale_up(case: Case) -> Case:
     state = ClusterState(options, Backoff())
     for op in case.get("ops") or ():
         state.fail(op["group"], Failure("Other", op["errorCode"]), now + op["at"] * SECOND)
-    state.update(cloud, nodes, now)
+    at_once(state.update(cloud, nodes, now))
     calls, targets = list[Case](), {group.id: group.target for group in cloud.groups}
     errors = {each["id"]: each.get("increaseError", "") for each in case["groups"]}
 
@@ -552,10 +553,10 @@ def _scale_up(case: Case) -> Case:
         market,
         nodes,
         now,
-        increase,
+        immediate(increase),
     )
     pods = pods_of(case.get("pendingPods"))
-    found = scale_up(situation, pods, all_or_nothing=bool(case.get("allOrNothing")))
+    found = at_once(scale_up(situation, pods, all_or_nothing=bool(case.get("allOrNothing"))))
     return _outcome_json(found) | {"calls": calls, "targets": targets}
 
 

@@ -19,6 +19,7 @@ from controlplane.autoscaler.loop import Autoscaler, View
 from controlplane.autoscaler.nodes import DELETION_CANDIDATE, TO_BE_DELETED
 from controlplane.autoscaler.options import SECOND, Options
 from controlplane.autoscaler.planner import Ongoing
+from controlplane.decisions import at_once, immediate
 
 Case = dict[str, Any]
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -50,7 +51,7 @@ class World:
         self.drained: dict[str, str] = {}
         self._number = 0
         self.controllers = controllers
-        self.autoscaler = Autoscaler(options, self, lambda: Market({}), self.now)
+        self.autoscaler = Autoscaler(options, Calls(self), lambda: Market({}), self.now)
 
     # -- provider ----------------------------------------------------------------------------------
 
@@ -201,7 +202,7 @@ class World:
             self.pods[_key(tree)] = {**tree, "metadata": meta}
         for key, node in (want.get("bound") or {}).items():
             self._bind(key, node)
-        loop = self.autoscaler.run_once(self._view())
+        loop = at_once(self.autoscaler.run_once(self._view()))
         for name in loop.unmarked:
             self._untaint(name, DELETION_CANDIDATE)
         for name in loop.marked:
@@ -323,6 +324,16 @@ class World:
         tree = self.nodes[name]
         taints = [each for each in tree["spec"].get("taints") or () if each["key"] != key]
         self.nodes[name] = {**tree, "spec": {**tree["spec"], "taints": taints}}
+
+
+class Calls:
+    """The provider of a world: its calls as decisions."""
+
+    def __init__(self, world: World) -> None:
+        self.cloud = world.cloud
+        self.increase = immediate(world.increase)
+        self.decrease = immediate(world.decrease)
+        self.delete = immediate(world.delete)
 
 
 def _key(tree: Case) -> str:
