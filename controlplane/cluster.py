@@ -129,6 +129,8 @@ class ClusterConfig:
         30 (--kube-api-qps, --kube-api-burst); without a limit requests take no time.
     joining_nodes: True starts a kubelet for each Node that a client creates; `equip` gives its machine and
         settings, as `nodes` and `kubelet_settings` do for the others.
+    additions: called with the cluster once its parts are there: they add actors of systems beside it, a cloud's for
+        instance.
     """
 
     nodes: Sequence[Tree] | None = None
@@ -173,6 +175,7 @@ class ClusterConfig:
     controller_client_rate: tuple[int, int] | None = None
     joining_nodes: bool = False
     equip: Equip | None = None
+    additions: Sequence[Callable[[Cluster], None]] = ()
 
 
 def _features(config: ClusterConfig) -> dict[str, bool]:
@@ -299,6 +302,8 @@ class Cluster:
         """The content of volumes, and what containers wrote."""
         self._joined: dict[str, str] = {}
         """By Node, the actors of kubelets that were started while the world ran."""
+        self._given: dict[str, None] = {}
+        """Nodes that have their machines, whatever clients do."""
         self.apiservers = numbered(APISERVER, config.apiservers)
         self._accounts: list[list[Account]] = []
         self._running: dict[str, list[ApiServer]] = {}
@@ -386,12 +391,16 @@ class Cluster:
         if config.joining_nodes and config.kubelets:
             from controlplane.kubelet.loops import joining
 
-            given = frozenset(self.machines)
+            self._given.update(dict.fromkeys(self.machines))
             number = len(config.nodes or ())
             machines = joining.Machines(
                 self.start_kubelet, self.end_kubelet, number, stages=config.stages
             )
-            self.world.experimenter(PROVIDER, joining.run, machines, given, self.address(PROVIDER))
+            self.world.experimenter(
+                PROVIDER, joining.run, machines, self._given, self.address(PROVIDER)
+            )
+        for add in config.additions:
+            add(self)
 
     def _probe(self) -> scheduler.Probe:
         self.probes.append(scheduler.Probe())
@@ -545,9 +554,9 @@ class Cluster:
         return settings
 
     def _kubelet_options(
-        self, tree: Tree, settings: KubeletSettings, *, actor: str = ""
+        self, tree: Tree, settings: KubeletSettings, *, actor: str = "", joins: bool = False
     ) -> dict[str, Any]:
-        """The options of a node's kubelet; of one that joins, with the name of its `actor`."""
+        """The options of a node's kubelet; of one that starts later, with the name of its `actor`."""
         from controlplane.kubelet.loops.kubelet import KubeletOptions
 
         config, name = self.config, tree["metadata"]["name"]
@@ -557,7 +566,7 @@ class Cluster:
             config.heartbeats,
             config.kubelet_events,
             tuple(self.csi_drivers),
-            joins=bool(actor),
+            joins=joins,
         )
         if self.node_drivers is not None:
             groups = groups_have_claims(dict.fromkeys(_server_gates(config), True))
@@ -574,8 +583,8 @@ class Cluster:
         for file, manifest in (settings.manifests or {}).items():
             write_manifest(self.world.disk(name), file, manifest)
 
-    def start_kubelet(self, tree: Tree, number: int) -> None:
-        """Start the kubelet of a Node that a client made, while the world runs.
+    def start_kubelet(self, tree: Tree, number: int, *, registers: bool = False) -> None:
+        """Start the kubelet of a Node that a client made, or that it `registers` itself, while the world runs.
 
         Its actor has the Node's name, unless one has or had it: each life of a Node has a machine of its own.
         """
@@ -595,7 +604,9 @@ class Cluster:
             self.node_drivers.add(tree, start=True)
         self.node_plugins.add(tree, start=True)
         main, *args = self._kubelet(tree, number)
-        options = self._kubelet_options(tree, settings, actor=name)
+        options = self._kubelet_options(tree, settings, actor=name, joins=not registers)
+        if registers:
+            self._given[node] = None
         self.world.start(name, main, *args, **options)
         self._write_manifests(name, settings)
         self._joined[node] = name

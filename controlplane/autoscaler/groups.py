@@ -95,11 +95,21 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """The state of the cloud provider: groups in its order, and the group of each node by the node's name."""
+    """The state of the cloud provider: groups in its order, and the group of each node by the node's name.
+
+    With a `scheme` the provider knows its instances by that beginning of their ids; nodes with another are not its.
+    """
 
     groups: tuple[NodeGroup, ...] = ()
     members: Mapping[str, str] = field(default_factory=dict)
     gpu_label: str = ""
+    scheme: str = ""
+
+    def lacks(self, node: Node) -> bool:
+        """Return whether the instance of a node is not there any more."""
+        if node.metadata.name in self.members:
+            return False
+        return not self.scheme or node.spec.provider_id.startswith(self.scheme)
 
     def group(self, name: str) -> NodeGroup | None:
         """Return the group of this id."""

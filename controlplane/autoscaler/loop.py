@@ -45,6 +45,7 @@ from controlplane.autoscaler.templates import Templates
 from controlplane.autoscaler.utilization import Utilization
 from controlplane.decisions import Decision, immediate
 from controlplane.scheduler.cycle.binding import with_node_name
+from controlplane.scheduler.state.listers import Listers
 
 _NEW_FOR: Final = 2 * SECOND
 """Age up to which all pods count as new: the scheduler may still place them."""
@@ -107,6 +108,7 @@ class Autoscaler:
         market: Callable[[], Market],
         now: int,
         begin: Callable[[Sequence[Batch]], Decision[Any, bool]] = BEGUN,
+        listers: Listers | None = None,
     ) -> None:
         """`begin` starts deletions, and returns whether it could; `market` is asked in each scale-up."""
         self._options = options
@@ -114,7 +116,7 @@ class Autoscaler:
         self._market = market
         self._templates: Mapping[str, Template] = {}
         self._sources = Templates()
-        self._simulation = Simulation()
+        self._simulation = Simulation(listers)
         self._placement = Placement()
         self._planner = Planner(options)
         self._writer = StatusWriter()
@@ -144,6 +146,10 @@ class Autoscaler:
     def utilization(self, name: str) -> Utilization | None:
         """Return the utilization of a node, as the last look at it found."""
         return self._planner.utilization.get(name)
+
+    def forget(self) -> None:
+        """Forget which nodes were unneeded."""
+        self._planner.forget()
 
     def waits(self, now: int, changed: int) -> bool:
         """Return whether time alone will lead to something: what was asked for is due, nodes are to go later.

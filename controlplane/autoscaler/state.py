@@ -191,9 +191,7 @@ class ClusterState:
         before, self._instances = self._instances, dict(self._known)
         self.cloud, self._nodes, self.updated = cloud, nodes, now
         self._note_unregistered(now)
-        self._deleted = {
-            node.metadata.name: None for node in nodes if node.metadata.name not in cloud.members
-        }
+        self._deleted = {node.metadata.name: None for node in nodes if cloud.lacks(node)}
         self._count(now)
         self.recalculate(cloud)
         yield from self._end_requests(now)

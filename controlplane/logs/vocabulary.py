@@ -355,6 +355,13 @@ EVENTS: Final[dict[str, Kind]] = {
     "node.disruption": Kind("All nodes fell silent, or some came back.", MESSAGE, level="warning"),
     "node.error": Kind("The node controller met an error.", MESSAGE, level="warning"),
     "csi.call": Kind("A CSI driver answers a call.", {"method": TEXT, "code": TEXT}),
+    "cloud.call": Kind(
+        "The emulated cloud answers a request about a node group.",
+        {"call": TEXT, "group": TEXT, "count": COUNT, "error": TEXT},
+    ),
+    "cloud.instance": Kind(
+        "An instance of the emulated cloud runs, or is gone.", {"node": TEXT, "state": TEXT}
+    ),
     "dra.call": Kind(
         "A DRA driver answers a call.",
         {"driver": TEXT, "method": TEXT, "claims": TEXT, "error": TEXT},

@@ -85,7 +85,7 @@ def prepare(setting: Setting) -> Given:
     """Read and try everything that the files hold. Raises UsageError."""
     from controlplane.apiserver.schema.feature_gates import switched_on
     from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS, node_tree
-    from controlplane.scenarios.engine.systems import installed
+    from controlplane.scenarios.engine.systems import brings_nodes, installed
     from controlplane.scenarios.inputs import reading
     from controlplane.scenarios.inputs.asked_pods import check_asked_pods
     from controlplane.scenarios.inputs.submission import preflight
@@ -96,7 +96,7 @@ def prepare(setting: Setting) -> Given:
     given = evolve(given, submissions=found)
     count = options["nodes"]
     if count is None:
-        count = 0 if given.nodes else DEFAULT_NODES
+        count = 0 if given.nodes or brings_nodes(setting) else DEFAULT_NODES
     size = {"cpu": options["node_cpu"], "memory": options["node_memory"]}
     made = [node_tree(f"node-{number}", **size) for number in range(1, count + 1)]
     nodes = (*given.nodes, *made)

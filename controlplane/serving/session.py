@@ -126,10 +126,10 @@ class ServedCluster(Cluster):
         super()._add_replicas(name, count, main, args, election, **kwargs)
 
     def _kubelet_options(
-        self, tree: Tree, settings: KubeletSettings, *, actor: str = ""
+        self, tree: Tree, settings: KubeletSettings, *, actor: str = "", joins: bool = False
     ) -> dict[str, Any]:
         """A kubelet reads the names of the drivers at each start."""
-        found = super()._kubelet_options(tree, settings, actor=actor)
+        found = super()._kubelet_options(tree, settings, actor=actor, joins=joins)
         drivers = [*found["options"].csi_drivers]
         self._plugins[actor or tree["metadata"]["name"]] = drivers
         return {**found, "options": evolve(found["options"], csi_drivers=drivers)}

@@ -13,7 +13,7 @@ from controlplane.client.loops.informer import Informer, handler
 from controlplane.kubelet.node.node_status import has_kubelet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from actors import Context
     from controlplane.api.node import Node
@@ -62,7 +62,7 @@ class Machines:
         self._end(name)
 
 
-async def run(ctx: Context, machines: Machines, given: frozenset[str], server: RestConfig) -> None:
+async def run(ctx: Context, machines: Machines, given: Collection[str], server: RestConfig) -> None:
     """Main task: keep one machine for every Node that is not one of `given`, which have theirs."""
 
     def look(name: str, node: Object[Node] | None) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from controlplane.api.tree import Tree
+    from controlplane.autoscaler.cloud.file import NodeGroups
     from controlplane.client.resources import Resource
     from controlplane.cluster import ClusterConfig
     from controlplane.descheduler.policy import Policy
@@ -34,13 +35,15 @@ class System:
     """One system.
 
     `options` are its own options, of which `needed` must be given; `changes` returns the fields of the cluster's
-    configuration that change, and raises UsageError; `installs` returns the objects that are there from the start.
+    configuration that change, and raises UsageError; `installs` returns the objects that are there from the start. One
+    that `brings_nodes` makes nodes itself: none are made where neither files nor options ask for some.
     """
 
     changes: Callable[[ClusterConfig, Setting], Changes]
     options: tuple[Option, ...]
     needed: tuple[Option, ...] = ()
     installs: Callable[[Setting], Installed] = lambda _: ()
+    brings_nodes: bool = False
 
 
 def _read_policy(setting: Setting) -> Policy:
@@ -93,6 +96,30 @@ def _kueue_objects(setting: Setting) -> Installed:
     return installation(_kueue_settings(setting))
 
 
+def _read_node_groups(setting: Setting) -> NodeGroups:
+    from controlplane.autoscaler.cloud.file import load
+
+    return load(Path(setting["node_groups"]))
+
+
+def _cluster_autoscaler(config: ClusterConfig, setting: Setting) -> Changes:
+    from controlplane.autoscaler.loops.adding import cloud_of
+    from controlplane.autoscaler.process.controller import autoscaler_of
+
+    content: NodeGroups = setting.parsed["node_groups"]
+    return {
+        "own_controllers": (*config.own_controllers, autoscaler_of(content)),
+        "additions": (*config.additions, cloud_of(content.groups)),
+    }
+
+
+NODE_GROUPS = Option(
+    "node-groups",
+    metavar="FILE",
+    names_files=True,
+    help="Node groups, and flags of cluster-autoscaler, of --with cluster-autoscaler.",
+    parse=_read_node_groups,
+)
 DESCHEDULER_POLICY = Option(
     "descheduler-policy",
     metavar="FILE",
@@ -151,6 +178,9 @@ KUEUE_CONFIG = Option(
 )
 
 SYSTEMS: Final[Mapping[str, System]] = {
+    "cluster-autoscaler": System(
+        _cluster_autoscaler, (NODE_GROUPS,), needed=(NODE_GROUPS,), brings_nodes=True
+    ),
     "descheduler": System(
         _descheduler,
         (DESCHEDULER_POLICY, DESCHEDULING_INTERVAL, DESCHEDULER_DRY_RUN),
@@ -190,6 +220,11 @@ def apply_with(config: ClusterConfig, setting: Setting) -> Changes:
         changes.update(more)
         config = evolve(config, **more)
     return changes
+
+
+def brings_nodes(setting: Setting) -> bool:
+    """Return whether a system of `--with` makes nodes."""
+    return any(SYSTEMS[name].brings_nodes for name in setting.options.get("with") or ())
 
 
 def installed(setting: Setting) -> Installed:

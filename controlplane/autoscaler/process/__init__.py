@@ -1,0 +1,1 @@
+"""The autoscaler as a process: its loop, its deletions of nodes, its reports."""

@@ -1,0 +1,330 @@
+"""The cluster autoscaler as a process: a loop every scan interval, at once after one that changed something.
+
+A pod that cannot be scheduled ends the wait for the next loop, as upstream. Loops go on for ever; the next one keeps a
+run from settling only while something is due by itself, or has changed since the last one.
+
+Points: `cluster-autoscaler.get`, `.sync` and `.delay` of its one queue; requests to the cloud
+(`autoscaler.refresh`, `.increase`, `.decrease`, `.delete`), and those of deletions (`process.actuation`). Follows
+`main.go`, `loop/trigger.go`, `core/static_autoscaler.go`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from controlplane.api.times import SECOND
+from controlplane.autoscaler.expander import Market
+from controlplane.autoscaler.loop import Autoscaler
+from controlplane.autoscaler.nodes import marked_for_deletion, readiness
+from controlplane.autoscaler.process import taints
+from controlplane.autoscaler.process.actuation import Actuator
+from controlplane.autoscaler.process.listing import Cluster
+from controlplane.autoscaler.process.provider import CloudProvider
+from controlplane.autoscaler.process.reporting import INITIALIZING, StatusMap, tell_pods
+from controlplane.client.resources import CONFIG_MAPS, DISRUPTION_BUDGETS, NODES, PODS
+from controlplane.controllers.common.controller import (
+    NORMAL,
+    WARNING,
+    Controller,
+    Handlers,
+    Periodic,
+    Work,
+)
+from controlplane.controllers.common.effects import Reconcile, RequestFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controlplane.api.node import Node
+    from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
+    from controlplane.api.policy import PodDisruptionBudget
+    from controlplane.autoscaler.cloud.file import NodeGroups
+    from controlplane.autoscaler.deletions import Batch
+    from controlplane.autoscaler.loop import Loop
+    from controlplane.autoscaler.utilization import Utilization
+    from controlplane.client.resources import Resource
+    from controlplane.controllers.common.controller import Caches, Host
+
+__all__ = ["ClusterAutoscaler", "autoscaler_of"]
+
+QUEUE: Final = "cluster-autoscaler"
+RECENT: Final = 10 * SECOND
+"""The time after which a pod that cannot be scheduled does not end the wait for the next loop."""
+INSTANCES_PERIOD: Final = 120 * SECOND
+PRIORITIES: Final = "cluster-autoscaler-priority-expander"
+START_TIMEOUT: Final = 600 * SECOND
+
+
+class ClusterAutoscaler(Controller):
+    """One queue, whose keys are the numbers of loops; a number that is not the next one's is passed over."""
+
+    name = "cluster-autoscaler"
+    content: NodeGroups
+
+    def __init__(self, host: Host, caches: Caches) -> None:
+        super().__init__(host, caches)
+        settings = self.content.settings
+        self._settings = settings
+        self._queue = host.queue(QUEUE)
+        self._cluster = Cluster(caches, settings.options, lambda: host.now)
+        self._provider = CloudProvider(self.content.groups)
+        self._map = StatusMap(settings)
+        self._priorities = (
+            caches.of(CONFIG_MAPS) if "priority" in settings.options.expanders else None
+        )
+        self._actuator = Actuator(
+            settings, self._cluster, self, self._provider.delete, host.event, self._record
+        )
+        self._started = host.now
+        self._autoscaler = Autoscaler(
+            settings.options,
+            self._provider,
+            self._market,
+            host.now,
+            self._begin,
+            self._cluster.listers,
+        )
+        self._initialized = self._running = self._token = False
+        self._changed = host.now
+        self._number, self._due, self._idle = 0, 0, True
+        self._wait(settings.scan_interval, idle=False)
+
+    # -- changes -----------------------------------------------------------------------------------
+
+    def handlers(self) -> dict[Resource[Any], Handlers]:
+        """Note changes that a loop may answer."""
+        return {
+            PODS: Handlers(self._pod_added, self._pod_updated, self._gone),
+            NODES: Handlers(self._stir, self._node_updated, self._gone),
+            DISRUPTION_BUDGETS: Handlers(self._stir, self._budget_updated, self._gone),
+        }
+
+    def _pod_added(self, obj: Object[Pod]) -> None:
+        self._stir()
+        self._heard(obj.view)
+
+    def _pod_updated(self, old: Object[Pod], new: Object[Pod]) -> None:
+        if _pod_state(old.view) != _pod_state(new.view):
+            self._stir()
+        self._heard(new.view)
+
+    def _node_updated(self, old: Object[Node], new: Object[Node]) -> None:
+        if _node_state(old.view) != _node_state(new.view):
+            self._stir()
+
+    def _budget_updated(
+        self, old: Object[PodDisruptionBudget], new: Object[PodDisruptionBudget]
+    ) -> None:
+        before, after = old.view.status.disruptions_allowed, new.view.status.disruptions_allowed
+        if before != after:
+            self._stir()
+
+    def _gone(self, _obj: Object[Any], _unknown: bool) -> None:
+        self._stir()
+
+    def _heard(self, pod: Pod) -> None:
+        """End the wait for the next loop if a pod has not been schedulable since lately."""
+        if not self._settings.frequent_loops or not _unschedulable_since(
+            pod, self.host.now - RECENT
+        ):
+            return
+        if self._running:
+            self._token = True
+        else:
+            self._queue.add(str(self._number))
+
+    def _stir(self, *_: object) -> None:
+        """Note a change: the run does not settle before the next loop."""
+        self._changed = self.host.now
+        if not self._running and self._idle:
+            self._idle = False
+            self._queue.add_after(str(self._number), max(1, self._due - self.host.now))
+
+    # -- loops -------------------------------------------------------------------------------------
+
+    def work(self) -> Sequence[Work]:
+        """One worker: loops never overlap."""
+        return (Work(QUEUE, self.sync, workers=1),)
+
+    def periodic(self) -> Sequence[Periodic]:
+        """Ask for instances anew."""
+        return (
+            Periodic(
+                "autoscaler.instances", INSTANCES_PERIOD, self._refresh_instances, INSTANCES_PERIOD
+            ),
+        )
+
+    @classmethod
+    def goes_on(cls) -> tuple[str, ...]:
+        """Name the loops."""
+        interval = cls.content.settings.scan_interval
+        return (f"loops of the cluster autoscaler every {interval / SECOND:g} s",)
+
+    def _refresh_instances(self) -> Reconcile[None]:
+        self._autoscaler.state.refresh_instances()
+        return
+        yield
+
+    def _wait(self, delay: int, *, idle: bool) -> None:
+        self._number += 1
+        self._idle, self._due = idle, self.host.now + delay
+        self._queue.add_after(str(self._number), delay, idle=idle)
+
+    def sync(self, key: str) -> Reconcile[None]:
+        """Make a loop, unless it was made already, and ask for the next one."""
+        if key != str(self._number):
+            return
+        self._queue.relax(key)
+        self._running, self._token = True, False
+        productive = yield from self._loop()
+        self._running = False
+        frequent = self._settings.frequent_loops
+        if frequent and (productive or self._token):
+            self._wait(0, idle=False)
+            return
+        waits = productive or self._autoscaler.waits(self.host.now, self._changed)
+        self._wait(self._settings.scan_interval, idle=not waits)
+
+    def _loop(self) -> Reconcile[bool]:
+        """Make one loop; return whether it made the cluster grow or shrink."""
+        if not self._initialized:
+            yield from self._map.write(INITIALIZING, self.host.now)
+        view = self._cluster.view(self._actuator.tracker.snapshot())
+        error = yield from self._provider.refresh()
+        if error:
+            return False
+        if not self._initialized:
+            self._initialized = True
+            yield from self._clean_up(view.nodes)
+            view = self._cluster.view(self._actuator.tracker.snapshot())
+        if (yield from self._aborted(view.nodes)):
+            return False
+        loop = yield from self._autoscaler.run_once(view)
+        yield from self._soft_taints(loop)
+        for told in loop.events:
+            self._record(told.type, told.reason, told.message)
+        yield from self._map.write(loop.status, self.host.now)
+        grown = loop.scale_up
+        if grown is not None:
+            tell_pods(grown, self.host.event)
+        return loop.started or (grown is not None and grown.result == "Successful")
+
+    def _clean_up(self, nodes: Sequence[Node]) -> Reconcile[None]:
+        """Take off the marks of deletions that an earlier process has left."""
+        cloud = self._provider.cloud()
+        for node in nodes:
+            if cloud.group_of(node) is None or not marked_for_deletion(node):
+                continue
+            key = "ToBeDeletedByClusterAutoscaler"
+            try:
+                yield from taints.clean_to_be_deleted(
+                    node, self._clock, cordon=self._settings.cordon
+                )
+            except RequestFailed as error:
+                text = f"failed to clean {key} on node {node.name}: {error}"
+                self.host.event(node, WARNING, "ClusterAutoscalerCleanup", text)
+            else:
+                text = f"removed {key} taint from node {node.name}"
+                self.host.event(node, NORMAL, "ClusterAutoscalerCleanup", text)
+
+    def _aborted(self, nodes: Sequence[Node]) -> Reconcile[bool]:
+        """Return whether there is no node to begin with, where that keeps the cluster from growing."""
+        if self._settings.scale_up_from_zero:
+            return False
+        now = self.host.now
+        ready = [node for node in nodes if readiness(node).ready and not node.spec.unschedulable]
+        if ready:
+            return False
+        text = "Cluster has no ready nodes." if nodes else "Cluster has no nodes."
+        self._autoscaler.forget()
+        yield from self._map.write({**INITIALIZING, "message": text}, now)
+        if not nodes or now > self._started + START_TIMEOUT:
+            self._record(WARNING, "ClusterUnhealthy", text)
+        return True
+
+    def _soft_taints(self, loop: Loop) -> Reconcile[None]:
+        for names, change in (
+            (loop.unmarked, taints.clean_candidate),
+            (loop.marked, taints.mark_candidate),
+        ):
+            for name in names:
+                node = self._cluster.node(name)
+                if node is None:
+                    continue
+                try:
+                    yield from change(node, self._clock)
+                except RequestFailed:
+                    continue  # the next loop tries again
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def _clock(self) -> int:
+        return self.host.now
+
+    def _record(self, kind: str, reason: str, message: str) -> None:
+        """Tell an event of the autoscaler itself, about its ConfigMap."""
+        if self._map.about is not None:
+            self.host.event(self._map.about, kind, reason, message)
+
+    def _market(self) -> Market:
+        text: str | None = None
+        if self._priorities is not None:
+            found = self._priorities.get(f"{self._settings.namespace}/{PRIORITIES}")
+            text = None if found is None else (found.tree.get("data") or {}).get("priorities")
+        return Market({}, priorities=text)
+
+    def _begin(self, batches: Sequence[Batch]) -> Reconcile[bool]:
+        cloud = self._provider.cloud()
+
+        def whole(name: str) -> bool:
+            group = cloud.group(name)
+            return group is not None and group.options.zero_or_max
+
+        return (yield from self._actuator.begin(batches, whole))
+
+    # -- what deletions tell -----------------------------------------------------------------------
+
+    def utilization(self, name: str) -> Utilization | None:
+        """Return the utilization of a node, as the last look at it found."""
+        return self._autoscaler.utilization(name)
+
+    def deleted(self, group: str, due: int) -> None:
+        """Note that a node should be gone by a time."""
+        self._autoscaler.state.scale_down(group, due)
+
+    def ended(self) -> None:
+        """Note that a deletion is over."""
+        self._stir()
+
+
+def _pod_state(pod: Pod) -> tuple[object, ...]:
+    return (
+        pod.spec.node_name,
+        pod.status.phase,
+        pod.metadata.deletion_timestamp is None,
+        _unschedulable_since(pod, 0),
+    )
+
+
+def _node_state(node: Node) -> tuple[object, ...]:
+    taints_of = tuple((each.key, each.effect) for each in node.spec.taints)
+    return (node.spec.unschedulable, taints_of, readiness(node).ready, node.metadata.annotations)
+
+
+def _unschedulable_since(pod: Pod, time: int) -> bool:
+    """Return whether the scheduler found no node for a pod, at a time or later."""
+    if pod.spec.node_name or pod.status.phase in ("Succeeded", "Failed"):
+        return False
+    return any(
+        each.type == "PodScheduled"
+        and each.status == "False"
+        and each.reason == "Unschedulable"
+        and (each.last_transition_time or 0) >= time
+        for each in pod.status.conditions
+    )
+
+
+def autoscaler_of(content: NodeGroups) -> type[ClusterAutoscaler]:
+    """Return the autoscaler with these settings and groups, as a process (`ClusterConfig.own_controllers`)."""
+    return type("ClusterAutoscaler", (ClusterAutoscaler,), {"content": content})
