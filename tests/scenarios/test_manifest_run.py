@@ -27,6 +27,7 @@ OTHER = {
     "with": ("descheduler",),
     "descheduler_policy": str(Path(__file__).with_name("another_policy.yaml")),
     "stages": (str(EXAMPLES / "kwok" / "stages.yaml"),) * 2,
+    "node_groups": str(EXAMPLES / "cluster-autoscaler" / "zone-groups.yaml"),
     "descheduling_interval": 60.0,
     "descheduler_dry_run": True,
     "kueue_config": str(EXAMPLES / "kueue" / "config.yaml"),
@@ -69,6 +70,7 @@ def test_the_table_above_has_every_option_but_who_answers():
 NEEDED: dict[str, Any] = {
     "descheduler_policy": str(EXAMPLES / "descheduler" / "policy.yaml"),
     "stages": (str(EXAMPLES / "kwok" / "stages.yaml"),),
+    "node_groups": str(EXAMPLES / "cluster-autoscaler" / "node-groups.yaml"),
 }
 """Options without which a system does not run."""
 

@@ -1,0 +1,1 @@
+"""Tests of the cloud that the autoscaler is tried with."""

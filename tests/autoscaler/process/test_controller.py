@@ -1,0 +1,297 @@
+"""The cluster autoscaler in a whole cluster, beside an emulated cloud."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from actors import Context, EventLog
+from controlplane.autoscaler.cloud.file import node_groups_of
+from controlplane.autoscaler.cloud.messages import CLOUD, Lose
+from controlplane.autoscaler.loops.adding import cloud_of
+from controlplane.autoscaler.process.controller import autoscaler_of
+from controlplane.client.loops.clientset import DEPLOYMENTS, NODES, Client
+from controlplane.client.resources import DISRUPTION_BUDGETS
+from controlplane.cluster import Cluster, ClusterConfig
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.engine.summary import summary_of
+from controlplane.scenarios.manifest_run import SCENARIO
+from tests.test_cluster import pods
+from tests.test_determinism import deployment
+
+FOLDER = Path(__file__).parents[3] / "examples" / "cluster-autoscaler"
+SECOND = 1_000_000_000
+FLAGS = {"scale-down-delay-after-add": "30s", "scale-down-unneeded-time": "1m"}
+SMALL = {"status": {"capacity": {"cpu": "2", "memory": "8Gi"}}}
+LARGE = {"status": {"capacity": {"cpu": "8", "memory": "32Gi"}}}
+
+
+def executed(name: str, groups: str) -> Execution:
+    options = {
+        "files": (str(FOLDER / name),),
+        "with": ("cluster-autoscaler",),
+        "node_groups": str(FOLDER / groups),
+    }
+    run = Execution(plan_of(SCENARIO, **options))
+    run.execute("bare")
+    assert summary_of(run).verdict == "quiescent"
+    return run
+
+
+def events(cluster, reason: str) -> list[tuple[str, str]]:
+    """The objects of the events with a reason, and the texts."""
+    return [
+        (tree["involvedObject"]["name"], tree["message"])
+        for tree in (obj.tree for obj in cluster.objects("/registry/events/"))
+        if tree["reason"] == reason
+    ]
+
+
+def messages(cluster, reason: str) -> list[str]:
+    return sorted({text for _, text in events(cluster, reason)})
+
+
+def nodes(cluster) -> list[str]:
+    return sorted(obj.name for obj in cluster.objects("/registry/minions/"))
+
+
+def status(cluster) -> Any:
+    (found,) = [
+        obj.tree
+        for obj in cluster.objects("/registry/configmaps/")
+        if obj.name == "cluster-autoscaler-status"
+    ]
+    return yaml.safe_load(found["data"]["status"])
+
+
+def pending(name: str, replicas: int, cpu: str = "1500m") -> dict[str, Any]:
+    tree = deployment(replicas)
+    tree["metadata"]["name"] = name
+    container = tree["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"requests": {"cpu": cpu}}
+    return tree
+
+
+def world(user, groups: list[dict[str, Any]], flags=None, **config) -> Cluster:
+    """The cluster after a run, with these groups and what a user did."""
+    tree = {"flags": {**FLAGS, **(flags or {})}, "nodeGroups": groups}
+    content = node_groups_of(tree, "groups")
+    cluster = Cluster(
+        ClusterConfig(
+            nodes=(),
+            own_controllers=(autoscaler_of(content),),
+            additions=(cloud_of(content.groups),),
+            **config,
+        ),
+        log=EventLog(),
+    )
+    cluster.user("user", user)
+    result = cluster.world.run("bare")
+    assert result.verdict == "quiescent", result.reason
+    return cluster
+
+
+def group(name: str = "small", template: Any = SMALL, **more: Any) -> dict[str, Any]:
+    return {"name": name, "maxSize": 4, "provisionTime": "45s", "template": template, **more}
+
+
+async def three_pods(ctx: Context) -> None:
+    await Client(ctx).create(DEPLOYMENTS, pending("web", 3))
+
+
+# -- examples ----------------------------------------------------------------------------------------
+
+
+def test_a_cluster_grows_for_a_job_and_shrinks_after_it():
+    cluster = executed("web.yaml", "node-groups.yaml").cluster
+    assert messages(cluster, "TriggeredScaleUp") == [
+        "pod triggered scale-up: [{small 1->4 (max: 5)}]"
+    ]
+    assert len(events(cluster, "DeletingNode")) == 2
+    assert len(nodes(cluster)) == 2
+    running = [pod for pod in pods(cluster) if pod.status.phase == "Running"]
+    assert len(running) == 6
+    assert {pod.spec.node_name for pod in running} == {*nodes(cluster)}
+    told = status(cluster)
+    assert told["clusterWide"]["health"]["nodeCounts"]["registered"]["ready"] == 2
+    assert [each["health"]["cloudProviderTarget"] for each in told["nodeGroups"]] == [2, 0]
+
+
+def test_min_domains_has_nodes_made_in_other_zones():
+    cluster = executed("zones.yaml", "zone-groups.yaml").cluster
+    assert nodes(cluster) == ["zone-a-1", "zone-b-1", "zone-c-1"]
+    assert sorted(pod.spec.node_name for pod in pods(cluster)) == nodes(cluster)
+
+
+def test_a_run_can_be_repeated():
+    one, two = (summary_of(executed("zones.yaml", "zone-groups.yaml")).trace_hash for _ in "ab")
+    assert one == two
+
+
+# -- growth ------------------------------------------------------------------------------------------
+
+
+def test_pods_that_no_group_holds_are_told_why():
+    async def user(ctx: Context) -> None:
+        await Client(ctx).create(DEPLOYMENTS, pending("web", 1, cpu="9"))
+
+    cluster = world(user, [group(), group("large", LARGE), group("full", maxSize=0)])
+    (text,) = messages(cluster, "NotTriggerScaleUp")
+    assert text == (
+        "pod didn't trigger scale-up: 2 Insufficient cpu, 1 max node group size reached"
+    )
+    assert nodes(cluster) == []
+
+
+def test_a_refused_request_leaves_the_group_alone_and_another_grows():
+    refused = [{"type": "Refused", "message": "quota exceeded", "count": 1}]
+    cluster = world(three_pods, [group(failures=refused), group("large", LARGE)])
+    assert messages(cluster, "FailedToScaleUpGroup") == [
+        "Scale-up failed for group small: quota exceeded"
+    ]
+    assert nodes(cluster) == ["large-1"]
+    assert all(pod.status.phase == "Running" for pod in pods(cluster))
+
+
+def test_a_group_that_stays_out_of_stock_is_tried_again_after_its_backoff():
+    failures = [{"type": "CreationError", "message": "none left", "count": 3}]
+    cluster = world(three_pods, [group(failures=failures)])
+    assert messages(cluster, "ScaleUpFailed") == [
+        "Failed adding 3 nodes to group small due to OutOfResources.STOCKOUT; source errors: none left"
+    ]
+    assert len(nodes(cluster)) == 3
+    assert all(pod.status.phase == "Running" for pod in pods(cluster))
+
+
+def test_an_instance_that_never_registers_is_deleted():
+    failures = [{"type": "NeverRegisters", "count": 1}]
+    flags = {"max-node-provision-time": "5m"}
+    cluster = world(three_pods, [group(failures=failures)], flags)
+    assert messages(cluster, "DeleteUnregistered") == [
+        "Removed unregistered node emulated://small-1"
+    ]
+    assert all(pod.status.phase == "Running" for pod in pods(cluster))
+
+
+def test_a_lost_instance_lowers_the_target_and_its_pods_find_new_nodes():
+    async def user(ctx: Context) -> None:
+        await three_pods(ctx)
+        await ctx.sleep(120 * SECOND)
+        answer = await ctx.ask(CLOUD, Lose("small-1"))
+        assert answer.error == ""
+
+    cluster = world(user, [group()])
+    assert "small-1" not in nodes(cluster)
+    assert len(nodes(cluster)) == 3
+    assert all(pod.status.phase == "Running" for pod in pods(cluster))
+
+
+def test_similar_groups_are_balanced():
+    cluster = world(
+        three_pods,
+        [group("a"), group("b"), group("large", LARGE)],
+        {"balance-similar-node-groups": True, "expander": "most-pods"},
+    )
+    assert nodes(cluster) == ["a-1", "a-2", "b-1"]
+
+
+def test_the_least_size_is_enforced_when_asked_for():
+    async def user(ctx: Context) -> None:
+        await ctx.sleep(SECOND)
+
+    cluster = world(user, [group(minSize=2, size=0)], {"enforce-node-group-min-size": True})
+    assert nodes(cluster) == ["small-1", "small-2"]
+
+
+def test_nodes_without_kubelet_are_made_by_the_cloud():
+    async def user(ctx: Context) -> None:
+        await ctx.sleep(SECOND)
+
+    fake = {"metadata": {"annotations": {"emulate.controlplane/kubelet": "false"}}, **SMALL}
+    cluster = world(user, [group(template=fake, minSize=2)])
+    assert nodes(cluster) == ["small-1", "small-2"]
+    assert not cluster.machines
+
+
+# -- shrinking ---------------------------------------------------------------------------------------
+
+
+def budget(least: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"minAvailable": least, "selector": {"matchLabels": {"app": "web"}}},
+    }
+
+
+def shrinking(least: int | None):
+    """Two small pods on two nodes, after large ones that made the nodes are gone."""
+
+    async def user(ctx: Context) -> None:
+        client = Client(ctx)
+        await client.create(DEPLOYMENTS, pending("web", 2))
+        if least is not None:
+            await client.create(DISRUPTION_BUDGETS, budget(least))
+        await ctx.sleep(100 * SECOND)
+        requests = {"name": "main", "resources": {"requests": {"cpu": "100m"}}}
+        spec = {"template": {"spec": {"containers": [requests]}}}
+        patch = {
+            "spec": {**spec, "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}
+        }
+        await client.patch(DEPLOYMENTS, "default", "web", patch)
+
+    return user
+
+
+def test_pods_are_evicted_before_their_node_goes():
+    cluster = world(shrinking(None), [group()])
+    assert len(nodes(cluster)) == 1
+    (gone, _), *_ = events(cluster, "DeletingNode")
+    assert f"Scale-down: node {gone} removed with drain" in messages(cluster, "ScaleDown")
+    assert all(pod.status.phase == "Running" for pod in pods(cluster))
+
+
+def test_a_budget_that_allows_nothing_keeps_a_node():
+    cluster = world(shrinking(2), [group()])
+    assert len(nodes(cluster)) == 2
+    assert events(cluster, "DeletingNode") == []
+
+
+def test_a_refused_deletion_gives_the_node_back_and_is_tried_again():
+    failures = [{"type": "DeletionRefused", "message": "not now", "count": 1}]
+    cluster = world(shrinking(None), [group(failures=failures)])
+    told = "failed to delete nodes from group small: not now"
+    assert messages(cluster, "ScaleDownFailed") == [f"failed to drain and delete node: {told}"]
+    assert len(nodes(cluster)) == 1
+
+
+def test_marks_of_an_earlier_process_are_taken_off_nodes_of_groups():
+    async def user(ctx: Context) -> None:
+        taint = {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}
+        client = Client(ctx)
+        tree = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "other"},
+            "spec": {"taints": [taint]},
+        }
+        await client.create(NODES, tree)
+        await ctx.sleep(2 * SECOND)
+        patch = {"spec": {"taints": [taint], "unschedulable": True}}
+        await client.patch(NODES, "", "node-group-1", patch)
+
+    cluster = world(user, [group("node-group", size=1, minSize=1)])
+    cleaned = [(who, text) for who, text in events(cluster, "ClusterAutoscalerCleanup")]
+    text = "removed ToBeDeletedByClusterAutoscaler taint from node node-group-1"
+    assert cleaned == [("node-group-1", text)]
+    spec = {obj.name: obj.tree["spec"] for obj in cluster.objects("/registry/minions/")}
+    keys = {
+        each: [taint["key"] for taint in tree.get("taints") or ()] for each, tree in spec.items()
+    }
+    assert "ToBeDeletedByClusterAutoscaler" not in keys["node-group-1"]
+    assert "ToBeDeletedByClusterAutoscaler" in keys["other"]
+    assert not spec["node-group-1"].get("unschedulable")
