@@ -355,6 +355,10 @@ EVENTS: Final[dict[str, Kind]] = {
     "node.disruption": Kind("All nodes fell silent, or some came back.", MESSAGE, level="warning"),
     "node.error": Kind("The node controller met an error.", MESSAGE, level="warning"),
     "csi.call": Kind("A CSI driver answers a call.", {"method": TEXT, "code": TEXT}),
+    "autoscaler.told": Kind(
+        "The cluster autoscaler reports about a pod or a node; a repeated report is left out.",
+        {"reason": TEXT, "message": TEXT},
+    ),
     "cloud.call": Kind(
         "The emulated cloud answers a request about a node group.",
         {"call": TEXT, "group": TEXT, "count": COUNT, "error": TEXT},

@@ -311,7 +311,12 @@ def _gated(line: Line) -> Entry:
     return _entry(line, "held back before it is queued", [why])
 
 
+def _autoscaler(line: Line) -> Entry:
+    return _entry(line, str(line.data.get("message", "")))
+
+
 TELLERS: dict[str, Callable[[Line], Entry | None]] = {
+    "autoscaler.told": _autoscaler,
     "apiserver.write": _write,
     "scheduler.failed": _failed,
     "scheduler.gated": _gated,

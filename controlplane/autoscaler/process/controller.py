@@ -20,7 +20,7 @@ from controlplane.autoscaler.process import taints
 from controlplane.autoscaler.process.actuation import Actuator
 from controlplane.autoscaler.process.listing import Cluster
 from controlplane.autoscaler.process.provider import CloudProvider
-from controlplane.autoscaler.process.reporting import INITIALIZING, StatusMap, tell_pods
+from controlplane.autoscaler.process.reporting import INITIALIZING, Reporter, StatusMap, tell_pods
 from controlplane.client.resources import CONFIG_MAPS, DISRUPTION_BUDGETS, NODES, PODS
 from controlplane.controllers.common.controller import (
     NORMAL,
@@ -70,11 +70,17 @@ class ClusterAutoscaler(Controller):
         self._cluster = Cluster(caches, settings.options, lambda: host.now)
         self._provider = CloudProvider(self.content.groups)
         self._map = StatusMap(settings)
+        self._reporter = Reporter(host)
         self._priorities = (
             caches.of(CONFIG_MAPS) if "priority" in settings.options.expanders else None
         )
         self._actuator = Actuator(
-            settings, self._cluster, self, self._provider.delete, host.event, self._record
+            settings,
+            self._cluster,
+            self,
+            self._provider.delete,
+            self._reporter.report,
+            self._record,
         )
         self._started = host.now
         self._autoscaler = Autoscaler(
@@ -200,6 +206,7 @@ class ClusterAutoscaler(Controller):
             view = self._cluster.view(self._actuator.tracker.snapshot())
         if (yield from self._aborted(view.nodes)):
             return False
+        self._reporter.begin()
         loop = yield from self._autoscaler.run_once(view)
         yield from self._soft_taints(loop)
         for told in loop.events:
@@ -207,7 +214,7 @@ class ClusterAutoscaler(Controller):
         yield from self._map.write(loop.status, self.host.now)
         grown = loop.scale_up
         if grown is not None:
-            tell_pods(grown, self.host.event)
+            tell_pods(grown, self._reporter.report)
         return loop.started or (grown is not None and grown.result == "Successful")
 
     def _clean_up(self, nodes: Sequence[Node]) -> Reconcile[None]:
@@ -223,10 +230,10 @@ class ClusterAutoscaler(Controller):
                 )
             except RequestFailed as error:
                 text = f"failed to clean {key} on node {node.name}: {error}"
-                self.host.event(node, WARNING, "ClusterAutoscalerCleanup", text)
+                self._reporter.report(node, WARNING, "ClusterAutoscalerCleanup", text)
             else:
                 text = f"removed {key} taint from node {node.name}"
-                self.host.event(node, NORMAL, "ClusterAutoscalerCleanup", text)
+                self._reporter.report(node, NORMAL, "ClusterAutoscalerCleanup", text)
 
     def _aborted(self, nodes: Sequence[Node]) -> Reconcile[bool]:
         """Return whether there is no node to begin with, where that keeps the cluster from growing."""

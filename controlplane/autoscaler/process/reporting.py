@@ -11,6 +11,7 @@ from typing import Any, Final
 import yaml
 
 from controlplane.api.times import SECOND, format_time
+from controlplane.api.view import View
 from controlplane.api.yaml_text import dumper
 from controlplane.autoscaler.process.drain import Report
 from controlplane.autoscaler.process.settings import Settings
@@ -19,7 +20,7 @@ from controlplane.autoscaler.status import LAST_UPDATED
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.resources import CONFIG_MAPS
-from controlplane.controllers.common.controller import NORMAL
+from controlplane.controllers.common.controller import NORMAL, Host
 from controlplane.controllers.common.effects import Reconcile, RequestFailed
 
 _MOST: Final = "max total nodes in cluster reached"
@@ -56,6 +57,26 @@ def _reasons(outcome: Outcome, remaining: Remaining) -> str:
             for text in texts if group in outcome.considered else ():
                 counts[text] = counts.get(text, 0) + 1
     return ", ".join(f"{count} {text}" for text, count in counts.items())
+
+
+class Reporter:
+    """Events of pods and nodes, which the log has, too; there a report that repeats the loop before is left out."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._before: dict[str, str] = {}
+        self._now: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Begin a loop."""
+        self._before, self._now = self._now, {}
+
+    def report(self, about: View, kind: str, reason: str, message: str) -> None:
+        """Tell an event about an object."""
+        self._host.event(about, kind, reason, message)
+        self._now[about.uid] = message
+        if self._before.get(about.uid) != message:
+            self._host.log("autoscaler.told", about, {"reason": reason, "message": message})
 
 
 class StatusMap:
