@@ -302,6 +302,8 @@ class Cluster:
         """The content of volumes, and what containers wrote."""
         self._joined: dict[str, str] = {}
         """By Node, the actors of kubelets that were started while the world ran."""
+        self.beside: dict[str, Any] = {}
+        """What systems of `additions` show to observers, by name."""
         self._given: dict[str, None] = {}
         """Nodes that have their machines, whatever clients do."""
         self.apiservers = numbered(APISERVER, config.apiservers)

@@ -92,6 +92,10 @@ class Fleet:
                 boots.append(Boot(name, node_of(group.spec, name), 0, lives=lives))
         return boots
 
+    def most(self, name: str) -> int:
+        """Return the greatest size of a group."""
+        return self._groups[name].spec.max_size
+
     def has(self, name: str) -> bool:
         """Return whether an instance is there, by the name of its Node."""
         return self._group_of(name) is not None

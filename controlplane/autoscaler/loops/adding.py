@@ -31,6 +31,10 @@ class Cluster(Protocol):
     def world(self) -> Any:
         """Its world."""
 
+    @property
+    def beside(self) -> dict[str, Any]:
+        """What systems beside it show to observers, by name."""
+
     def address(self, process: str) -> RestConfig:
         """Return the transport of a process to the API servers."""
 
@@ -61,6 +65,7 @@ def cloud_of(groups: Sequence[GroupSpec]) -> Callable[[Cluster], None]:
 
     def add(cluster: Cluster) -> None:
         config = cluster.config
+        probe = cluster.beside[CLOUD] = cloud.CloudProbe()
         options = cloud.CloudOptions(config.kubelets, config.heartbeats, config.stages)
         cluster.world.experimenter(
             CLOUD,
@@ -70,6 +75,7 @@ def cloud_of(groups: Sequence[GroupSpec]) -> Callable[[Cluster], None]:
             _Machines(cluster),
             options,
             cluster.address(CLOUD),
+            probe,
         )
 
     return add

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from actors import LinkBroken
 from controlplane.autoscaler.cloud.fleet import Boot, Fleet
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from controlplane.autoscaler.cloud.specs import GroupSpec
     from controlplane.client.loops.connection import RestConfig
 
-__all__ = ["CloudOptions", "Machines", "run"]
+__all__ = ["CloudOptions", "CloudProbe", "Machines", "run"]
 
 NODE_PERIOD: Final = 5 * SECOND
 RETRY: Final = SECOND
@@ -74,6 +74,17 @@ class CloudOptions:
     stages: bool = False
 
 
+@define
+class CloudProbe:
+    """The cloud as observers outside of the run see it: its machines, its requests, what it deleted on request."""
+
+    fleet: Fleet | None = None
+    calls: list[Request] = field(factory=list)
+    """Requests that the cloud carried out."""
+    deleted: list[str] = field(factory=list)
+    """The Nodes of instances that are gone, as was asked for."""
+
+
 async def run(
     ctx: Context,
     epoch_ns: int,
@@ -81,9 +92,10 @@ async def run(
     machines: Machines,
     options: CloudOptions,
     server: RestConfig,
+    probe: CloudProbe,
 ) -> None:
     """Main task: start the first instances, then answer requests."""
-    await _Cloud(ctx, epoch_ns, specs, machines, options, server).serve()
+    await _Cloud(ctx, epoch_ns, specs, machines, options, server, probe).serve()
 
 
 class _Cloud:
@@ -95,13 +107,15 @@ class _Cloud:
         machines: Machines,
         options: CloudOptions,
         server: RestConfig,
+        probe: CloudProbe,
     ) -> None:
+        self._probe = probe
         self._ctx = ctx
         self._epoch = epoch_ns
         self._machines = machines
         self._options = options
         self._server = server
-        self._fleet = Fleet(specs, ctx.choose)
+        self._fleet = probe.fleet = Fleet(specs, ctx.choose)
         self._on: dict[str, None] = {}
         self._recorder: EventRecorder | None = None
 
@@ -120,21 +134,25 @@ class _Cloud:
             error, boots = self._fleet.increase(request.group, request.count)
             for boot in boots:
                 self._ctx.spawn(self._boot, boot, name="boot")
-            return self._told("increase", request.group, request.count, error)
+            return self._told("increase", request, request.count, error)
         if isinstance(request, Decrease):
             error, _ = self._fleet.decrease(request.group, request.count)
-            return self._told("decrease", request.group, request.count, error)
+            return self._told("decrease", request, request.count, error)
         if isinstance(request, Delete):
             error, names = self._fleet.delete(request.group, request.names)
             for name in names:
                 self._ctx.spawn(self._shut_down, name, name="shutdown")
-            return self._told("delete", request.group, len(request.names), error)
+            return self._told("delete", request, len(request.names), error)
         assert isinstance(request, Lose)
         return Answer("" if self._vanish(self._ctx, request.name) else "no such instance")
 
-    def _told(self, call: str, group: str, count: int, error: str) -> Answer:
-        data = {"call": call, "group": group, "count": count, "error": error}
+    def _told(
+        self, call: str, request: Increase | Decrease | Delete, count: int, error: str
+    ) -> Answer:
+        data = {"call": call, "group": request.group, "count": count, "error": error}
         self._ctx.log("cloud.call", data=data)
+        if not error:
+            self._probe.calls.append(request)
         return Answer(error)
 
     # -- machines ----------------------------------------------------------------------------------
@@ -181,7 +199,8 @@ class _Cloud:
 
     async def _shut_down(self, ctx: Context, name: str) -> None:
         await ctx.point("cloud.shutdown")
-        self._vanish(ctx, name)
+        if self._vanish(ctx, name):
+            self._probe.deleted.append(name)
 
     def _vanish(self, ctx: Context, name: str) -> bool:
         """Let an instance go, with its machine; whether there was one."""

@@ -25,6 +25,7 @@ BUILT_IN = "controlplane."
 SUFFIX = ".py"
 ATTRIBUTE = "SCENARIO"
 NAMED = {
+    "autoscaler-churn": "controlplane.scenarios.churns.autoscaler_churn",
     "churn": "controlplane.scenarios.churns.scheduler_churn",
     "kubelet-churn": "controlplane.scenarios.churns.kubelet_churn",
     "controller-churn": "controlplane.scenarios.churns.controller_churn",
