@@ -55,6 +55,10 @@ BEGUN: Final = immediate(lambda _batches: True)
 """Deletions that begin somewhere else."""
 
 
+_ENOUGH_REMOVALS: Final = 4
+"""Removals of instances that did not register, without a new node, after which the next one is not awaited."""
+
+
 class Provider(Protocol):
     """A cloud provider. Calls are decisions, as they go to another process; their result is an error or ""."""
 
@@ -126,6 +130,7 @@ class Autoscaler:
         self._last_up = self._last_delete = self._last_failure = now - HOUR
         self._begin = begin
         self._pending = False
+        self._fruitless = self._registered = 0
         self._events: list[Told] = []
         self.state = ClusterState(
             options,
@@ -162,7 +167,8 @@ class Autoscaler:
             self._last_failure + options.delay_after_failure,
             self._last_delete + options.delay_after_delete,
         )
-        return self.state.waits(now, pending=self._pending) or (
+        settles = self._fruitless < _ENOUGH_REMOVALS
+        return (settles and self.state.waits(now, pending=self._pending)) or (
             options.scale_down_enabled and self._planner.waits(now, calm, changed)
         )
 
@@ -174,6 +180,9 @@ class Autoscaler:
             self._simulation, cloud, view.nodes, view.daemon_sets, now
         )
         yield from self.state.update(cloud, view.nodes, now)
+        if len(self.state.total.registered) > self._registered:
+            self._fruitless = 0
+        self._registered = len(self.state.total.registered)
         yield from self._remove_unregistered(cloud, now)
         if not self.state.healthy:
             self._planner.forget()
@@ -221,6 +230,7 @@ class Autoscaler:
                 )
             if error:
                 return
+            self._fruitless += 1
 
     def _remove_failed(self) -> Decision[Any, None]:
         removed = False

@@ -51,6 +51,8 @@ __all__ = ["ClusterAutoscaler", "autoscaler_of"]
 QUEUE: Final = "cluster-autoscaler"
 RECENT: Final = 10 * SECOND
 """The time after which a pod that cannot be scheduled does not end the wait for the next loop."""
+SPACING: Final = SECOND // 10
+"""The time between the starts of two loops at least: upstream's loops take time, and these do not."""
 INSTANCES_PERIOD: Final = 120 * SECOND
 PRIORITIES: Final = "cluster-autoscaler-priority-expander"
 START_TIMEOUT: Final = 600 * SECOND
@@ -92,7 +94,7 @@ class ClusterAutoscaler(Controller):
             self._cluster.listers,
         )
         self._initialized = self._running = self._token = False
-        self._changed = host.now
+        self._changed, self._began = host.now, host.now - SPACING
         self._number, self._due, self._idle = 0, 0, True
         self._wait(settings.scan_interval, idle=False)
 
@@ -137,6 +139,10 @@ class ClusterAutoscaler(Controller):
             return
         if self._running:
             self._token = True
+            return
+        wait = self._began + SPACING - self.host.now
+        if wait > 0:
+            self._queue.add_after(str(self._number), wait)
         else:
             self._queue.add(str(self._number))
 
@@ -182,12 +188,12 @@ class ClusterAutoscaler(Controller):
         if key != str(self._number):
             return
         self._queue.relax(key)
-        self._running, self._token = True, False
+        self._running, self._token, self._began = True, False, self.host.now
         productive = yield from self._loop()
         self._running = False
         frequent = self._settings.frequent_loops
         if frequent and (productive or self._token):
-            self._wait(0, idle=False)
+            self._wait(SPACING, idle=False)
             return
         waits = productive or self._autoscaler.waits(self.host.now, self._changed)
         self._wait(self._settings.scan_interval, idle=not waits)

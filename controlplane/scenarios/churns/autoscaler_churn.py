@@ -34,7 +34,7 @@ STEADY: Final = "steady"
 REPLICAS: Final = 3
 LEAST: Final = 2
 CPUS: Final = ("400m", "900m", "1500m")
-PAUSES: Final = (0, 1, 8, 45, 90)
+PAUSES: Final = (0, 1, 10, 40, 50, 60)
 MOST_REQUESTS: Final = 60
 """Requests to the cloud after the last change from which on the cluster counts as one that never settles."""
 

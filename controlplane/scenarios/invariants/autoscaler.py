@@ -47,13 +47,11 @@ def _moves(pod: Tree) -> bool:
 
 
 def _killed(run: Run) -> str | None:
-    """Name a pod whose machine was deleted on request with the pod on it."""
-    deleted = _probe(run).deleted
-    if not deleted:
-        return None
-    node = deleted[-1]
-    for pod in _pods(run):
-        if (pod.get("spec") or {}).get("nodeName") == node and _moves(pod):
+    """Name a pod on a node whose machine was deleted on request."""
+    deleted = dict.fromkeys(_probe(run).deleted)
+    for pod in _pods(run) if deleted else ():
+        node = (pod.get("spec") or {}).get("nodeName")
+        if node in deleted and _moves(pod):
             name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
             return f"{name} is on {node}, whose machine was deleted on request"
     return None
@@ -62,8 +60,8 @@ def _killed(run: Run) -> str | None:
 PODS_LEAVE_BEFORE_THEIR_NODE = Invariant(
     "no node is deleted with pods on it",
     _killed,
-    (CLOUD,),
-    looks_at=lambda run: len(_probe(run).deleted),
+    (CLOUD, "apiserver"),
+    looks_at=lambda run: (len(_probe(run).deleted), stored_pods(run)),
 )
 
 
