@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.api.constraints import Taint
-from controlplane.api.node import Node
+from controlplane.api.node import Node, NodeCondition
 from controlplane.api.replacing import replaced
 from controlplane.autoscaler.options import MINUTE, SECOND
 
@@ -17,6 +17,12 @@ TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
 NO_SCALE_DOWN: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 RESOURCE_UNREADY: Final = "cluster-autoscaler.kubernetes.io/resource-not-ready"
+STARTING: Final = "cluster-autoscaler.kubernetes.io/startup-taint"
+STARTUP_PREFIXES: Final = (
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+)
+"""Taints of nodes that are still being set up: something else takes them off."""
 _DELETION_TAKES: Final = 5 * MINUTE
 _UNREADY_TAINTS: Final = (
     "node.kubernetes.io/not-ready",
@@ -47,6 +53,25 @@ def readiness(node: Node) -> Readiness:
     if any(taint.key in _UNREADY_TAINTS for taint in node.spec.taints):
         ready = False
     return Readiness(ready, reason) if told else Readiness()
+
+
+def as_started(node: Node) -> Node:
+    """Return a node that is not ready as long as it has a startup taint; other nodes as they are.
+
+    Only the view of it changes: its tree stays what the server has.
+    """
+    if node.spec.unschedulable or not readiness(node).ready:
+        return node
+    if not any(taint.key.startswith(STARTUP_PREFIXES) for taint in node.spec.taints):
+        return node
+    unready = NodeCondition(
+        type="Ready",
+        status="False",
+        reason=STARTING,
+        last_transition_time=node.metadata.creation_timestamp,
+    )
+    others = tuple(each for each in node.status.conditions if each.type != "Ready")
+    return replaced(node, status=replaced(node.status, conditions=(unready, *others)))
 
 
 def last_transition(node: Node) -> int:

@@ -17,6 +17,7 @@ from controlplane.api.replacing import replaced
 from controlplane.autoscaler.groups import Cloud, Template
 from controlplane.autoscaler.nodes import (
     DELETION_CANDIDATE,
+    STARTUP_PREFIXES,
     TO_BE_DELETED,
     last_transition,
     marked_for_deletion,
@@ -46,11 +47,7 @@ _PASSING: Final = (
     "NodeWithImpairedVolumes",
 )
 """Taints of a node's present state, which a new node does not have."""
-_PASSING_PREFIXES: Final = (
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-    "status-taint.cluster-autoscaler.kubernetes.io/",
-)
+_PASSING_PREFIXES: Final = (*STARTUP_PREFIXES, "status-taint.cluster-autoscaler.kubernetes.io/")
 _OLD_LABELS: Final = {
     "node.kubernetes.io/instance-type": "beta.kubernetes.io/instance-type",
     "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",

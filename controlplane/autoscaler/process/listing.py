@@ -15,6 +15,7 @@ from controlplane.api.pod import Pod
 from controlplane.autoscaler.budgets import RemainingBudgets
 from controlplane.autoscaler.drain import Controllers, Draining
 from controlplane.autoscaler.loop import View
+from controlplane.autoscaler.nodes import as_started
 from controlplane.autoscaler.options import Options
 from controlplane.autoscaler.planner import Ongoing
 from controlplane.client.indexer import Indexer
@@ -97,8 +98,8 @@ class Cluster:
         return self._clock()
 
     def nodes(self) -> list[Node]:
-        """Return all nodes."""
-        return [obj.view for obj in self._nodes]
+        """Return all nodes; those with a startup taint are not ready."""
+        return [as_started(obj.view) for obj in self._nodes]
 
     def node(self, name: str) -> Node | None:
         """Return a node."""

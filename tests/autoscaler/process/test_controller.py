@@ -77,6 +77,18 @@ def pending(name: str, replicas: int, cpu: str = "1500m") -> dict[str, Any]:
 
 def world(user, groups: list[dict[str, Any]], flags=None, **config) -> Cluster:
     """The cluster after a run, with these groups and what a user did."""
+    cluster = made(user, groups, flags, **config)
+    finish(cluster)
+    return cluster
+
+
+def finish(cluster: Cluster) -> None:
+    result = cluster.world.run("bare")
+    assert result.verdict == "quiescent", result.reason
+
+
+def made(user, groups: list[dict[str, Any]], flags=None, **config) -> Cluster:
+    """The cluster before its run."""
     tree = {"flags": {**FLAGS, **(flags or {})}, "nodeGroups": groups}
     content = node_groups_of(tree, "groups")
     cluster = Cluster(
@@ -89,8 +101,6 @@ def world(user, groups: list[dict[str, Any]], flags=None, **config) -> Cluster:
         log=EventLog(),
     )
     cluster.user("user", user)
-    result = cluster.world.run("bare")
-    assert result.verdict == "quiescent", result.reason
     return cluster
 
 
@@ -204,6 +214,24 @@ def test_the_least_size_is_enforced_when_asked_for():
 
     cluster = world(user, [group(minSize=2, size=0)], {"enforce-node-group-min-size": True})
     assert nodes(cluster) == ["small-1", "small-2"]
+
+
+def test_a_node_with_a_startup_taint_counts_as_coming_until_the_taint_is_off():
+    key = "startup-taint.cluster-autoscaler.kubernetes.io/network"
+    tainted = {"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}, **SMALL}
+    seen = []
+
+    async def user(ctx: Context) -> None:
+        client = Client(ctx)
+        await client.create(DEPLOYMENTS, pending("web", 1))
+        await ctx.sleep(150 * SECOND)
+        seen.extend(nodes(cluster))
+        await client.patch(NODES, "", "small-1", {"spec": {"taints": None}})
+
+    cluster = made(user, [group(template=tainted)])
+    finish(cluster)
+    assert seen == nodes(cluster) == ["small-1"]
+    assert [pod.status.phase for pod in pods(cluster)] == ["Running"]
 
 
 def test_nodes_without_kubelet_are_made_by_the_cloud():
