@@ -75,6 +75,24 @@ class Provider(Protocol):
         """Delete nodes or instances."""
 
 
+class CapacityRequests(Protocol):
+    """Requests for capacity, where they are handled."""
+
+    def refresh(self, now: int) -> Decision[Any, None]:
+        """Take note of what is over."""
+
+    def pods(
+        self, unschedulable: Sequence[Pod], simulation: Simulation, now: int
+    ) -> Decision[Any, list[Pod]]:
+        """Return the pods to help, with those of a request; put booked pods into the simulation."""
+
+    def claims(self, pod: Pod) -> bool:
+        """Return whether a pod is one of a request."""
+
+    def provision(self, situation: Situation) -> Decision[Any, Outcome]:
+        """Find capacity for the request whose pods were added."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """The cluster at the start of a loop; the time in nanoseconds."""
@@ -113,8 +131,11 @@ class Autoscaler:
         now: int,
         begin: Callable[[Sequence[Batch]], Decision[Any, bool]] = BEGUN,
         listers: Listers | None = None,
+        requests: CapacityRequests | None = None,
     ) -> None:
         """`begin` starts deletions, and returns whether it could; `market` is asked in each scale-up."""
+        self._requests = requests
+        self._requests_next = False
         self._options = options
         self._provider = provider
         self._market = market
@@ -174,6 +195,8 @@ class Autoscaler:
 
     def _decide(self, view: View) -> Decision[Any, Loop]:
         cloud, now = self._provider.cloud(), view.now
+        if self._requests is not None:
+            yield from self._requests.refresh(now)
         allocated = [pod for pod in view.pods if _allocated(pod) and self._counts(pod)]
         self._simulation.set_cluster(view.nodes, allocated)
         self._templates = self._sources.update(
@@ -193,7 +216,7 @@ class Autoscaler:
             return Loop()
         nodes = self._with_upcoming(view, now)
         present = [placed.node for placed in self._simulation.nodes()]
-        pods = self._to_help(view)
+        pods = yield from self._to_help(view)
         outcome, cooling = yield from self._scaled_up(view, pods, present)
         loop = yield from self._scaled_down(view, nodes, cooling)
         if self._options.enforce_min_size:
@@ -269,7 +292,7 @@ class Autoscaler:
                 self._simulation.drop(name)
         return [node for node in view.nodes if node.metadata.name not in starting]
 
-    def _to_help(self, view: View) -> list[Pod]:
+    def _to_help(self, view: View) -> Decision[Any, list[Pod]]:
         """Return the pods that no node of the cluster, present or expected, has a place for."""
         pods = [pod for pod in view.pods if _unschedulable(pod) and self._counts(pod)]
         for name in view.ongoing.drained:
@@ -283,22 +306,43 @@ class Autoscaler:
         sort_slice(pods, lambda left, right: (left.spec.priority or 0) > (right.spec.priority or 0))
         placed_now = {pod.uid for pod, _ in self._placement.place(self._simulation, pods)}
         self._placement.drop_old()
-        return [
-            pod
-            for pod in pods
-            if pod.uid not in placed_now
-            and not is_daemon_set_pod(pod)
-            and (pod.metadata.creation_timestamp or 0) + self._options.new_pod_delay < view.now
-        ]
+        left = [pod for pod in pods if pod.uid not in placed_now and not is_daemon_set_pod(pod)]
+        if self._requests is not None:
+            left = yield from self._requests.pods(left, self._simulation, view.now)
+        delay = self._options.new_pod_delay
+        return [pod for pod in left if (pod.metadata.creation_timestamp or 0) + delay < view.now]
 
     def _scaled_up(
         self, view: View, pods: Sequence[Pod], present: Sequence[Node]
     ) -> Decision[Any, tuple[Outcome, bool]]:
         """Return what the scale-up came to, and whether scale-down waits for it."""
-        most = self._options.max_nodes
         self._pending = bool(pods)
         if not pods:
             return Outcome("NotNeeded"), False
+        requested, others = self._split(pods)
+        if not requested:
+            obstacle = self._obstacle(view, pods)
+            if obstacle is not None:
+                return obstacle, obstacle.result == "InCooldown"
+        situation = self._situation(present, view.now)
+        if self._requests is not None and requested and (self._requests_next or not others):
+            outcome = yield from self._requests.provision(situation)
+        else:
+            outcome = yield from scale_up(situation, others)
+        self._requests_next = bool(requested) and not (self._requests_next or not others)
+        self._note_scale_up(outcome, view.now)
+        return outcome, False
+
+    def _split(self, pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
+        """Return the pods of a request for capacity, which take turns with all others, and these."""
+        if self._requests is None:
+            return [], list(pods)
+        claims = self._requests.claims
+        return [pod for pod in pods if claims(pod)], [pod for pod in pods if not claims(pod)]
+
+    def _obstacle(self, view: View, pods: Sequence[Pod]) -> Outcome | None:
+        """Return why no scale-up is tried."""
+        most = self._options.max_nodes
         ready = [
             node for node in view.nodes if readiness(node).ready and not node.spec.unschedulable
         ]
@@ -306,13 +350,11 @@ class Autoscaler:
             text = f"Max total nodes in cluster reached: {most}"
             self._events.append(Told("Warning", "MaxNodesTotalReached", text))
             left = tuple(Remaining(pod, {}, {}) for pod in pods)
-            return Outcome("LimitedByMaxNodesTotal", remaining=left), False
+            return Outcome("LimitedByMaxNodesTotal", remaining=left)
         oldest = min(pod.metadata.creation_timestamp or 0 for pod in pods)
         if oldest + _NEW_FOR > view.now:
-            return Outcome("InCooldown"), True
-        outcome = yield from scale_up(self._situation(present, view.now), pods)
-        self._note_scale_up(outcome, view.now)
-        return outcome, False
+            return Outcome("InCooldown")
+        return None
 
     def _note_scale_up(self, outcome: Outcome, now: int) -> None:
         if outcome.result == "Successful":

@@ -20,7 +20,9 @@ from controlplane.autoscaler.process import taints
 from controlplane.autoscaler.process.actuation import Actuator
 from controlplane.autoscaler.process.listing import Cluster
 from controlplane.autoscaler.process.provider import CloudProvider
+from controlplane.autoscaler.process.provisioning import Requests
 from controlplane.autoscaler.process.reporting import INITIALIZING, Reporter, StatusMap, tell_pods
+from controlplane.autoscaler.provisioning.definition import REQUESTS
 from controlplane.client.resources import CONFIG_MAPS, DISRUPTION_BUDGETS, NODES, PODS
 from controlplane.controllers.common.controller import (
     NORMAL,
@@ -84,6 +86,10 @@ class ClusterAutoscaler(Controller):
             self._reporter.report,
             self._record,
         )
+        self._requests: Requests | None = None
+        if settings.provisioning_requests:
+            backoff = settings.first_request_backoff, settings.longest_request_backoff
+            self._requests = Requests(caches, self._reporter.report, backoff)
         self._started = host.now
         self._autoscaler = Autoscaler(
             settings.options,
@@ -92,6 +98,7 @@ class ClusterAutoscaler(Controller):
             host.now,
             self._begin,
             self._cluster.listers,
+            self._requests,
         )
         self._initialized = self._running = self._token = False
         self._changed, self._began = host.now, host.now - SPACING
@@ -102,11 +109,14 @@ class ClusterAutoscaler(Controller):
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Note changes that a loop may answer."""
-        return {
+        found: dict[Resource[Any], Handlers] = {
             PODS: Handlers(self._pod_added, self._pod_updated, self._gone),
             NODES: Handlers(self._stir, self._node_updated, self._gone),
             DISRUPTION_BUDGETS: Handlers(self._stir, self._budget_updated, self._gone),
         }
+        if self._requests is not None:
+            found[REQUESTS] = Handlers(self._stir, self._stir, self._gone)
+        return found
 
     def _pod_added(self, obj: Object[Pod]) -> None:
         self._stir()
@@ -195,7 +205,12 @@ class ClusterAutoscaler(Controller):
         if frequent and (productive or self._token):
             self._wait(SPACING, idle=False)
             return
-        waits = productive or self._autoscaler.waits(self.host.now, self._changed)
+        now = self.host.now
+        waits = (
+            productive
+            or self._autoscaler.waits(now, self._changed)
+            or (self._requests is not None and self._requests.waits(now))
+        )
         self._wait(self._settings.scan_interval, idle=not waits)
 
     def _loop(self) -> Reconcile[bool]:
@@ -221,7 +236,8 @@ class ClusterAutoscaler(Controller):
         grown = loop.scale_up
         if grown is not None:
             tell_pods(grown, self._reporter.report)
-        return loop.started or (grown is not None and grown.result == "Successful")
+        processed = self._requests is not None and self._requests.processed
+        return processed or loop.started or (grown is not None and grown.result == "Successful")
 
     def _clean_up(self, nodes: Sequence[Node]) -> Reconcile[None]:
         """Take off the marks of deletions that an earlier process has left."""

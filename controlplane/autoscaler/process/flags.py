@@ -142,6 +142,9 @@ _SETTINGS: Final[Mapping[str, tuple[str, Read]]] = {
     "cordon-node-before-terminating": ("cordon", switch),
     "daemonset-eviction-for-empty-nodes": ("evicts_daemon_sets_of_empty", switch),
     "daemonset-eviction-for-occupied-nodes": ("evicts_daemon_sets_of_occupied", switch),
+    "enable-provisioning-requests": ("provisioning_requests", switch),
+    "provisioning-request-initial-backoff-time": ("first_request_backoff", duration),
+    "provisioning-request-max-backoff-time": ("longest_request_backoff", duration),
     "frequent-loops-enabled": ("frequent_loops", switch),
     "max-graceful-termination-sec": (
         "max_graceful_termination",
@@ -178,20 +181,19 @@ _OTHERS: Final = frozenset(
     " check-capacity-provisioning-request-max-batch-size cloud-config cloud-provider cluster-name"
     " cluster-snapshot-parallelism debugging-snapshot-enabled drain-priority-config"
     " dynamic-node-delete-delay-after-taint-enabled emit-per-nodegroup-metrics"
-    " enable-csi-node-aware-scheduling enable-dynamic-resource-allocation enable-proactive-scaleup"
-    " enable-provisioning-requests estimator fastpath-binpacking-enabled force-delete-failed-nodes"
-    " force-delete-unregistered-nodes force-ds gpu-total grpc-expander-cert grpc-expander-url ignore-taint"
-    " kube-api-content-type kube-client-burst kube-client-qps kubeconfig kubernetes leader-elect"
-    " max-binpacking-time max-bulk-soft-taint-time max-failing-time max-inactivity"
-    " max-node-skip-eval-time-tracker-enabled max-nodegroup-binpacking-duration max-startup-time"
-    " node-deletion-candidate-ttl node-group-auto-discovery node-info-cache-expire-time"
-    " node-removal-latency-tracking-enabled nodes parallel-scale-up pod-injection-limit predicate-parallelism"
-    " profiling provisioning-request-initial-backoff-time provisioning-request-max-backoff-cache-size"
-    " provisioning-request-max-backoff-time record-duplicated-events regional salvo-scale-up"
-    " salvo-scale-up-budget scale-down-candidates-pool-min-count scale-down-candidates-pool-ratio"
-    " scale-down-delay-type-local scale-down-non-empty-candidates-count scale-down-simulation-timeout"
-    " scale-from-unschedulable scaleup-simulation-for-skipped-node-groups-enabled scheduler-config-file"
-    " startup-taint startup-taint-prefix status-taint user-agent v".split()
+    " enable-csi-node-aware-scheduling enable-dynamic-resource-allocation enable-proactive-scaleup estimator"
+    " fastpath-binpacking-enabled force-delete-failed-nodes force-delete-unregistered-nodes force-ds gpu-total"
+    " grpc-expander-cert grpc-expander-url ignore-taint kube-api-content-type kube-client-burst"
+    " kube-client-qps kubeconfig kubernetes leader-elect max-binpacking-time max-bulk-soft-taint-time"
+    " max-failing-time max-inactivity max-node-skip-eval-time-tracker-enabled"
+    " max-nodegroup-binpacking-duration max-startup-time node-deletion-candidate-ttl node-group-auto-discovery"
+    " node-info-cache-expire-time node-removal-latency-tracking-enabled nodes parallel-scale-up"
+    " pod-injection-limit predicate-parallelism profiling provisioning-request-max-backoff-cache-size"
+    " record-duplicated-events regional salvo-scale-up salvo-scale-up-budget"
+    " scale-down-candidates-pool-min-count scale-down-candidates-pool-ratio scale-down-delay-type-local"
+    " scale-down-non-empty-candidates-count scale-down-simulation-timeout scale-from-unschedulable"
+    " scaleup-simulation-for-skipped-node-groups-enabled scheduler-config-file startup-taint"
+    " startup-taint-prefix status-taint user-agent v".split()
 )
 """Flags of cluster-autoscaler that are not emulated, or mean nothing in an emulated cluster."""
 _READ: Final = (_OPTIONS, _DELETIONS, _SETTINGS, _RATIOS)

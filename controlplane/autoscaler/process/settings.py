@@ -32,3 +32,6 @@ class Settings:
     max_pod_eviction_time: int = 2 * MINUTE
     deletion_delay_timeout: int = 2 * MINUTE
     batcher_interval: int = 0
+    provisioning_requests: bool = False
+    first_request_backoff: int = MINUTE
+    longest_request_backoff: int = 10 * MINUTE

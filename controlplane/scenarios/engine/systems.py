@@ -110,7 +110,16 @@ def _cluster_autoscaler(config: ClusterConfig, setting: Setting) -> Changes:
     return {
         "own_controllers": (*config.own_controllers, autoscaler_of(content)),
         "additions": (*config.additions, cloud_of(content.groups)),
+        "installed": (*config.installed, *_request_kinds(setting)),
     }
+
+
+def _request_kinds(setting: Setting) -> Installed:
+    from controlplane.autoscaler.provisioning.definition import DEFINITIONS, definition
+
+    content: NodeGroups = setting.parsed["node_groups"]
+    wanted = content.settings.provisioning_requests
+    return ((DEFINITIONS, definition()),) if wanted else ()
 
 
 NODE_GROUPS = Option(
@@ -179,7 +188,11 @@ KUEUE_CONFIG = Option(
 
 SYSTEMS: Final[Mapping[str, System]] = {
     "cluster-autoscaler": System(
-        _cluster_autoscaler, (NODE_GROUPS,), needed=(NODE_GROUPS,), brings_nodes=True
+        _cluster_autoscaler,
+        (NODE_GROUPS,),
+        needed=(NODE_GROUPS,),
+        installs=_request_kinds,
+        brings_nodes=True,
     ),
     "descheduler": System(
         _descheduler,

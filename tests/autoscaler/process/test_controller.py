@@ -136,6 +136,29 @@ def test_min_domains_has_nodes_made_in_other_zones():
     assert sorted(pod.spec.node_name for pod in pods(cluster)) == nodes(cluster)
 
 
+def test_requests_for_capacity_are_checked_provisioned_and_booked():
+    cluster = executed("requests.yaml", "request-groups.yaml").cluster
+    prefix = "/registry/autoscaling.x-k8s.io/provisioningrequests/"
+    told = {
+        obj.name: [
+            (each["type"], each["status"], each["reason"])
+            for each in obj.tree["status"]["conditions"]
+        ]
+        for obj in cluster.objects(prefix)
+    }
+    accepted = ("Accepted", "True", "Accepted")
+    over = ("BookingExpired", "True", "CapacityReservationTimeExpired")
+    assert told == {
+        "check": [accepted, ("Provisioned", "True", "CapacityIsFound"), over],
+        "grow": [accepted, ("Provisioned", "True", "CapacityIsProvisioned"), over],
+        "too-many": [accepted, ("Failed", "True", "CapacityIsNotFound")],
+    }
+    assert messages(cluster, "TriggeredScaleUp") == [
+        "pod triggered scale-up: [{pool 1->3 (max: 4)}]"
+    ]
+    assert len(nodes(cluster)) == 1
+
+
 def test_a_run_can_be_repeated():
     one, two = (summary_of(executed("zones.yaml", "zone-groups.yaml")).trace_hash for _ in "ab")
     assert one == two

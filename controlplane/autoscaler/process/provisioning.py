@@ -1,0 +1,251 @@
+"""Requests for capacity in the loop: expiry, injection of their pods, booking, and their provisioning.
+
+Upstream: `processors/provreq/{injector,processor,pods_filter}.go`,
+`provisioningrequest/{checkcapacity,besteffortatomic}`. One request is taken in each loop; batches are not emulated. A
+status is written to the request as the last write has left it, where upstream may write to an older one from its cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from controlplane.api.pod import Pod
+from controlplane.api.times import parse_time
+from controlplane.api.tree import Tree
+from controlplane.autoscaler.options import MINUTE
+from controlplane.autoscaler.process.drain import Report
+from controlplane.autoscaler.provisioning import requests
+from controlplane.autoscaler.provisioning.definition import REQUESTS
+from controlplane.autoscaler.provisioning.requests import NoPods, pods_of, supported
+from controlplane.autoscaler.removal import Placement
+from controlplane.autoscaler.scaleup import Outcome, Situation, scale_up
+from controlplane.autoscaler.simulation import Simulation
+from controlplane.client import calls
+from controlplane.client.resources import Resource
+from controlplane.controllers.common.controller import NORMAL, Caches
+from controlplane.controllers.common.effects import Reconcile, RequestFailed
+
+POD_TEMPLATES: Final[Resource[Any]] = Resource("", "v1", "podtemplates")
+_UPDATES: Final = 20
+"""Conditions of expiry that are written in one loop."""
+_EVENTS: Final = 50
+_SUCCESSFUL: Final = "Successful"
+
+
+class Requests:
+    """The requests of a cluster."""
+
+    def __init__(
+        self, caches: Caches, report: Report, backoff: tuple[int, int] = (MINUTE, 10 * MINUTE)
+    ) -> None:
+        """`backoff` is the first and the longest time after which a request without capacity is tried again."""
+        self._store = caches.of(REQUESTS)
+        self._templates = caches.of(POD_TEMPLATES)
+        self._report = report
+        self._first, self._longest = backoff
+        self._backoff: dict[str, int] = {}
+        self._booking = Placement()
+        self._placement = Placement()
+        self._taken: tuple[Tree, Sequence[Pod]] | None = None
+        self.processed = False
+        """A request was taken in this loop: the next one follows at once."""
+
+    def _trees(self) -> Iterator[Tree]:
+        for obj in list(self._store):
+            if supported(obj.tree):
+                yield obj.tree
+
+    def _template(self, namespace: str, name: str) -> Tree | None:
+        found = self._templates.get(f"{namespace}/{name}")
+        return None if found is None else found.tree
+
+    def waits(self, now: int) -> bool:
+        """Return whether time alone leads to something: a booking ends, or a request is tried again."""
+        for tree in self._trees():
+            provisioned = requests.condition(tree, requests.PROVISIONED)
+            if requests.is_true(tree, requests.FAILED):
+                continue
+            if requests.is_booked(tree):
+                return True
+            if provisioned is None:
+                return True
+            wait = self._backoff.get(tree["metadata"]["uid"], self._first)
+            if provisioned["status"] == "False" and wait < self._longest:
+                return True
+        return False
+
+    # -- the loop ----------------------------------------------------------------------------------
+
+    def refresh(self, now: int) -> Reconcile[None]:
+        """End bookings, fail requests that are too old, and delete those that have been over for long."""
+        self.processed, self._taken = False, None
+        expired, failed = list[Tree](), list[Tree]()
+        for tree in self._trees():
+            if len(expired) >= _UPDATES:
+                break
+            if requests.is_true(tree, requests.BOOKING_EXPIRED) or requests.is_true(
+                tree, requests.FAILED
+            ):
+                continue
+            provisioned = requests.condition(tree, requests.PROVISIONED)
+            if provisioned is not None and provisioned["status"] == "True":
+                if requests.since(provisioned) + requests.BOOKED_FOR < now:
+                    expired.append(tree)
+            elif len(failed) < _UPDATES - len(expired):
+                if _created(tree) + requests.EXPIRES_AFTER < now:
+                    failed.append(tree)
+        for tree in expired:
+            text = "Capacity reservation time is expired"
+            reason = "CapacityReservationTimeExpired"
+            yield from self._set(tree, requests.BOOKING_EXPIRED, "True", reason, text, now)
+        for tree in failed:
+            text = "ProvisioningRequest is expired"
+            yield from self._set(tree, requests.FAILED, "True", "Expired", text, now)
+        yield from self._delete_old(now)
+
+    def _delete_old(self, now: int) -> Reconcile[None]:
+        for tree in self._trees():
+            ends = (
+                requests.condition(tree, kind) for kind in (requests.PROVISIONED, requests.FAILED)
+            )
+            if any(each and requests.since(each) + requests.KEPT_FOR < now for each in ends):
+                meta = tree["metadata"]
+                try:
+                    yield from calls.delete(REQUESTS, meta["namespace"], meta["name"])
+                except RequestFailed:
+                    continue  # the next loop tries again
+
+    def pods(
+        self, unschedulable: Sequence[Pod], simulation: Simulation, now: int
+    ) -> Reconcile[list[Pod]]:
+        """Return the pods to help, with those of the next request, and put booked ones into the simulation."""
+        kept = self._not_consuming(unschedulable)
+        for tree in list(self._trees()):
+            if not self._due(tree, now):
+                continue
+            try:
+                injected = pods_of(tree, self._template)
+            except NoPods as error:
+                reason = "FailedToCreatePods"
+                yield from self._set(tree, requests.FAILED, "True", reason, str(error), now)
+                self.processed = True
+                continue
+            text = "ProvisioningRequest is accepted by ClusterAutoscaler"
+            written = yield from self._set(tree, requests.ACCEPTED, "True", "Accepted", text, now)
+            if written is None:
+                continue
+            self.processed = True
+            self._taken = (written, injected)
+            kept.extend(injected)
+            break
+        yield from self._book(simulation, now)
+        return kept
+
+    def _not_consuming(self, pods: Sequence[Pod]) -> list[Pod]:
+        kept, told = list[Pod](), 0
+        for pod in pods:
+            name = requests.consumed(pod)
+            if not name:
+                kept.append(pod)
+            elif told < _EVENTS:
+                told += 1
+                where = f"{pod.metadata.namespace}/{name}"
+                text = f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {where}"
+                self._report(pod, NORMAL, "", text)
+        return kept
+
+    def _due(self, tree: Tree, now: int) -> bool:
+        uid = tree["metadata"]["uid"]
+        if requests.is_true(tree, requests.FAILED) or requests.is_true(tree, requests.PROVISIONED):
+            self._backoff.pop(uid, None)
+            return False
+        provisioned = requests.condition(tree, requests.PROVISIONED)
+        if provisioned is None:
+            return True
+        if provisioned["status"] != "False":
+            return False
+        wait = self._backoff.get(uid, self._first)
+        if requests.since(provisioned) + wait >= now:
+            return False
+        self._backoff[uid] = min(2 * wait, self._longest)
+        return True
+
+    def _book(self, simulation: Simulation, now: int) -> Reconcile[None]:
+        booked: list[Pod] = []
+        for tree in self._trees():
+            if not requests.is_booked(tree):
+                continue
+            try:
+                booked.extend(pods_of(tree, self._template))
+            except NoPods as error:
+                text = f"Couldn't create pods, err: {error}"
+                reason = "FailedToBookCapacity"
+                yield from self._set(tree, requests.FAILED, "True", reason, text, now)
+        self._booking.place(simulation, booked)
+        self._booking.drop_old()
+
+    def claims(self, pod: Pod) -> bool:
+        """Return whether a pod is one of a request."""
+        return bool(requests.consumed(pod))
+
+    # -- provisioning ------------------------------------------------------------------------------
+
+    def provision(self, situation: Situation) -> Reconcile[Outcome]:
+        """Find capacity for the request that was taken in this loop."""
+        if self._taken is None:
+            return Outcome("NotTried")
+        tree, pods = self._taken
+        simulation = situation.simulation
+        simulation.fork()
+        try:
+            if tree["spec"]["provisioningClassName"] == requests.CHECK_CAPACITY:
+                return (yield from self._checked(tree, pods, situation))
+            return (yield from self._grown(tree, pods, situation))
+        finally:
+            simulation.revert()
+            self._placement.drop_old()
+
+    def _checked(self, tree: Tree, pods: Sequence[Pod], situation: Situation) -> Reconcile[Outcome]:
+        placed = self._placement.place(situation.simulation, pods, stop=True)
+        now, missing = situation.now, requests.NOT_FOUND
+        if len(placed) == len(pods):
+            yield from self._found(tree, requests.FOUND, now)
+            return Outcome(_SUCCESSFUL)
+        if (tree["spec"].get("parameters") or {}).get(requests.NO_RETRY) == "true":
+            text = "CA could not find requested capacity"
+            yield from self._set(tree, requests.FAILED, "True", missing, text, now)
+        else:
+            yield from self._set(tree, requests.PROVISIONED, "False", missing, requests.LATER, now)
+        return Outcome("NoOptionsAvailable")
+
+    def _grown(self, tree: Tree, pods: Sequence[Pod], situation: Situation) -> Reconcile[Outcome]:
+        placed = {pod.uid for pod, _ in self._placement.place(situation.simulation, pods)}
+        left, now = [pod for pod in pods if pod.uid not in placed], situation.now
+        if not left:
+            yield from self._found(tree, requests.FOUND, now)
+            return Outcome("NotNeeded")
+        outcome = yield from scale_up(situation, left, all_or_nothing=True)
+        if outcome.result == _SUCCESSFUL:
+            yield from self._found(tree, "CapacityIsProvisioned", now)
+        else:
+            reason = requests.NOT_FOUND
+            yield from self._set(tree, requests.PROVISIONED, "False", reason, requests.LATER, now)
+        return outcome
+
+    def _found(self, tree: Tree, reason: str, now: int) -> Reconcile[None]:
+        yield from self._set(tree, requests.PROVISIONED, "True", reason, requests.FOUND_TEXT, now)
+
+    def _set(
+        self, tree: Tree, kind: str, status: str, reason: str, message: str, now: int
+    ) -> Reconcile[Tree | None]:
+        """Write a condition; return the request as it is then, None if that failed."""
+        changed = requests.with_condition(tree, kind, status, reason, message, now)
+        try:
+            return (yield from calls.update(REQUESTS, changed, "status")).tree
+        except RequestFailed:
+            return None
+
+
+def _created(tree: Tree) -> int:
+    return parse_time(tree["metadata"]["creationTimestamp"])
