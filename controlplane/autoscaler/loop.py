@@ -27,7 +27,7 @@ from controlplane.autoscaler.nodes import (
     marked_for_deletion,
     readiness,
 )
-from controlplane.autoscaler.options import HOUR, SECOND, Options
+from controlplane.autoscaler.options import HOUR, MINUTE, SECOND, Options
 from controlplane.autoscaler.planner import Ongoing, Planner
 from controlplane.autoscaler.pods import is_daemon_set_pod, recreatable
 from controlplane.autoscaler.removal import Placement
@@ -55,6 +55,8 @@ BEGUN: Final = immediate(lambda _batches: True)
 """Deletions that begin somewhere else."""
 
 
+_SCHEDULER_TAKES: Final = MINUTE
+"""The time after a change for which a pod that has a place by now is expected to be bound."""
 _ENOUGH_REMOVALS: Final = 4
 """Removals of instances that did not register, without a new node, after which the next one is not awaited."""
 
@@ -152,6 +154,7 @@ class Autoscaler:
         self._begin = begin
         self._pending = False
         self._fruitless = self._registered = 0
+        self._hopeful = False
         self._events: list[Told] = []
         self.state = ClusterState(
             options,
@@ -188,6 +191,8 @@ class Autoscaler:
             self._last_failure + options.delay_after_failure,
             self._last_delete + options.delay_after_delete,
         )
+        if self._hopeful and now <= changed + _SCHEDULER_TAKES:
+            return True
         settles = self._fruitless < _ENOUGH_REMOVALS
         return (settles and self.state.waits(now, pending=self._pending)) or (
             options.scale_down_enabled and self._planner.waits(now, calm, changed)
@@ -306,6 +311,7 @@ class Autoscaler:
         sort_slice(pods, lambda left, right: (left.spec.priority or 0) > (right.spec.priority or 0))
         placed_now = {pod.uid for pod, _ in self._placement.place(self._simulation, pods)}
         self._placement.drop_old()
+        self._hopeful = bool(placed_now)
         left = [pod for pod in pods if pod.uid not in placed_now and not is_daemon_set_pod(pod)]
         if self._requests is not None:
             left = yield from self._requests.pods(left, self._simulation, view.now)

@@ -167,6 +167,11 @@ def test_a_run_can_be_repeated():
 # -- growth ------------------------------------------------------------------------------------------
 
 
+def test_pods_that_failed_often_before_nodes_came_are_waited_for():
+    cluster = world(three_pods, [group(provisionTime="1m")])
+    assert [pod.status.phase for pod in pods(cluster)] == ["Running"] * 3
+
+
 def test_pods_that_no_group_holds_are_told_why():
     async def user(ctx: Context) -> None:
         await Client(ctx).create(DEPLOYMENTS, pending("web", 1, cpu="9"))
