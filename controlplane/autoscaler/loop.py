@@ -28,9 +28,9 @@ from controlplane.autoscaler.nodes import (
     readiness,
 )
 from controlplane.autoscaler.options import HOUR, MINUTE, SECOND, Options
-from controlplane.autoscaler.planner import Ongoing, Planner
+from controlplane.autoscaler.planner import Ongoing, Planner, Unneeded
 from controlplane.autoscaler.pods import is_daemon_set_pod, recreatable
-from controlplane.autoscaler.removal import Placement
+from controlplane.autoscaler.removal import Placement, Unremovable
 from controlplane.autoscaler.scaleup import (
     Outcome,
     Remaining,
@@ -171,6 +171,16 @@ class Autoscaler:
         events = (*self.state.events, *self._events)
         self.state.events = []
         return replace(loop, status=status, events=events)
+
+    @property
+    def unneeded(self) -> list[Unneeded]:
+        """Nodes that are not needed."""
+        return self._planner.unneeded
+
+    @property
+    def unremovable(self) -> list[Unremovable]:
+        """Nodes that cannot go, with the reasons."""
+        return self._planner.unremovable
 
     def utilization(self, name: str) -> Utilization | None:
         """Return the utilization of a node, as the last look at it found."""

@@ -135,6 +135,8 @@ class ClusterState:
         self.ranges: dict[str, Range] = {}
         self.wrong_sizes: dict[str, WrongSize] = {}
         self.events: list[Told] = []
+        self.failures: dict[str, int] = {}
+        """The number of failed scale-ups by the code of the failure."""
         self.updated = 0
         self._nodes: Sequence[Node] = ()
         self._requests: dict[str, Request] = {}
@@ -168,6 +170,7 @@ class ClusterState:
 
     def fail(self, group: str, failure: Failure, now: int) -> None:
         """Note a failed scale-up: a group with a template is left alone for a while."""
+        self.failures[failure.code] = self.failures.get(failure.code, 0) + 1
         if self._has_template(group):
             self.backoff.fail(group, failure, now)
 

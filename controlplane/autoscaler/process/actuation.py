@@ -58,7 +58,7 @@ class Follow(Protocol):
     def utilization(self, name: str) -> Utilization | None:
         """Return the utilization of a node."""
 
-    def deleted(self, group: str, due: int) -> None:
+    def deleted(self, group: str, node: Node, *, drained: bool, due: int) -> None:
         """Hear of a node that should be gone by a time."""
 
     def ended(self) -> None:
@@ -99,7 +99,7 @@ class Actuator:
         self._delete = delete
         self._report = report
         self._record = record
-        self._drainer = Drainer(settings, self._clock, report)
+        self.drainer = Drainer(settings, self._clock, report)
         self._queue: dict[str, list[_Going]] = {}
         self._failed: dict[str, None] = {}
         self._batches: dict[str, list[_Going]] = {}
@@ -213,9 +213,9 @@ class Actuator:
     def _node(self, going: _Going, pods: Sequence[Pod]) -> Reconcile[None]:
         try:
             if going.drained:
-                yield from self._drainer.drain(going.name, pods)
+                yield from self.drainer.drain(going.name, pods)
             else:
-                yield from self._drainer.evict_daemon_sets(going.name, pods)
+                yield from self.drainer.evict_daemon_sets(going.name, pods)
             yield from self._delayed(going.node)
         except DrainFailed as error:
             yield from self._abort(going, str(error))
@@ -273,7 +273,8 @@ class Actuator:
                 yield from self._clean_up(each, text)
                 continue
             self._report(each.node, NORMAL, "ScaleDown", "nodes removed by cluster autoscaler")
-            self._follow.deleted(group, self._clock() + _DELETION_TAKES)
+            due = self._clock() + _DELETION_TAKES
+            self._follow.deleted(group, each.node, drained=each.drained, due=due)
             if each.drained:
                 text = f"Scale-down: node {each.name} removed with drain"
                 self._record(NORMAL, "ScaleDown", text)

@@ -19,6 +19,7 @@ from controlplane.autoscaler.nodes import marked_for_deletion, readiness
 from controlplane.autoscaler.process import taints
 from controlplane.autoscaler.process.actuation import Actuator
 from controlplane.autoscaler.process.listing import Cluster
+from controlplane.autoscaler.process.metrics import Metrics
 from controlplane.autoscaler.process.provider import CloudProvider
 from controlplane.autoscaler.process.provisioning import Requests
 from controlplane.autoscaler.process.reporting import INITIALIZING, Reporter, StatusMap, tell_pods
@@ -35,7 +36,7 @@ from controlplane.controllers.common.controller import (
 from controlplane.controllers.common.effects import Reconcile, RequestFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from controlplane.api.node import Node
     from controlplane.api.object import Object
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from controlplane.autoscaler.utilization import Utilization
     from controlplane.client.resources import Resource
     from controlplane.controllers.common.controller import Caches, Host
+    from controlplane.metrics.family import Family
 
 __all__ = ["ClusterAutoscaler", "autoscaler_of"]
 
@@ -75,6 +77,7 @@ class ClusterAutoscaler(Controller):
         self._provider = CloudProvider(self.content.groups)
         self._map = StatusMap(settings)
         self._reporter = Reporter(host)
+        self._metrics = Metrics()
         self._priorities = (
             caches.of(CONFIG_MAPS) if "priority" in settings.options.expanders else None
         )
@@ -183,6 +186,10 @@ class ClusterAutoscaler(Controller):
         interval = cls.content.settings.scan_interval
         return (f"loops of the cluster autoscaler every {interval / SECOND:g} s",)
 
+    def families(self) -> Iterator[Family]:
+        """The metrics."""
+        return self._metrics.families(self._autoscaler, self._actuator.drainer.counts)
+
     def _refresh_instances(self) -> Reconcile[None]:
         self._autoscaler.state.refresh_instances()
         return
@@ -229,6 +236,7 @@ class ClusterAutoscaler(Controller):
             return False
         self._reporter.begin()
         loop = yield from self._autoscaler.run_once(view)
+        self._metrics.saw(loop, sum(_unschedulable_since(pod, 0) for pod in view.pods))
         yield from self._soft_taints(loop)
         for told in loop.events:
             self._record(told.type, told.reason, told.message)
@@ -318,8 +326,10 @@ class ClusterAutoscaler(Controller):
         """Return the utilization of a node, as the last look at it found."""
         return self._autoscaler.utilization(name)
 
-    def deleted(self, group: str, due: int) -> None:
+    def deleted(self, group: str, node: Node, *, drained: bool, due: int) -> None:
         """Note that a node should be gone by a time."""
+        reason = "underutilized" if drained else "empty"
+        self._metrics.removed(reason if readiness(node).ready else "unready")
         self._autoscaler.state.scale_down(group, due)
 
     def ended(self) -> None:

@@ -41,6 +41,8 @@ class Drainer:
         self._settings = settings
         self._clock = clock
         self._report = report
+        self.counts = {"succeeded": 0, "failed": 0}
+        """Evictions of drains by their outcome."""
 
     def drain(self, node: str, pods: Sequence[Pod]) -> Reconcile[None]:
         """Evict all pods of a node and wait until they are gone. Raises DrainFailed."""
@@ -60,6 +62,8 @@ class Drainer:
         parts += [self._evict(pod, until, report=False) for pod in daemons]
         errors = yield from together("autoscaler.evict", parts)
         told = [error for error in errors[: len(pods)] if error]
+        self.counts["failed"] += len(told)
+        self.counts["succeeded"] += len(pods) - len(told)
         if told:
             text = f"Failed to drain node /{node}, due to following errors: [{' '.join(told)}]"
             raise DrainFailed(text)

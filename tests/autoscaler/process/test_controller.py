@@ -130,6 +130,26 @@ def test_a_cluster_grows_for_a_job_and_shrinks_after_it():
     assert [each["health"]["cloudProviderTarget"] for each in told["nodeGroups"]] == [2, 0]
 
 
+def test_metrics_count_nodes_and_evictions():
+    cluster = executed("web.yaml", "node-groups.yaml").cluster
+    ((probe,),) = cluster.own_managers.values()
+    (autoscaler,) = probe.controllers
+    found = {
+        (
+            family.name.removeprefix("cluster_autoscaler_"),
+            *(value for _, value in each.labels if value),
+        ): each.value
+        for family in autoscaler.families()
+        for each in family.samples
+    }
+    assert found["scaled_up_nodes_total",] == 3
+    assert found["scaled_down_nodes_total", "underutilized"] == 1
+    assert found["scaled_down_nodes_total", "empty"] == 1
+    assert found["evicted_pods_total", "succeeded"] == 2
+    assert found["nodes_count", "ready"] == 2
+    assert found["cluster_safe_to_autoscale",] == 1
+
+
 def test_min_domains_has_nodes_made_in_other_zones():
     cluster = executed("zones.yaml", "zone-groups.yaml").cluster
     assert nodes(cluster) == ["zone-a-1", "zone-b-1", "zone-c-1"]
