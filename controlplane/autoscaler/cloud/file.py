@@ -38,7 +38,8 @@ __all__ = ["NodeGroups", "load", "node_groups_of"]
 
 _TOP: Final = ("flags", "nodeGroups")
 _GROUP: Final = (
-    "failures", "maxSize", "minSize", "name", "options", "provisionJitter", "provisionTime", "size", "template",
+    "failures", "maxSize", "minSize", "name", "options", "provisionJitter", "provisionTime", "replacesLost", "size",
+    "template",
 )  # fmt: skip
 _TEMPLATE: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 _METADATA: Final = ("annotations", "labels")
@@ -171,6 +172,7 @@ def _group(reader: _Reader, tree: Any, field: str) -> GroupSpec:
         tuple(
             _failure(reader, each, f"{field}.failures[{at}]") for at, each in enumerate(failures)
         ),
+        reader.read(found, field, "replacesLost", switch, True),
     )
 
 

@@ -189,13 +189,14 @@ class Fleet:
         group.instances[name] = Instance(f"{SCHEME}{name}")
         return True
 
-    def gone(self, name: str) -> bool:
-        """Note that an instance is not there any more; whether it was."""
-        group = self._group_of(name.removeprefix(SCHEME))
+    def gone(self, name: str) -> tuple[bool, Boot | None]:
+        """Note that an instance is not there any more: whether it was, and the one that takes its place, if any."""
+        name = name.removeprefix(SCHEME)
+        group = self._group_of(name)
         if group is None:
-            return False
-        del group.instances[name.removeprefix(SCHEME)]
-        return True
+            return False, None
+        lost = group.instances.pop(name).state != "Deleting"
+        return True, self._started(group) if lost and group.spec.replaces_lost else None
 
     # -- parts -------------------------------------------------------------------------------------
 

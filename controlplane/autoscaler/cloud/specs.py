@@ -58,3 +58,5 @@ class GroupSpec:
     jitter: int = 0
     options: GroupOptions = field(default_factory=GroupOptions)
     failures: tuple[Failure, ...] = ()
+    replaces_lost: bool = True
+    """The cloud makes a new instance in place of one that vanished, as groups of most clouds do."""

@@ -18,6 +18,7 @@ from attrs import define, field, frozen
 from actors import LinkBroken
 from controlplane.autoscaler.cloud.fleet import Boot, Fleet
 from controlplane.autoscaler.cloud.messages import (
+    SCHEME,
     Answer,
     Decrease,
     Delete,
@@ -204,13 +205,17 @@ class _Cloud:
 
     def _vanish(self, ctx: Context, name: str) -> bool:
         """Let an instance go, with its machine; whether there was one."""
-        if not self._fleet.gone(name):
+        name = name.removeprefix(SCHEME)
+        known, successor = self._fleet.gone(name)
+        if not known:
             return False
         ctx.log("cloud.instance", data={"node": name, "state": "gone"})
         had_kubelet = name in self._on
         if had_kubelet:
             del self._on[name]
             self._machines.power_off(name)
+        if successor is not None:
+            ctx.spawn(self._boot, successor, name="boot")
         ctx.spawn(self._clear, name, had_kubelet and self._options.heartbeats, name="node")
         return True
 

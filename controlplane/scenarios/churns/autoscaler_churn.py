@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.scenarios.engine.option import Option
-from controlplane.scenarios.engine.scenario import Scenario, Sometimes
+from controlplane.scenarios.engine.scenario import Invariant, Scenario, Sometimes
 from controlplane.scenarios.invariants.autoscaler import (
     AT_REST_GROUPS_HAVE_THEIR_NODES,
     AT_REST_NO_POD_WAITS_FOR_A_NODE,
@@ -43,6 +43,12 @@ CRASHES = Option(
     "crashes", type=bool, default=False, help="Let the autoscaler crash and start again at times."
 )
 FAILURES = Option("cloud-failures", type=bool, default=True, help="Let the cloud fail at times.")
+LOSSES = Option(
+    "losses",
+    type=bool,
+    default=False,
+    help="Let instances vanish at times; budgets do not hold then.",
+)
 TAINT_DELAY = Option(
     "taint-delay",
     type=float,
@@ -63,6 +69,10 @@ def node_groups(setting: Setting) -> NodeGroups:
         {"type": "NeverRegisters", "count": 1, "explored": True},
         {"type": "DeletionRefused", "count": 2, "explored": True},
     ]
+    if not setting["cloud_failures"]:
+        failures = []
+    if setting["losses"]:
+        failures.append({"type": "Lost", "after": "70s", "count": 2, "explored": True})
     groups = [
         {
             "name": name,
@@ -74,7 +84,7 @@ def node_groups(setting: Setting) -> NodeGroups:
                 "metadata": {"labels": {"topology.kubernetes.io/zone": name}},
                 "status": {"capacity": {"cpu": "2", "memory": "8Gi"}},
             },
-            "failures": failures if setting["cloud_failures"] else [],
+            "failures": failures,
         }
         for name in ("east", "west")
     ]
@@ -178,23 +188,28 @@ def _happened(reason: str) -> Any:
     return reached
 
 
+def invariants(setting: Setting) -> tuple[Invariant, ...]:
+    """Return what has to hold; a budget is kept only where evictions are all that ends pods."""
+    found = (
+        PODS_LEAVE_BEFORE_THEIR_NODE,
+        AT_REST_GROUPS_HAVE_THEIR_NODES,
+        AT_REST_NO_POD_WAITS_FOR_A_NODE,
+        the_size_settles(MOST_REQUESTS),
+    )
+    return found if setting["losses"] else (*found, enough_stay_ready("app", STEADY, LEAST))
+
+
 SCENARIO = Scenario(
     "autoscaler-churn",
     title="a cluster grows and shrinks; no pod goes with its node, no capacity is lost",
     workload=churn,
     build=build,
-    invariants=(
-        PODS_LEAVE_BEFORE_THEIR_NODE,
-        AT_REST_GROUPS_HAVE_THEIR_NODES,
-        AT_REST_NO_POD_WAITS_FOR_A_NODE,
-        enough_stay_ready("app", STEADY, LEAST),
-        the_size_settles(MOST_REQUESTS),
-    ),
+    invariants=invariants,
     sometimes=(
         Sometimes("the cluster grows", _happened("TriggeredScaleUp")),
         Sometimes("a node is deleted", _happened("DeletingNode")),
         Sometimes("a deletion fails", _happened("ScaleDownFailed")),
         Sometimes("the cloud fails", _happened("ScaleUpFailed")),
     ),
-    options=(OPERATIONS, CRASHES, FAILURES, TAINT_DELAY),
+    options=(OPERATIONS, CRASHES, FAILURES, LOSSES, TAINT_DELAY),
 )

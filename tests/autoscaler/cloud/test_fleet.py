@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from controlplane.autoscaler.cloud.fleet import MOST_EXPLORED, Fleet
 from controlplane.autoscaler.cloud.specs import Failure, GroupSpec
 from controlplane.autoscaler.options import MINUTE, SECOND
@@ -80,9 +82,19 @@ def test_a_deleted_instance_is_deleting_until_it_is_gone():
     made = fleet(size=1)
     made.delete("g", ["emulated://g-1"])
     assert states(made) == [("emulated://g-1", "Deleting")]
-    assert made.gone("emulated://g-1")
-    assert not made.gone("g-1")
+    assert made.gone("emulated://g-1") == (True, None)
+    assert made.gone("g-1") == (False, None)
     assert states(made) == []
+
+
+@pytest.mark.parametrize("replaces", [True, False])
+def test_a_lost_instance_is_replaced_unless_the_group_says_no(replaces):
+    made = fleet(size=1, replaces_lost=replaces)
+    known, successor = made.gone("g-1")
+    assert known
+    assert (successor is not None) == replaces
+    assert target(made) == 1
+    assert states(made) == ([("emulated://g-2", "Creating")] if replaces else [])
 
 
 def test_failures_happen_as_often_as_they_say():

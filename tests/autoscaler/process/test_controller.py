@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from actors import Context, EventLog
@@ -234,14 +235,15 @@ def test_an_instance_that_never_registers_is_deleted():
     assert all(pod.status.phase == "Running" for pod in pods(cluster))
 
 
-def test_a_lost_instance_lowers_the_target_and_its_pods_find_new_nodes():
+@pytest.mark.parametrize("replaces", [True, False])
+def test_pods_of_a_lost_instance_find_a_new_node(replaces):
     async def user(ctx: Context) -> None:
         await three_pods(ctx)
         await ctx.sleep(120 * SECOND)
         answer = await ctx.ask(CLOUD, Lose("small-1"))
         assert answer.error == ""
 
-    cluster = world(user, [group()])
+    cluster = world(user, [group(replacesLost=replaces)])
     assert "small-1" not in nodes(cluster)
     assert len(nodes(cluster)) == 3
     assert all(pod.status.phase == "Running" for pod in pods(cluster))
