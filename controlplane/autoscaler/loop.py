@@ -154,7 +154,7 @@ class Autoscaler:
         self._begin = begin
         self._pending = False
         self._fruitless = self._registered = 0
-        self._hopeful = False
+        self._hopeful = self._too_new = False
         self._events: list[Told] = []
         self.state = ClusterState(
             options,
@@ -201,7 +201,7 @@ class Autoscaler:
             self._last_failure + options.delay_after_failure,
             self._last_delete + options.delay_after_delete,
         )
-        if self._hopeful and now <= changed + _SCHEDULER_TAKES:
+        if self._too_new or (self._hopeful and now <= changed + _SCHEDULER_TAKES):
             return True
         settles = self._fruitless < _ENOUGH_REMOVALS
         return (settles and self.state.waits(now, pending=self._pending)) or (
@@ -210,6 +210,7 @@ class Autoscaler:
 
     def _decide(self, view: View) -> Decision[Any, Loop]:
         cloud, now = self._provider.cloud(), view.now
+        self._hopeful = self._too_new = False
         if self._requests is not None:
             yield from self._requests.refresh(now)
         allocated = [pod for pod in view.pods if _allocated(pod) and self._counts(pod)]
@@ -326,7 +327,9 @@ class Autoscaler:
         if self._requests is not None:
             left = yield from self._requests.pods(left, self._simulation, view.now)
         delay = self._options.new_pod_delay
-        return [pod for pod in left if (pod.metadata.creation_timestamp or 0) + delay < view.now]
+        old = [pod for pod in left if (pod.metadata.creation_timestamp or 0) + delay < view.now]
+        self._too_new = len(old) < len(left)
+        return old
 
     def _scaled_up(
         self, view: View, pods: Sequence[Pod], present: Sequence[Node]
@@ -369,6 +372,7 @@ class Autoscaler:
             return Outcome("LimitedByMaxNodesTotal", remaining=left)
         oldest = min(pod.metadata.creation_timestamp or 0 for pod in pods)
         if oldest + _NEW_FOR > view.now:
+            self._too_new = True
             return Outcome("InCooldown")
         return None
 

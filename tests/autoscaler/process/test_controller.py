@@ -193,6 +193,15 @@ def test_pods_that_failed_often_before_nodes_came_are_waited_for():
     assert [pod.status.phase for pod in pods(cluster)] == ["Running"] * 3
 
 
+def test_pods_that_are_too_new_for_a_loop_are_waited_for():
+    async def user(ctx: Context) -> None:
+        await ctx.sleep(605 * SECOND)
+        await three_pods(ctx)
+
+    cluster = world(user, [group()])
+    assert [pod.status.phase for pod in pods(cluster)] == ["Running"] * 3
+
+
 def test_pods_that_no_group_holds_are_told_why():
     async def user(ctx: Context) -> None:
         await Client(ctx).create(DEPLOYMENTS, pending("web", 1, cpu="9"))
