@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from controlplane.api.go_numbers import shown_float
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.autoscaler.deletions import Batch
@@ -327,5 +328,5 @@ def _shown(used: Utilization | None) -> str:
     """Return a utilization as Go prints its struct."""
     if used is None:
         return "{}"
-    shares = (f"{each:g}" for each in (used.cpu, used.memory, used.gpu, 0.0))
-    return f"{{{' '.join(shares)} {used.resource} {used.value:g}}}"
+    shares = " ".join(shown_float(each) for each in (used.cpu, used.memory, used.gpu, 0.0))
+    return f"{{{shares} {used.resource} {shown_float(used.value)}}}"
