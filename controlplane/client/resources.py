@@ -52,6 +52,11 @@ class Resource(NamedTuple, Generic[V_co]):
         """As in an object's apiVersion."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def full_name(self) -> str:
+        """Plural, version and group, joined by dots: `jobs.v1.batch`."""
+        return f"{self.name}.{self.version}.{self.group}" if self.group else self.name
+
 
 PODS: Resource[Pod] = Resource("", "v1", "pods")
 NODES: Resource[Node] = Resource("", "v1", "nodes")

@@ -20,6 +20,7 @@ from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingErr
 from controlplane.scheduler.cycle.scheduling import Search, schedule
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.api_calls import CallQueue
+from controlplane.scheduler.framework.custom import NO_OBJECTS, CustomObjects
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.deferred_resize import args_of
 from controlplane.scheduler.framework.handle import Handle, keep_order
@@ -77,12 +78,13 @@ class Scheduler:
         fixes: FixGates | None = None,
         select: SelectDevice | None = None,
         clock: Callable[[], int] = lambda: 0,
+        custom: CustomObjects = NO_OBJECTS,
     ) -> None:
         """Raises ValueError when a profile cannot be built.
 
         `choose_order` and `choose_offset` answer what upstream leaves to map order or chance;
         `log` receives lines that upstream logs as errors; `select` answers selectors of devices;
-        `clock` returns the time.
+        `clock` returns the time; `custom` has the objects of custom kinds that plugins read.
         """
         self.config = config or SchedulerConfig()
         self.listers = listers
@@ -109,7 +111,11 @@ class Scheduler:
         self.api_calls = CallQueue() if self.features["SchedulerAsyncAPICalls"] else None
         """Asynchronous calls to the API server that wait or are under way (None: calls are synchronous)."""
         handle = Handle(
-            listers=listers, features=self.features, fixes=fixes, choose_order=choose_order
+            listers=listers,
+            features=self.features,
+            fixes=fixes,
+            choose_order=choose_order,
+            custom=custom,
         )
         if choose_offset is not None:
             handle.choose_offset = choose_offset

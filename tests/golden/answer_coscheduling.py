@@ -8,7 +8,7 @@ from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND, parse_time
 from controlplane.scheduler.community.coscheduling import Coscheduling
 from controlplane.scheduler.community.objects import Objects
-from controlplane.scheduler.framework.cycle_state import CycleState
+from controlplane.scheduler.framework.cycle_state import PODS_TO_ACTIVATE, CycleState
 from controlplane.scheduler.framework.interface import Code, NodeToStatus
 from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
 from controlplane.scheduler.framework.waiting import WaitingPod
@@ -75,8 +75,7 @@ class _Machine:
         status, timeout = self.plugin.permit(state, self.pods[op["pod"]], op["node"])
         found = self.active.get(op["pod"])
         if found is not None:
-            found.update(dict.fromkeys(pod.key for pod in self.handle.activations))
-        self.handle.activations.clear()
+            found.update(dict.fromkeys(state.read(PODS_TO_ACTIVATE) or ()))
         return status, timeout
 
     def permit(self, op: Case) -> Case:

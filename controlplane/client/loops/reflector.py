@@ -14,7 +14,7 @@ from actors.log import WARNING
 from controlplane.api.generic import V, V_co
 from controlplane.api.times import SECOND
 from controlplane.client.deltas import ADDED, DELETED, UPDATED, Delta
-from controlplane.client.errors import ApiError, is_expired, is_too_large
+from controlplane.client.errors import ApiError, is_expired, is_not_found, is_too_large
 from controlplane.client.loops.clientset import Client, ObjectList, Resource
 from controlplane.client.loops.connection import connection
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 BACKOFF_START_NS = 800_000_000
 BACKOFF_MAX_NS = 30 * SECOND
 BACKOFF_RESET_NS = 120 * SECOND
+HOPELESS_LISTS = 8
+"""A resource that is not served so often in a row no longer keeps a run from settling; it is still asked for."""
 JITTER_OPTIONS = 8
 TOO_MANY_REQUESTS = 429
 WATCH_SECONDS = 300
@@ -121,6 +123,7 @@ class Reflector(Generic[V]):
         self._paginated = False
         self._streams_state = features.watch_list_client
         self._backoff = Backoff()
+        self._unserved = 0
         self._stream: Mailbox | None = None
 
     def close(self, ctx: Context) -> None:
@@ -139,15 +142,21 @@ class Reflector(Generic[V]):
                     stream = await self._watch_list(ctx, client)
                 if stream is None:
                     await self._list(client)
+                self._unserved = 0
                 await self._watch(ctx, client, stream)
             except (ApiError, LinkBroken) as error:
-                ctx.log("reflector.error", level=WARNING, data={"message": str(error)})
+                told = str(error)
+                if isinstance(error, ApiError) and is_not_found(error):
+                    self._unserved += 1
+                    told = f"failed to list {self.resource.full_name}: {told}"
+                ctx.log("reflector.error", level=WARNING, data={"message": told})
             await self._back_off(ctx)
 
     async def _back_off(self, ctx: Context) -> None:
         share = ctx.choose("jitter", JITTER_OPTIONS, "reflector backoff")
         wait = self._backoff.next(ctx.now)
-        await ctx.sleep(wait + wait * share // JITTER_OPTIONS, point="reflector.backoff")
+        wait += wait * share // JITTER_OPTIONS
+        await ctx.sleep(wait, idle=self._unserved > HOPELESS_LISTS, point="reflector.backoff")
 
     # ------------------------------------------------------------------ the state
 

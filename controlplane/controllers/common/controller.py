@@ -147,6 +147,9 @@ class Controller:
     component: ClassVar[str] = ""
     """The source of its events; its name unless said otherwise."""
 
+    client_rate: ClassVar[tuple[int, int] | None] = None
+    """The limit of its requests as a process of its own: requests per second, and the size of a burst."""
+
     def __init__(self, host: Host, caches: Caches) -> None:
         self.host = host
 

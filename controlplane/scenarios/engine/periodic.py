@@ -19,6 +19,7 @@ SHOWN = 5
 def periodic_work(run: Run) -> tuple[str, ...]:
     """Return the periodic work that a longer run would show, one line for each sort or object."""
     found = [*_autoscalers(run), *_cron_jobs(run), *_restarts(run), *_unschedulable(run)]
+    found += _missing(run)
     from controlplane.kubelet.node.node_status import LEASE_RENEW_INTERVAL
 
     config = run.cluster.config
@@ -113,3 +114,13 @@ def _unschedulable(run: Run) -> Iterator[str]:
             if (each.type, each.status, each.reason) == ("PodScheduled", "False", "Unschedulable"):
                 names.append(obj.key)
     yield from _listed("scheduling of pod", names, _every(DEFAULT_MAX_IN_UNSCHEDULABLE_PODS))
+
+
+def _missing(run: Run) -> Iterator[str]:
+    if not run.cluster.probes:
+        return
+    for name in run.cluster.scheduler.missing():
+        yield (
+            f"no pod is scheduled until {name} is served:"
+            " is its CustomResourceDefinition installed (--with scheduler-plugins)?"
+        )

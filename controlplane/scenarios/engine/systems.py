@@ -129,6 +129,21 @@ NODE_GROUPS = Option(
     help="Node groups, and flags of cluster-autoscaler, of --with cluster-autoscaler.",
     parse=_read_node_groups,
 )
+def _scheduler_plugins(config: ClusterConfig, setting: Setting) -> Changes:
+    from controlplane.scheduler_plugins.controller import SchedulerPluginsController
+
+    return {
+        "own_controllers": (*config.own_controllers, SchedulerPluginsController),
+        "installed": (*config.installed, *_scheduler_plugins_objects(setting)),
+    }
+
+
+def _scheduler_plugins_objects(_: Setting) -> Installed:
+    from controlplane.scheduler_plugins.definitions import installation
+
+    return installation()
+
+
 DESCHEDULER_POLICY = Option(
     "descheduler-policy",
     metavar="FILE",
@@ -201,6 +216,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
     ),
     "kwok": System(_kwok, (STAGES,), needed=(STAGES,)),
     "kueue": System(_kueue, (KUEUE_CONFIG,), installs=_kueue_objects),
+    "scheduler-plugins": System(_scheduler_plugins, (), installs=_scheduler_plugins_objects),
 }
 
 

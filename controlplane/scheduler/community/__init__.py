@@ -6,6 +6,8 @@ imports nothing of them.
 
 from __future__ import annotations
 
+from controlplane.scheduler.community.capacity_scheduling import CapacityScheduling
+from controlplane.scheduler.community.coscheduling import Coscheduling
 from controlplane.scheduler.community.node_metadata import NodeMetadata
 from controlplane.scheduler.community.node_resources_allocatable import NodeResourcesAllocatable
 from controlplane.scheduler.community.pod_state import PodState
@@ -31,4 +33,6 @@ PLUGINS: tuple[type[Plugin], ...] = (
     LowRiskOverCommitment,
     Peaks,
     PreemptionToleration,
+    Coscheduling,
+    CapacityScheduling,
 )

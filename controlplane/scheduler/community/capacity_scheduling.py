@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from controlplane.client.resources import Resource as ApiResource
 from controlplane.scheduler.community.elastic_quota import Quota, Quotas, plus, pod_request
-from controlplane.scheduler.community.objects import Objects, Tree
 from controlplane.scheduler.framework import events
 from controlplane.scheduler.framework.args import DefaultPreemptionArgs
+from controlplane.scheduler.framework.custom import CustomKind, CustomObjects, Tree
 from controlplane.scheduler.framework.events import ClusterEvent, ClusterEventWithHint
 from controlplane.scheduler.framework.interface import (
     Code,
@@ -30,6 +31,7 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
     unschedulable,
 )
+from controlplane.scheduler.framework.notified import ObjectHandler, PodHandler
 from controlplane.scheduler.plugins.default_preemption import NEVER, TERMINATING, DefaultPreemption
 from controlplane.scheduler.plugins.importance import more_important
 from controlplane.scheduler.plugins.preemption import (
@@ -48,7 +50,9 @@ if TYPE_CHECKING:
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.pod_info import PodInfo
 
-_OBJECTS: Final = "elasticquotas.v1alpha1.scheduling.x-k8s.io"
+ELASTIC_QUOTA: Final = CustomKind(
+    "ElasticQuota", ApiResource("scheduling.x-k8s.io", "v1alpha1", "elasticquotas")
+)
 _FULL: Final = unschedulable("global quota max exceeded")
 _UNREAD: Final = "not eligible due to failed to read from cycleState"
 
@@ -62,28 +66,37 @@ class _Asked:
     everywhere: Resource = attrs.Factory(Resource)
 
 
-class CapacityScheduling(DefaultPreemption, PreFilterPlugin, PreFilterExtensions, ReservePlugin):
+class CapacityScheduling(
+    DefaultPreemption,
+    PreFilterPlugin,
+    PreFilterExtensions,
+    ReservePlugin,
+    PodHandler,
+    ObjectHandler,
+):
     """Refuses what exceeds quotas, and takes back what was lent.
 
     `objects` holds objects of kind ElasticQuota.
     """
 
     name = "CapacityScheduling"
+    custom = (ELASTIC_QUOTA,)
+    assigned_only = True
     _ASKED: Final = "PreFilterCapacityScheduling"
     _QUOTAS: Final = "ElasticQuotaSnapshot"
 
     def __init__(
-        self, args: Mapping[str, Any] | None, handle: Handle, objects: Objects | None = None
+        self, args: Mapping[str, Any] | None, handle: Handle, objects: CustomObjects | None = None
     ) -> None:
         super().__init__(DefaultPreemptionArgs(100, 0), handle)
         self._clears = True
         self.reads = ("pod_disruption_budgets",)
-        self._objects = Objects() if objects is None else objects
+        self._objects = handle.custom if objects is None else objects
         self.quotas = Quotas()
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that go, and quotas."""
-        quotas = ClusterEvent(_OBJECTS, events.ALL)
+        quotas = ClusterEvent(ELASTIC_QUOTA.event, events.ALL)
         pods = ClusterEvent(events.POD, events.DELETE)
         return [ClusterEventWithHint(each) for each in (pods, quotas)]
 
@@ -104,6 +117,18 @@ class CapacityScheduling(DefaultPreemption, PreFilterPlugin, PreFilterExtensions
     def quota_deleted(self, tree: Tree) -> None:
         """Forget the quota of a namespace."""
         self.quotas.by_namespace.pop(tree["metadata"]["namespace"], None)
+
+    def object_added(self, kind: str, tree: Tree) -> None:
+        """Note a quota."""
+        self.quota_added(tree)
+
+    def object_updated(self, kind: str, old: Tree, new: Tree) -> None:
+        """Note a changed quota."""
+        self.quota_changed(new)
+
+    def object_deleted(self, kind: str, tree: Tree) -> None:
+        """Forget a quota."""
+        self.quota_deleted(tree)
 
     def pod_added(self, pod: Pod) -> None:
         """Count a pod with a node; a quota not heard of yet is read."""

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.quantity import Quantity, parse
 from controlplane.api.times import SECOND, parse_time
+from controlplane.client.resources import Resource
 from controlplane.scheduler.community.args import arguments
-from controlplane.scheduler.community.objects import Objects, Tree
 from controlplane.scheduler.framework import events
+from controlplane.scheduler.framework.custom import CustomKind, CustomObjects, Tree
+from controlplane.scheduler.framework.cycle_state import PODS_TO_ACTIVATE
 from controlplane.scheduler.framework.events import ClusterEvent, ClusterEventWithHint
 from controlplane.scheduler.framework.interface import (
     Code,
@@ -30,6 +32,7 @@ from controlplane.scheduler.framework.interface import (
     unresolvable,
     unschedulable,
 )
+from controlplane.scheduler.framework.notified import PodHandler
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from controlplane.scheduler.state.node_info import NodeInfo
 
 LABEL: Final = "scheduling.x-k8s.io/pod-group"
-_OBJECTS: Final = "podgroups.v1alpha1.scheduling.x-k8s.io"
+POD_GROUP: Final = CustomKind("PodGroup", Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups"))
 _DEFAULT_WAIT: Final = 60
 _CACHE_TIME: Final = 3 * SECOND
 """How long a group stays permitted if no time is given."""
@@ -64,6 +67,7 @@ class Coscheduling(
     PermitPlugin,
     ReservePlugin,
     EnqueueExtensions,
+    PodHandler,
 ):
     """All or nothing for the pods of a group.
 
@@ -71,14 +75,16 @@ class Coscheduling(
     """
 
     name = "Coscheduling"
+    custom = (POD_GROUP,)
+    activates = True
     _KEY: Final = "PermitCoscheduling"
 
     def __init__(
-        self, args: Mapping[str, Any] | None, handle: Handle, objects: Objects | None = None
+        self, args: Mapping[str, Any] | None, handle: Handle, objects: CustomObjects | None = None
     ) -> None:
         given = arguments(self.name, args)
         self._handle = handle
-        self._objects = Objects() if objects is None else objects
+        self._objects = handle.custom if objects is None else objects
         self._wait = given["PermitWaitingTimeSeconds"]
         self._backoff = given["PodGroupBackoffSeconds"] * SECOND
         self._threshold = given["PodGroupRejectPercentage"] / 100
@@ -89,7 +95,7 @@ class Coscheduling(
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """New pods, and PodGroups."""
-        groups = ClusterEvent(_OBJECTS, events.ADD | events.UPDATE)
+        groups = ClusterEvent(POD_GROUP.event, events.ADD | events.UPDATE)
         return [
             ClusterEventWithHint(each) for each in (ClusterEvent(events.POD, events.ADD), groups)
         ]
@@ -250,10 +256,18 @@ class Coscheduling(
         if len(assigned) == 1:
             state.write(self._KEY, True)
         if state.read(self._KEY):
-            self._handle.activations.extend(p for p in self._siblings(pod) if p.uid != pod.uid)
+            self._activate_siblings(state, pod)
         given = (group.get("spec") or {}).get("scheduleTimeoutSeconds")
         wait = self._wait or _DEFAULT_WAIT if given is None else given
         return Status(Code.WAIT), (wait or self._wait) * SECOND
+
+    def _activate_siblings(self, state: CycleState, pod: Pod) -> None:
+        """Have the other pods of the group made ready when the scheduling cycle ends."""
+        wanted = state.read(PODS_TO_ACTIVATE)
+        if wanted is None:
+            wanted = {}
+            state.write(PODS_TO_ACTIVATE, wanted)
+        wanted.update((each.key, each) for each in self._siblings(pod) if each.uid != pod.uid)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         """Nothing to take."""

@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 from controlplane.api.quantity import Quantity, parse
 from controlplane.api.times import SECOND, parse_time
 from controlplane.scheduler.community.coscheduling import group_name
-from controlplane.scheduler.community.objects import Tree
+from controlplane.scheduler.framework.custom import Tree
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
 
-__all__ = ["TOO_LATE", "group_expired", "group_status", "members", "quota_used", "same_amounts"]
+__all__ = [
+    "TOO_LATE",
+    "group_expired",
+    "group_status",
+    "members",
+    "owners",
+    "quota_used",
+    "same_amounts",
+]
 
 Amounts = dict[str, Quantity]
 
@@ -56,9 +64,9 @@ def group_status(group: Tree, pods: Sequence[Pod]) -> dict[str, Any] | None:
     elif phase == "Pending":
         if len(pods) >= least:
             status["phase"] = "Scheduling"
-            owners = _owners(pods[0]) if pods else ""
-            if owners:
-                status["occupiedBy"] = owners
+            occupied = owners(pods[0]) if pods else ""
+            if occupied:
+                status["occupiedBy"] = occupied
     else:
         counts = {
             name: sum(pod.status.phase == of for pod in pods) for name, of in _COUNTED.items()
@@ -67,9 +75,10 @@ def group_status(group: Tree, pods: Sequence[Pod]) -> dict[str, Any] | None:
     return status
 
 
-def _owners(pod: Pod) -> str:
-    owners = pod.tree["metadata"].get("ownerReferences") or ()
-    return ",".join(sorted(f"{pod.namespace}/{each['name']}" for each in owners))
+def owners(pod: Pod) -> str:
+    """Return the owners of a pod as a group's status shows them."""
+    references = pod.tree["metadata"].get("ownerReferences") or ()
+    return ",".join(sorted(f"{pod.namespace}/{each['name']}" for each in references))
 
 
 def _phase(pods: int, least: int, running: int, succeeded: int, failed: int) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Final, Self
 
+PODS_TO_ACTIVATE: Final = "kubernetes.io/pods-to-activate"
+"""The key of pods, by their keys, that are to be made ready when the scheduling or the binding cycle ends."""
 _NONE: Final[frozenset[str]] = frozenset()
 
 

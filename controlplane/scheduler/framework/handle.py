@@ -17,6 +17,7 @@ from controlplane.scheduler.columns.columns import Columns
 from controlplane.scheduler.config.features import defaults
 from controlplane.scheduler.dra.manager import DRAManager
 from controlplane.scheduler.framework.cancellation import CancelContext
+from controlplane.scheduler.framework.custom import NO_OBJECTS, CustomObjects
 from controlplane.scheduler.framework.deferred_resize import GATE, DeferredPodSchedulingArgs
 from controlplane.scheduler.state.listers import Listers
 from controlplane.scheduler.state.pod_groups import PodGroupStates
@@ -77,6 +78,8 @@ class Handle:
         lambda handle: DRAManager(handle.listers, handle.feature), takes_self=True
     )
     """Claims, slices and classes of devices."""
+    custom: CustomObjects = NO_OBJECTS
+    """Objects of the custom kinds that plugins read (`Plugin.custom`)."""
     clock: Callable[[], int] = lambda: 0
     """Return the time, nanoseconds since the epoch."""
     new_uid: Callable[[], str] = attrs.Factory(_numbered)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.decisions import Steps
     from controlplane.scheduler.columns.rows import Rows
+    from controlplane.scheduler.framework.custom import CustomKind
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.effects import Effects
     from controlplane.scheduler.framework.handle import Handle
@@ -103,6 +104,10 @@ class Plugin:
     name: ClassVar[str] = ""
     reads: tuple[str, ...] = ()
     """Listers it needs besides those of pods and nodes, by their names in `Listers`; only those are filled."""
+    custom: tuple[CustomKind, ...] = ()
+    """Custom kinds that it reads from `Handle.custom`; only those have caches."""
+    activates: bool = False
+    """It has pods made ready in the cycle's state (`PODS_TO_ACTIVATE`)."""
 
     @property
     def signs_no_pod(self) -> bool:

@@ -27,6 +27,7 @@ from controlplane.client.resources import (
 )
 from controlplane.scheduler import eventhandlers
 from controlplane.scheduler.framework import events as ev
+from controlplane.scheduler.loops.custom import CustomCaches, event_informers, pod_handlers
 from controlplane.scheduler.state.cache import CacheCorruptedError
 from controlplane.scheduler.state.listers import Listers
 
@@ -142,6 +143,8 @@ class Informers:
         self._classes: Indexer[View] = Indexer()
         self._slices: Indexer[View] = Indexer()
         self._devices_begun = False
+        self.custom = CustomCaches(ctx, server)
+        self._custom: list[Informer[View]] = []
         self.pods = Informer(ctx, PODS, server=server, immediate=joined, fieldSelector=NOT_FINISHED)
         self.nodes = Informer(ctx, NODES, server=server, immediate=joined)
         self.failed_pods = self.pods
@@ -170,6 +173,11 @@ class Informers:
         self._ctx.looks_at(self.failed_pods.store_part)
         return self.failed_pods.store.get(key)
 
+    def missing(self) -> list[str]:
+        """Return the custom resources whose first lists the scheduler waits for."""
+        waited = (each.resource.full_name for each in self._custom if not each.has_synced)
+        return list(dict.fromkeys(waited))
+
     async def start(
         self, shared: Shared, allowed: Collection[str] | None, *, devices: bool = False
     ) -> None:
@@ -194,7 +202,13 @@ class Informers:
             if name in EVENTS:
                 informer.add_task_handler(handlers.other(EVENTS[name]), "scheduler")
             others.append(informer)
+        frameworks = core.frameworks.values()
+        self._custom += self.custom.informers(frameworks)
+        self._custom += event_informers(self._ctx, self._server, frameworks, handlers.other)
+        others += self._custom
         self.pods.add_task_handler(handlers.pods(), "scheduler")
+        for task, handle in pod_handlers(frameworks):
+            self.pods.add_task_handler(handle, task)
         self.nodes.add_task_handler(handlers.nodes(), "scheduler")
         informers = [*others, self.pods, self.nodes]
         if self.failed_pods is not self.pods:

@@ -29,13 +29,9 @@ if TYPE_CHECKING:
     from controlplane.client.loops.clientset import Client
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
     from controlplane.scheduler.loops.preemption import Preemptor
+    from controlplane.scheduler.loops.rest import Rest
     from controlplane.scheduler.loops.shared import Shared
-    from controlplane.scheduler.state.pod_groups import Key
 
-FIRST_PAUSE = 1_000_000
-LONGEST_PAUSE = 1_000_000_000
-MANY_TRIES = 8
-"""The number of cycles in a row without a bound pod after which a group's retries no longer delay a run's settling."""
 COLLECT = "scheduler.group.collect"
 TRY = "scheduler.group.try"
 
@@ -49,6 +45,7 @@ class GroupScheduler:
         assume: gives a pod its node in memory; sets a failure when that is refused.
         accept: begins the binding cycle of an assumed pod.
         fail: the failure handler.
+        rest: told how cycles ended.
     """
 
     def __init__(
@@ -58,17 +55,14 @@ class GroupScheduler:
         assume: Callable[[Context, Attempt], Awaitable[None]],
         accept: Callable[[Context, Attempt, QueuedPodInfo], Awaitable[None]],
         fail: Callable[[Context, Client, Attempt], Awaitable[None]],
+        rest: Rest,
     ) -> None:
         self._shared = shared
         self._preemptor = preemptor
         self._assume = assume
         self._accept = accept
         self._fail = fail
-        self._fruitless: dict[Key, int] = {}
-        self.pause = 0
-        """Nanoseconds for which the scheduling task rests after the last cycle, if no pod is active."""
-        self.hopeless = False
-        """The last cycle was one of many in a row that came to nothing."""
+        self._rest = rest
 
     async def schedule(self, ctx: Context, client: Client, info: QueuedPodInfo) -> None:
         """One cycle: the popped pod with all siblings that can be had."""
@@ -186,14 +180,11 @@ class GroupScheduler:
         await self._tell(ctx, client, group, told)
 
     def _count(self, group: Group, bound: int) -> None:
-        """Note how often in a row the group's cycle came to nothing, and how long to rest now."""
+        """Note how often in a row the group's cycle came to nothing."""
         if bound:
-            self._fruitless.pop(group.key, None)
-            self.pause = 0
-            return
-        tries = self._fruitless[group.key] = self._fruitless.get(group.key, 0) + 1
-        self.pause = min(FIRST_PAUSE << min(tries - 1, 20), LONGEST_PAUSE)
-        self.hopeless = tries > MANY_TRIES
+            self._rest.succeeded(group.key)
+        else:
+            self._rest.failed(group.key)
 
     async def _tell(self, ctx: Context, client: Client, group: Group, told: dict[str, str]) -> None:
         """Write the condition, within the scheduling task as upstream; errors are only logged."""

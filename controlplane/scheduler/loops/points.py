@@ -39,7 +39,7 @@ POINTS: Final[Mapping[str, str]] = {
     "scheduler.group.try": "a member's own cycle begins, on the one snapshot",
     "scheduler.group.reserve": "Reserve plugins, for a member that is only tried",
     "scheduler.group.revert": "a member that was tried is taken back: Unreserve, nomination",
-    "scheduler.group.rest": "a group failed and no pod is active: its next cycle takes a moment (not upstream)",
+    "scheduler.group.rest": "a cycle came to nothing and no pod is active: the next one takes a moment (not upstream)",
     "scheduler.group.condition": "the PodGroup is read from the informer, then its status is patched",
     # the failure handler, in the scheduling task or in a binding task
     "scheduler.failure.read": "the pod is read from the informer by its name",

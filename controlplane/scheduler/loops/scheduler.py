@@ -24,6 +24,7 @@ from controlplane.scheduler.loops.binding import Binder
 from controlplane.scheduler.loops.informers import Informers
 from controlplane.scheduler.loops.pod_groups import GroupScheduler
 from controlplane.scheduler.loops.preemption import Preemptor
+from controlplane.scheduler.loops.rest import Rest
 from controlplane.scheduler.loops.shared import (
     Observer,
     Shared,
@@ -41,7 +42,7 @@ from controlplane.scheduler.queue.flushes import (
 from controlplane.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from actors import Condition, Context
     from controlplane.api.device_selection import SelectDevice
@@ -57,6 +58,8 @@ HOPELESS_ERRORS = 8
 
 So is a member of a pod group after as many attempts: a group that cannot be scheduled is retried for ever.
 """
+FREE_TRIES = 4
+"""The number of attempts of a pod that are not followed by a rest, where a plugin has pods made ready at once."""
 
 
 EXPIRY_PERIOD = 1_000_000_000
@@ -80,6 +83,8 @@ class Probe:
         """Metrics of that scheduler."""
         self.poppable: Condition | None = None
         """The condition on which the scheduling task sleeps while the queue has no pod to pop."""
+        self.missing: Callable[[], Sequence[str]] = tuple
+        """Return the custom resources for which the scheduler waits before it schedules anything."""
         self.searched = Outlet()
         """Told of every attempt as soon as it has looked for a node, and where its search began."""
 
@@ -152,9 +157,11 @@ async def run(
         fixes=gates,
         select=options.select,
         clock=lambda: epoch_ns + ctx.now,
+        custom=informers.custom,
     )
     core.handle.new_uid = lambda: uid(ctx.serial())
     probe.core = core
+    probe.missing = informers.missing
     probe.started = ctx.step
     shared = Shared(
         ctx,
@@ -206,8 +213,14 @@ class _Running:
         self._core = shared.core
         self._binder = Binder(shared, self._failed)
         self._preemptor = Preemptor(shared)
+        self._rest = Rest()
         self._groups = GroupScheduler(
-            shared, self._preemptor, self._assume, self._accept, self._failed
+            shared, self._preemptor, self._assume, self._accept, self._failed, self._rest
+        )
+        self._activates = any(
+            plugin.activates
+            for each in shared.core.frameworks.values()
+            for plugin in each.all_plugins
         )
         self._resizes = shared.core.handle.preempts_for_resizes
         self._unlocked = not shared.gates.fixed("139884")
@@ -233,7 +246,7 @@ class _Running:
 
     def _hopeless(self) -> bool:
         backoff_q = self._core.queue.backoff_q
-        if len(backoff_q.heap) and not self._core.schedules_groups:
+        if len(backoff_q.heap) and not (self._core.schedules_groups or self._activates):
             return False
         return all(self._is_hopeless(info, rejected=True) for info in backoff_q.heap) and all(
             self._is_hopeless(info, rejected=False) for info in backoff_q.error_heap
@@ -243,6 +256,8 @@ class _Running:
         """Return whether a pod in backoff need not be waited for."""
         if self._core.schedules_groups and info.pod.spec.scheduling_group is not None:
             return info.attempts > HOPELESS_ERRORS
+        if self._activates and rejected:
+            return info.attempts > HOPELESS_ERRORS + FREE_TRIES
         return not rejected and info.consecutive_errors_count > HOPELESS_ERRORS
 
     async def flush_unschedulable(self, ctx: Context) -> None:
@@ -313,20 +328,16 @@ class _Running:
                 note_popped(ctx, info)
             await self._schedule_one(ctx, client, info)
             ctx.reads("queue")
-            if self._groups.pause:
-                await self._rest(ctx)
+            if self._rest.pause:
+                await self._take_rest(ctx)
             if queue.can_pop():
                 await ctx.point("scheduler.queue.pop")
 
-    async def _rest(self, ctx: Context) -> None:
-        """Let time pass after a pod group failed, unless another pod is active.
-
-        Upstream such a group is in backoff and popped again at once, as long as nothing is active: its cycles follow
-        each other as fast as they can. Here a cycle costs no time, so that would never end.
-        """
-        queue, groups = self._core.queue, self._groups
-        end, idle = ctx.now + groups.pause, groups.hopeless
-        groups.pause = 0
+    async def _take_rest(self, ctx: Context) -> None:
+        """Let time pass after a cycle that came to nothing, unless another pod is active (see `loops.rest`)."""
+        queue, rest = self._core.queue, self._rest
+        end, idle = ctx.now + rest.pause, rest.hopeless
+        rest.pause = 0
         while not len(queue.active_q.heap) and ctx.now < end:
             left = end - ctx.now
             await self._shared.poppable.wait(left, idle=idle, point="scheduler.group.rest")
@@ -368,6 +379,8 @@ class _Running:
             if problem:
                 attempt.failure = eviction_failed(attempt.failure, problem)
         if attempt.failure is not None:
+            if self._activates:
+                self._rest.failed(info.uid, FREE_TRIES)
             await self._failed(ctx, client, attempt)
             return
         await self._accept(ctx, attempt, info)

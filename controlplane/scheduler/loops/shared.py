@@ -14,6 +14,7 @@ from controlplane.client.loops.clientset import PODS, Client, Resource
 from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.decisions import Locked, Sleep
 from controlplane.scheduler.cycle import explain
+from controlplane.scheduler.framework.cycle_state import PODS_TO_ACTIVATE
 from controlplane.scheduler.framework.effects import Evictions
 from controlplane.scheduler.loops.api_dispatcher import ApiDispatcher
 from controlplane.scheduler.loops.points import TOUCHES
@@ -194,12 +195,14 @@ class Shared:
             self.pooled.notify_all()
 
     async def activate(self, ctx: Context, attempt: Attempt) -> None:
-        """Make the pods ready that plugins asked for in the cycle's state (`pods-to-activate`)."""
-        wanted = attempt.state.read("kubernetes.io/pods-to-activate")
+        """Make the pods ready that plugins asked for in the cycle's state, in any order; each request counts once."""
+        wanted = attempt.state.read(PODS_TO_ACTIVATE)
         if wanted:
             point = "scheduler.queue.activate"
             await ctx.region(point)
-            steps = self.core.queue.activate(list(wanted.values()), self.now())
+            pods = self.core.handle.choose_order(point, list(wanted.values()))
+            wanted.clear()
+            steps = self.core.queue.activate(pods, self.now())
             await self.run(ctx, steps, point)
 
     async def send(self, client: Client, write: ApiWrite) -> None:
