@@ -140,8 +140,11 @@ class Scheduler:
             for profile in self.config.profiles
         }
         first = next(iter(self.frameworks.values()))
+        sort = first.plugins.queue_sort[0]
+        self.ordered_by: tuple[str, ...] = ("plugins",) if sort.custom else ()
+        """What the order of the queue depends on besides the queue, for race detection."""
         self.queue = PriorityQueue(
-            first.plugins.queue_sort[0].less,
+            sort.less,
             listers.pods,
             hint_maps={name: f.queueing_hints() for name, f in self.frameworks.items()},
             pre_enqueue={name: f.plugins.pre_enqueue for name, f in self.frameworks.items()},

@@ -1,6 +1,6 @@
 """CapacityScheduling: namespaces lend each other what their ElasticQuotas guarantee and they do not use.
 
-Upstream: pkg/capacityscheduling/capacity_scheduling.go. Evictions run as those of DefaultPreemption do.
+Upstream: pkg/capacityscheduling/capacity_scheduling.go. Victims are evicted within the scheduling cycle.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from controlplane.client.resources import Resource as ApiResource
+from controlplane.decisions import Point, at_once
 from controlplane.scheduler.community.elastic_quota import Quota, Quotas, plus, pod_request
 from controlplane.scheduler.framework import events
 from controlplane.scheduler.framework.args import DefaultPreemptionArgs
@@ -22,11 +23,11 @@ from controlplane.scheduler.framework.interface import (
     NodeToStatus,
     PostFilterResult,
     PreFilterExtensions,
-    PreFilterPlugin,
     PreFilterResult,
     ReservePlugin,
     Status,
     StatusError,
+    SteppedPreFilterPlugin,
     error,
     unresolvable,
     unschedulable,
@@ -45,6 +46,7 @@ from controlplane.scheduler.state.resources import Resource
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.decisions import Steps
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.handle import Handle
     from controlplane.scheduler.state.node_info import NodeInfo
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 ELASTIC_QUOTA: Final = CustomKind(
     "ElasticQuota", ApiResource("scheduling.x-k8s.io", "v1alpha1", "elasticquotas")
 )
+NOMINATIONS: Final = Point("scheduler.plugin.nominations")
 _FULL: Final = unschedulable("global quota max exceeded")
 _UNREAD: Final = "not eligible due to failed to read from cycleState"
 
@@ -68,7 +71,7 @@ class _Asked:
 
 class CapacityScheduling(
     DefaultPreemption,
-    PreFilterPlugin,
+    SteppedPreFilterPlugin,
     PreFilterExtensions,
     ReservePlugin,
     PodHandler,
@@ -89,7 +92,7 @@ class CapacityScheduling(
         self, args: Mapping[str, Any] | None, handle: Handle, objects: CustomObjects | None = None
     ) -> None:
         super().__init__(DefaultPreemptionArgs(100, 0), handle)
-        self._clears = True
+        self._clears, self._async = True, False
         self.reads = ("pod_disruption_budgets",)
         self._objects = handle.custom if objects is None else objects
         self.quotas = Quotas()
@@ -137,8 +140,9 @@ class CapacityScheduling(
         if self.quotas.get(pod.namespace) is None:
             listed = self._objects.list("ElasticQuota")
             own = [each for each in listed if each["metadata"].get("namespace") == pod.namespace]
-            if own:
-                self.quota_added(min(own, key=lambda each: str(each["metadata"]["name"])))
+            own.sort(key=lambda each: str(each["metadata"]["name"]))
+            for tree in self._handle.choose_order("scheduler.plugin.quotas", own)[:1]:
+                self.quota_added(tree)
         self._count(pod)
 
     def pod_updated(self, old: Pod, new: Pod) -> None:
@@ -164,12 +168,19 @@ class CapacityScheduling(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[PreFilterResult | None, Status | None]:
         """Refuse a pod that would exceed its quota, or all guarantees together."""
+        return at_once(self.pre_filter_steps(state, pod, nodes))
+
+    def pre_filter_steps(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> Steps[tuple[PreFilterResult | None, Status | None]]:
+        """As `pre_filter`; quotas may change after they were copied, and upstream reads them again without a lock."""
         quotas, own = self.quotas.clone(), pod_request(pod)
         state.write(self._QUOTAS, quotas)
         quota = quotas.get(pod.namespace)
         if quota is None:
             state.write(self._ASKED, _Asked(own))
             return None, None
+        yield NOMINATIONS
         asked = self._asked(pod, own)
         state.write(self._ASKED, asked)
         told = f"Pod {pod.namespace}/{pod.name} is rejected in PreFilter because"

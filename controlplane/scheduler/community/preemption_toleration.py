@@ -1,6 +1,6 @@
 """PreemptionToleration: preemption that leaves pods alone whose PriorityClass tolerates it.
 
-Upstream: pkg/preemptiontoleration. Evictions run as those of DefaultPreemption do; upstream's are always synchronous.
+Upstream: pkg/preemptiontoleration. Victims are evicted within the scheduling cycle.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PreemptionToleration(DefaultPreemption):
         given = arguments(self.name, args)
         sizes = (given["MinCandidateNodesPercentage"], given["MinCandidateNodesAbsolute"])
         super().__init__(DefaultPreemptionArgs(*sizes), handle)
-        self._clears = True
+        self._clears, self._async = True, False
         self.reads = ("pod_disruption_budgets", "priority_classes")
 
     def post_filter(

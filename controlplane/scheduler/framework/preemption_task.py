@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from controlplane.scheduler.framework.api_calls import StatusPatchCall
+from controlplane.scheduler.framework.names import DEFAULT_PREEMPTION
 from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION
 from controlplane.scheduler.framework.writes import EventIntent, StatusPatch, condition_patch
 
@@ -35,6 +36,10 @@ class PreemptionTask:
     """The group that preempts, if it is a whole one; `preemptor` is its first pod then."""
     members: tuple[Pod, ...] = ()
     """The pods of that group which wait."""
+    plugin: str = DEFAULT_PREEMPTION
+    """The plugin that decided on it."""
+    inline: bool = False
+    """The victims are evicted within the scheduling cycle, whatever the feature gate says."""
 
     @property
     def uid(self) -> str:

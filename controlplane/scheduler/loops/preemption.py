@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.preemption_task import PreemptionTask
     from controlplane.scheduler.loops.shared import Shared
 
-PLUGIN = "DefaultPreemption"
 WAITING_MESSAGE = "preempted"
-CANCEL_CAUSE = "preempted by DefaultPreemption"
+CANCEL_CAUSE = "preempted by {}"
 
 
 class Preemptor:
@@ -47,7 +46,7 @@ class Preemptor:
                 data={"node": task.node_name, "victims": [pod.key for pod in task.victims]},
             )
             self._shared.metrics.victims.observe(len(task.victims))
-            if self._asynchronous:
+            if self._asynchronous and not task.inline:
                 self._shared.core.evictions.append(task)
                 ctx.spawn(self._run, task, name="preemption")
                 continue
@@ -139,9 +138,9 @@ class Preemptor:
         if running is not None:
             waiting = running.waiting
             if waiting is not None:
-                stopped = waiting.preempt(PLUGIN, WAITING_MESSAGE)
+                stopped = waiting.preempt(task.plugin, WAITING_MESSAGE)
             else:
-                stopped = running.cancel(CANCEL_CAUSE)
+                stopped = running.cancel(CANCEL_CAUSE.format(task.plugin))
             if stopped:
                 self._stopped[victim.uid] = None
                 shared.record(tasks.preempted_event(victim, task, in_memory=True))

@@ -311,17 +311,21 @@ class _Running:
         queue = self._core.queue
         poppable = self._shared.poppable
         client = Client(ctx, self._shared.server)
+        ordered_by = self._core.ordered_by
         while True:
+            ctx.reads(*ordered_by)
             ctx.writes("queue", "pops")
             info = queue.pop()
             while info is None:
                 await ctx.region("scheduler.queue.wait")
+                ctx.reads(*ordered_by)
                 ctx.writes("queue", "pops")
                 # What becomes active does so under Pop's lock, so that is never missed.
                 if len(queue.active_q.heap) or (queue.can_pop() and not self._unlocked):
                     info = queue.pop()
                     continue
                 await poppable.wait(idle=True, point="scheduler.queue.pop")
+                ctx.reads(*ordered_by)
                 ctx.writes("queue", "pops")
                 info = queue.pop()
             if ctx.noting:

@@ -58,7 +58,9 @@ KEEP_OFF_QUEUE = frozenset(point for point, (_, writes) in TOUCHES.items() if "q
 """Behind these points the queue stays as it is."""
 NOTHING: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
-READS_QUEUE = frozenset(("scheduler.cycle.filter", "scheduler.cycle.post-filter"))
+READS_QUEUE = frozenset(
+    ("scheduler.plugin.nominations", "scheduler.cycle.filter", "scheduler.cycle.post-filter")
+)
 """Points whose region reads nominations, for which upstream takes the queue's lock."""
 
 

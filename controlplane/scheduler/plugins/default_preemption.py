@@ -324,7 +324,15 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
             for info in self._handle.nominated_pods(task.node_name)
             if (info.pod.spec.priority or 0) < priority
         )
-        self._handle.preemptions.append(attrs.evolve(task, victims=victims, nominated=nominated))
+        self._handle.preemptions.append(
+            attrs.evolve(
+                task,
+                victims=victims,
+                nominated=nominated,
+                plugin=self.name,
+                inline=not self._async,
+            )
+        )
 
     def evict_last(self, task: PreemptionTask) -> None:
         """The eviction of the task's last victim begins."""
