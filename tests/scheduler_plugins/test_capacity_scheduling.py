@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from actors import Context
+from actors import Context, RandomWalk
+from controlplane.api.request import MERGE_PATCH
 from controlplane.client.loops.clientset import NAMESPACES, PODS, Client
+from controlplane.scheduler.community.capacity_scheduling import NOMINATIONS
+from tests.scheduler.loops.test_points import overtaken
 from tests.scheduler_plugins.worlds import (
     QUOTAS,
     capacity_scheduling,
@@ -13,6 +16,8 @@ from tests.scheduler_plugins.worlds import (
     world,
 )
 from tests.test_cluster import SECOND, pods, run
+
+MERGE = {"kind": MERGE_PATCH}
 
 
 def pod(name: str, namespace: str, cpu: str, **spec) -> dict:
@@ -67,6 +72,24 @@ def test_what_is_lent_is_taken_back_by_its_owner():
     assert found.pop("green-0")
     assert sum(found.values()) == 6
     assert any(each.startswith("Preempted by pod") for each in events(cluster, "Preempted"))
+
+
+def test_quotas_can_change_between_their_copy_and_the_look_at_nominations():
+    async def user(ctx: Context) -> None:
+        client = Client(ctx)
+        await teams(client, red={"least": {"cpu": "8", "memory": "8Gi"}})
+        for number in range(4):
+            await client.create(PODS, pod(f"red-{number}", "red", "1"))
+            await client.patch(
+                QUOTAS, "red", "red", {"spec": {"min": {"cpu": 8 - number}}}, **MERGE
+            )
+
+    found: set[str] = set()
+    for seed in range(10):
+        cluster = world(user, capacity_scheduling(), strategy=RandomWalk(seed))
+        run(cluster)
+        found |= overtaken(cluster.world.log)
+    assert NOMINATIONS.name in found
 
 
 def test_together_namespaces_use_no_more_than_all_are_guaranteed():
