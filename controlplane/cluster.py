@@ -127,6 +127,8 @@ class ClusterConfig:
     webhook_services: addresses of webhook services outside of a served cluster.
     controller_client_rate: the rate limit of each controller (requests per second, burst). Upstream's is 20 and
         30 (--kube-api-qps, --kube-api-burst); without a limit requests take no time.
+    topology_updates_ns: nodes with a machine publish what their managers have, at this interval at least
+        (`scheduler_plugins.loops.topology_updater`); None: they do not.
     joining_nodes: True starts a kubelet for each Node that a client creates; `equip` gives its machine and
         settings, as `nodes` and `kubelet_settings` do for the others.
     additions: called with the cluster once its parts are there: they add actors of systems beside it, a cloud's for
@@ -173,6 +175,7 @@ class ClusterConfig:
     admin_token: str = field(default="", repr=False)
     webhook_services: Mapping[str, str] = field(factory=dict)
     controller_client_rate: tuple[int, int] | None = None
+    topology_updates_ns: int | None = None
     joining_nodes: bool = False
     equip: Equip | None = None
     additions: Sequence[Callable[[Cluster], None]] = ()
@@ -291,7 +294,7 @@ class Cluster:
             self._first_serial = (self.store.incarnation - 1) << SERIAL_BITS
             self.bootstrapping_server().bootstrap(config.epoch_ns)
         if config.installed:
-            self._install(config.installed)
+            self._install((*config.installed, *self._first_topologies()))
         self.probes: list[scheduler.Probe] = []
         self.managers: list[controllers.Probe] = []
         self.own_managers: dict[str, list[controllers.Probe]] = {}
@@ -537,6 +540,36 @@ class Cluster:
                 main, *args = self._kubelet(tree, number)
                 self.world.actor(name, main, *args, **self._kubelet_options(tree, settings))
                 self._write_manifests(name, settings)
+                if self._reports_topology(settings):
+                    self._add_topology_updater(name)
+
+    def _reports_topology(self, settings: KubeletSettings) -> bool:
+        asked = self.config.topology_updates_ns is not None
+        return asked and settings.machine is not None and settings.hands_out
+
+    def _first_topologies(self) -> list[tuple[Resource[Any], Tree]]:
+        """The reports of the nodes' zones of before the first step."""
+        if self.config.topology_updates_ns is None:
+            return []
+        from controlplane.kubelet.cm.errors import ManagerError
+        from controlplane.scheduler.community.node_resource_topology import TOPOLOGY
+        from controlplane.scheduler_plugins.zones import first_report
+
+        found = []
+        for name, settings in self.config.kubelet_settings.items():
+            if settings.machine is not None and self._reports_topology(settings):
+                given = (settings.machine, settings.policies, settings.features)
+                with suppress(ManagerError):  # the kubelet will say so
+                    found.append((TOPOLOGY.resource, first_report(name, *given)))
+        return found
+
+    def _add_topology_updater(self, node: str) -> None:
+        from controlplane.scheduler_plugins.loops import topology_updater
+
+        interval, sockets = self.config.topology_updates_ns, self.machines[node].sockets
+        name = topology_updater.actor_of(node)
+        address = self.address(name)
+        self.world.actor(name, topology_updater.run, node, sockets, interval, server=address)
 
     def _kubelet(self, tree: Tree, number: int) -> tuple[Any, ...]:
         """A machine, the main task of the kubelet on it, and the task's arguments."""
@@ -577,6 +610,8 @@ class Cluster:
         plugins = self.node_plugins.of(name)
         if plugins:
             options = evolve(options, device_plugins=plugins)
+        if not actor and self._reports_topology(settings):
+            options = evolve(options, pod_resources=True)
         return {"server": self.address(actor or name), "options": options}
 
     def _write_manifests(self, name: str, settings: KubeletSettings) -> None:

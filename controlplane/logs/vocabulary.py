@@ -382,6 +382,9 @@ EVENTS: Final[dict[str, Kind]] = {
         "A device plugin has served a call.",
         {"resource": TEXT, "method": TEXT, "devices": TEXT, "error": TEXT},
     ),
+    "topology-updater.error": Kind(
+        "A node's report of its NUMA zones could not be published.", MESSAGE, level="warning"
+    ),
     "kubelet.dra": Kind("A DRA driver is connected, or away.", {"driver": TEXT, "is": TEXT}),
     "pod.written": Kind(
         "A program of a pod has written to a volume.",

@@ -116,6 +116,7 @@ class Scheduler:
             fixes=fixes,
             choose_order=choose_order,
             custom=custom,
+            profiles=tuple(profile.scheduler_name for profile in self.config.profiles),
         )
         if choose_offset is not None:
             handle.choose_offset = choose_offset

@@ -102,7 +102,9 @@ def events(cluster: Cluster, reason: str) -> list[str]:
 
 def executed(name: str, config: str, **more: Any) -> Cluster:
     """The cluster after the run of an example."""
-    given = {"scheduler_config": str(EXAMPLES / config), "with": ("scheduler-plugins",), **more}
+    given = {"with": ("scheduler-plugins",), **more}
+    if config:
+        given["scheduler_config"] = str(EXAMPLES / config)
     run = Execution(plan_of(SCENARIO, files=(str(EXAMPLES / name),), **given))
     run.execute("bare")
     found = summary_of(run)

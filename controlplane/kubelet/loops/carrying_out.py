@@ -12,6 +12,8 @@ from controlplane.decisions import Point, Write
 from controlplane.kubelet.cm.assignments import assignments
 from controlplane.kubelet.cm.container_manager import FILES
 from controlplane.kubelet.cm.devicemanager.plugin import PluginFailed
+from controlplane.kubelet.cm.devicemanager.pod_devices import FILE as DEVICES_FILE
+from controlplane.kubelet.cm.pod_resources import WRITTEN
 from controlplane.kubelet.effects import Kill, PluginCall
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 CHECKPOINT = "kubelet.checkpoint"
+STATE_FILES = (*FILES, DEVICES_FILE)
+"""The files that a process beside the kubelet watches."""
 
 
 def save(ctx: Context, file: str, content: Content) -> None:
@@ -69,6 +73,8 @@ async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | 
                 await ctx.region(CHECKPOINT)
                 _note(ctx, host, step)
                 save(ctx, step.file, step.content)
+                if host.sockets.state_watch is not None and step.file in STATE_FILES:
+                    ctx.send(host.sockets.state_watch, WRITTEN)
                 continue
             if writing:
                 writing = False

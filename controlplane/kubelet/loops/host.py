@@ -6,7 +6,7 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from controlplane.kubelet.pod.volumes import Mounts
-from controlplane.shell.files import Disks
+from controlplane.shell.files import Disks, Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 
 LIVES_BYTES = 32 << 20
 """The limit, in bytes, of the output of containers that a machine keeps."""
+
+
+class Sockets(Hardware):
+    """The places of the machine's file system by which its processes find each other."""
+
+    def __init__(self) -> None:
+        self.pod_resources: Mailbox | None = None
+        """The mailbox at which the current kubelet serves the pod resources API, if it does."""
+        self.state_watch: Mailbox | None = None
+        """The mailbox of a process that watches the managers' state files."""
 
 
 class Host:
@@ -40,6 +50,7 @@ class Host:
         """Mounts of volumes of CSI drivers."""
         self.written: dict[str, int] = {}
         """By pod uid, how many writes to its volumes its program has done."""
+        self.sockets = Sockets()
         self.containers: ContainerManager | None = None
         """The managers of the current kubelet, for observers outside the run."""
         self.metrics: Metrics | None = None

@@ -37,7 +37,7 @@ from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.client.loops.informer import Informer, handler
 from controlplane.gates import FixGates
 from controlplane.kubelet.cm.errors import ManagerError
-from controlplane.kubelet.loops import file_source, status_sender, sync_loop
+from controlplane.kubelet.loops import file_source, pod_resources, status_sender, sync_loop
 from controlplane.kubelet.loops import node as own_node
 from controlplane.kubelet.loops.claims import NodeClaims
 from controlplane.kubelet.loops.eviction import Evictions
@@ -79,6 +79,7 @@ class KubeletOptions:
         claims_of_groups: the gate DRAWorkloadResourceClaims is on.
         csi_drivers: the drivers that have a plugin on the node; without any, CSI volumes are not mounted.
         device_plugins: the actors of device plugins by resource.
+        pod_resources: serve the pod resources API.
         joins: the Node is there already, made by a client; the kubelet takes it over.
     """
 
@@ -91,6 +92,7 @@ class KubeletOptions:
     dra_drivers: Mapping[str, str] | None = None
     claims_of_groups: bool = False
     device_plugins: Mapping[str, str] = EMPTY_MAP
+    pod_resources: bool = False
 
 
 DEFAULT_OPTIONS = KubeletOptions()
@@ -115,6 +117,7 @@ async def run(
         tree = own_node.managed(tree)
     # Whatever a process before had in its memory.
     host.containers = host.promises = host.promises_go_by = host.attached = None
+    host.sockets.pod_resources = None
     host.writing = 0
     client = Client(ctx, server)
     if options.joins:
@@ -140,6 +143,8 @@ async def run(
         return
     if not await resources.start(ctx):
         return
+    if options.pod_resources:
+        ctx.spawn(pod_resources.run, host, workers, name="pod-resources")
     node_changed = ctx.condition()
     tell = _teller(ctx, shared, node_changed, reports=options.heartbeats)
     if resources.plugins is not None:

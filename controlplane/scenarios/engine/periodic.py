@@ -30,6 +30,8 @@ def periodic_work(run: Run) -> tuple[str, ...]:
         )
     for kind in config.own_controllers:
         found += kind.goes_on()
+    if config.topology_updates_ns is not None and config.kubelet_settings:
+        found.append(f"reports of NUMA zones {_every(config.topology_updates_ns)}")
     return tuple(found)
 
 

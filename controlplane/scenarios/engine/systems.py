@@ -130,9 +130,11 @@ NODE_GROUPS = Option(
     parse=_read_node_groups,
 )
 def _scheduler_plugins(config: ClusterConfig, setting: Setting) -> Changes:
+    from controlplane.api.times import SECOND
     from controlplane.scheduler_plugins.controller import SchedulerPluginsController
 
     return {
+        "topology_updates_ns": round(setting["topology_interval"] * SECOND),
         "own_controllers": (*config.own_controllers, SchedulerPluginsController),
         "installed": (*config.installed, *_scheduler_plugins_objects(setting)),
     }
@@ -201,6 +203,15 @@ KUEUE_CONFIG = Option(
     parse=_read_kueue_config,
 )
 
+TOPOLOGY_INTERVAL = Option(
+    "topology-interval",
+    type=float,
+    default=60.0,
+    low=1,
+    metavar="SECONDS",
+    help="Virtual time between two reports of a node's NUMA zones; assignments are reported at once.",
+)
+
 SYSTEMS: Final[Mapping[str, System]] = {
     "cluster-autoscaler": System(
         _cluster_autoscaler,
@@ -216,7 +227,9 @@ SYSTEMS: Final[Mapping[str, System]] = {
     ),
     "kwok": System(_kwok, (STAGES,), needed=(STAGES,)),
     "kueue": System(_kueue, (KUEUE_CONFIG,), installs=_kueue_objects),
-    "scheduler-plugins": System(_scheduler_plugins, (), installs=_scheduler_plugins_objects),
+    "scheduler-plugins": System(
+        _scheduler_plugins, (TOPOLOGY_INTERVAL,), installs=_scheduler_plugins_objects
+    ),
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from controlplane.scheduler.community.capacity_scheduling import CapacityScheduling
 from controlplane.scheduler.community.coscheduling import Coscheduling
 from controlplane.scheduler.community.node_metadata import NodeMetadata
+from controlplane.scheduler.community.node_resource_topology import NodeResourceTopologyMatch
 from controlplane.scheduler.community.node_resources_allocatable import NodeResourcesAllocatable
 from controlplane.scheduler.community.pod_state import PodState
 from controlplane.scheduler.community.preemption_toleration import PreemptionToleration
@@ -35,4 +36,5 @@ PLUGINS: tuple[type[Plugin], ...] = (
     PreemptionToleration,
     Coscheduling,
     CapacityScheduling,
+    NodeResourceTopologyMatch,
 )

@@ -9,6 +9,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from controlplane.api.pod import Pod
+from controlplane.api.times import SECOND
+from controlplane.client import calls
+from controlplane.client.errors import RequestFailed
+from controlplane.client.resources import PODS, Resource
 from controlplane.scheduler.community.args import arguments
 from controlplane.scheduler.community.numa import (
     Topology,
@@ -18,7 +23,7 @@ from controlplane.scheduler.community.numa import (
     is_affine,
     quality,
 )
-from controlplane.scheduler.community.numa_cache import make_cache
+from controlplane.scheduler.community.numa_cache import OverReserve, make_cache
 from controlplane.scheduler.community.numa_scores import (
     STRATEGIES,
     Requests,
@@ -29,6 +34,7 @@ from controlplane.scheduler.community.numa_scores import (
 from controlplane.scheduler.community.objects import Objects
 from controlplane.scheduler.community.scores import MOST
 from controlplane.scheduler.framework import events
+from controlplane.scheduler.framework.custom import CustomKind, Tree
 from controlplane.scheduler.framework.cycle_state import Clonable, CycleState
 from controlplane.scheduler.framework.events import ClusterEvent, ClusterEventWithHint
 from controlplane.scheduler.framework.interface import (
@@ -36,24 +42,29 @@ from controlplane.scheduler.framework.interface import (
     FilterPlugin,
     PostBindPlugin,
     PreFilterExtensions,
-    PreFilterPlugin,
     PreFilterResult,
     ReservePlugin,
     ScorePlugin,
     Status,
+    SteppedPreFilterPlugin,
     error,
     unschedulable,
 )
+from controlplane.scheduler.framework.notified import ObjectHandler, PodHandler, ResyncedPlugin
 from controlplane.scheduler.state.resources import is_native_resource
 
 if TYPE_CHECKING:
-    from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.effects import Effects
     from controlplane.scheduler.framework.handle import Handle
     from controlplane.scheduler.state.node_info import NodeInfo
     from controlplane.scheduler.state.pod_info import PodInfo
 
 _ALWAYS_THERE: Final = ("cpu", "memory", "pods", "ephemeral-storage")
-_OBJECTS: Final = "noderesourcetopologies.v1alpha2.topology.node.k8s.io"
+TOPOLOGY: Final = CustomKind(
+    "NodeResourceTopology", Resource("topology.node.k8s.io", "v1alpha2", "noderesourcetopologies")
+)
+PODS_TOO: Final = CustomKind("Pod", PODS)
+"""Pods as a dedicated informer has them."""
 
 
 class _Victims(Clonable):
@@ -67,17 +78,22 @@ class _Victims(Clonable):
 
 
 class NodeResourceTopologyMatch(
-    PreFilterPlugin,
+    SteppedPreFilterPlugin,
     PreFilterExtensions,
     FilterPlugin,
     ScorePlugin,
     ReservePlugin,
     PostBindPlugin,
     EnqueueExtensions,
+    PodHandler,
+    ObjectHandler,
+    ResyncedPlugin,
 ):
     """Alignment to single NUMA zones as the kubelet will do it.
 
-    `objects` holds objects of kind NodeResourceTopology. `cache` gets the notifications that `numa_cache` names.
+    `objects` holds objects of kind NodeResourceTopology; without them the objects are read from the server: with a
+    cache at its start and when it is brought up to date, else all of them in PreFilter, where upstream reads them one
+    by one in Filter and Score. `cache` gets the notifications that `numa_cache` names.
     """
 
     name = "NodeResourceTopologyMatch"
@@ -91,17 +107,90 @@ class NodeResourceTopologyMatch(
         self._follows_victims = given["PreemptionMode"] != "Disabled"
         self._strategy = STRATEGIES.get(strategy["Type"])
         self._weights = {each["Name"]: each["Weight"] for each in strategy["Resources"]}
-        objects = Objects() if objects is None else objects
-        self.cache = make_cache(given, objects, handle.listers.pods.list)
+        self._handle = handle
+        self._objects = Objects() if objects is None else objects
+        self._period = given["CacheResyncPeriodSeconds"] * SECOND
+        self._dedicated = objects is None and given["Cache"]["InformerMode"] == "Dedicated"
+        self._detects = given["Cache"]["ForeignPodsDetect"] != "None"
+        pods = self._dedicated_pods if self._dedicated else handle.listers.pods.list
+        self.cache = make_cache(given, self._objects, pods, handle.profiles)
+        self._reads_live = objects is None and not isinstance(self.cache, OverReserve)
+        if isinstance(self.cache, OverReserve):
+            self.custom = (TOPOLOGY, PODS_TOO) if self._dedicated else (TOPOLOGY,)
+
+    def _dedicated_pods(self) -> Iterator[Pod]:
+        """Pods as an informer of the plugin's own has them, those that have ended too."""
+        return map(Pod.from_tree, self._handle.custom.list(PODS_TOO.kind))
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Freed resources of nodes, and new reports of them."""
         node = ClusterEvent(events.NODE, events.ADD | events.UPDATE_NODE_ALLOCATABLE)
-        reports = ClusterEvent(_OBJECTS, events.ADD | events.UPDATE)
+        reports = ClusterEvent(TOPOLOGY.event, events.ADD | events.UPDATE)
         pods = ClusterEvent(events.POD, events.DELETE)
         return [ClusterEventWithHint(each) for each in (pods, node, reports)]
 
+    # -- the cache ---------------------------------------------------------------------------------
+
+    @property
+    def hears_pods(self) -> bool:
+        """Return whether it looks at the pods of other schedulers, on the scheduler's informer."""
+        return self._detects and not self._dedicated and isinstance(self.cache, OverReserve)
+
+    def pod_added(self, pod: Pod) -> None:
+        """Look whether another scheduler placed the pod."""
+        assert isinstance(self.cache, OverReserve)
+        self.cache.pod_seen(pod)
+
+    def pod_updated(self, old: Pod, new: Pod) -> None:
+        """Look whether another scheduler placed the pod."""
+        self.pod_added(new)
+
+    pod_deleted = pod_added
+
+    def object_added(self, kind: str, tree: Tree) -> None:
+        """Look at a pod; new reports are not looked at."""
+        if kind == PODS_TOO.kind and self._detects:
+            self.pod_added(Pod.from_tree(tree))
+
+    def object_updated(self, kind: str, old: Tree, new: Tree) -> None:
+        """Look at a pod, or whether a node was configured anew."""
+        if kind == TOPOLOGY.kind and isinstance(self.cache, OverReserve):
+            self.cache.object_changed(new)
+        self.object_added(kind, new)
+
+    def object_deleted(self, kind: str, tree: Tree) -> None:
+        """Look at a pod."""
+        self.object_added(kind, tree)
+
+    @property
+    def resync_period(self) -> int:
+        """Return the time between two passes over the cache, nanoseconds."""
+        return self._period if isinstance(self.cache, OverReserve) else 0
+
+    @property
+    def awaits_resync(self) -> bool:
+        """Return whether a node is not relied on, or was configured anew."""
+        return isinstance(self.cache, OverReserve) and any(self.cache.dirty())
+
+    def fill(self) -> Effects[None]:
+        """Read all reports: nodes that report for the first time later on stay unknown, as upstream."""
+        assert isinstance(self.cache, OverReserve)
+        self.cache.fill((yield from _listed()))
+
+    def resync(self) -> Effects[bool]:
+        """Take over what nodes reported."""
+        assert isinstance(self.cache, OverReserve)
+        return (yield from self.cache.resync_steps(_read))
+
     # -- pods that a preemption takes away for a trial ---------------------------------------------
+
+    def pre_filter_steps(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> Effects[tuple[PreFilterResult | None, Status | None]]:
+        """As `pre_filter`, with reports that are as they are now where there is no cache."""
+        if self._reads_live and not _passes_everywhere(quality(pod), pod):
+            self._objects.replace((yield from _listed()))
+        return self.pre_filter(state, pod, nodes)
 
     def pre_filter(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
@@ -132,7 +221,7 @@ class NodeResourceTopologyMatch(
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         """Refuse a node with the policy single-numa-node that cannot align the pod."""
         qos = quality(pod)
-        if qos == "BestEffort" and not asks_for_devices(pod):
+        if _passes_everywhere(qos, pod):
             return None
         topology, reliable = self.cache.read(node.name)
         if not reliable:
@@ -180,6 +269,28 @@ class NodeResourceTopologyMatch(
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Tell the cache."""
         self.cache.bound(node_name, pod)
+
+
+def _passes_everywhere(qos: str, pod: Pod) -> bool:
+    return qos == "BestEffort" and not asks_for_devices(pod)
+
+
+def _listed() -> Effects[list[Tree]]:
+    """Read all reports from the server; none where that fails."""
+    try:
+        found = yield from calls.list_objects(TOPOLOGY.resource)
+    except RequestFailed:
+        return []
+    return [] if found is None else [each.tree for each in found.items]  # a what-if reads nothing
+
+
+def _read(node: str) -> Effects[Tree | None]:
+    """Read the report of a node from the server; None where that fails."""
+    try:
+        found = yield from calls.get(TOPOLOGY.resource, "", node)
+    except RequestFailed:
+        return None
+    return found.tree
 
 
 def _containers(pod: Pod) -> list[Requests]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.decisions import at_once
 from controlplane.scheduler.community.numa import (
     Amounts,
     Topology,
@@ -22,6 +23,7 @@ from controlplane.scheduler.community.pod_fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.effects import Effects
 
 __all__ = ["DiscardReserved", "OverReserve", "Passthrough", "make_cache"]
 
@@ -101,8 +103,7 @@ class OverReserve(Passthrough):
         self._reconfigured: dict[str, None] = {}
         self.generation = 0
         """The number of updates of nodes."""
-        for tree in objects.list(KIND):
-            self._keep(tree)
+        self.fill(objects.list(KIND))
 
     def _keep(self, tree: Tree) -> None:
         self._known[tree["metadata"]["name"]] = (tree, read_topology(tree))
@@ -159,7 +160,18 @@ class OverReserve(Passthrough):
         return sorted({**self._foreign, **self._refused}), sorted(self._reconfigured)
 
     def resync(self) -> None:
-        """Take over what nodes reported, if they reported it for the pods that are known here."""
+        """Take over what nodes reported, from the objects that were given."""
+        at_once(self.resync_steps(self._given))
+
+    def _given(self, node: str) -> Effects[Tree | None]:
+        return self._objects.get(KIND, "", node)
+        yield
+
+    def resync_steps(self, read: Callable[[str], Effects[Tree | None]]) -> Effects[bool]:
+        """Take over what nodes reported, if they reported it for the pods that are known here; False for nothing.
+
+        `read` reads a node's object; others may come before each read, and before the nodes are flushed.
+        """
         unreliable, reconfigured = self.dirty()
         by_node: dict[str, list[Pod]] = {}
         for pod in self._pods() if unreliable else ():
@@ -167,16 +179,22 @@ class OverReserve(Passthrough):
                 by_node.setdefault(pod.spec.node_name, []).append(pod)
         found = []
         for node in unreliable:
-            tree = self._objects.get(KIND, "", node)
+            tree = yield from read(node)
             if tree is not None and node in by_node and self._agrees(tree, node, by_node[node]):
                 found.append(tree)
         for node in reconfigured:
-            tree = self._objects.get(KIND, "", node)
+            tree = yield from read(node)
             if tree is not None:
                 found.append(tree)
         for tree in found:
             self._flush(tree)
         self.generation += bool(found)
+        return bool(found)
+
+    def fill(self, trees: Iterable[Tree]) -> None:
+        """Begin with these objects."""
+        for tree in trees:
+            self._keep(tree)
 
     def _flush(self, tree: Tree) -> None:
         self._keep(tree)
@@ -213,11 +231,14 @@ class OverReserve(Passthrough):
 
 
 def make_cache(
-    args: Mapping[str, Any], objects: Objects, pods: Callable[[], Iterable[Pod]]
+    args: Mapping[str, Any],
+    objects: Objects,
+    pods: Callable[[], Iterable[Pod]],
+    profiles: Sequence[str] = (),
 ) -> Passthrough:
-    """Return the cache that the plugin's arguments ask for."""
+    """Return the cache that the plugin's arguments ask for; `profiles` are this process's own schedulers."""
     if args["DiscardReservedNodes"]:
         return DiscardReserved(objects)
     if args["CacheResyncPeriodSeconds"] <= 0:
         return Passthrough(objects)
-    return OverReserve(args["Cache"], objects, pods)
+    return OverReserve(args["Cache"], objects, pods, profiles)

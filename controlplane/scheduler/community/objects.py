@@ -1,16 +1,12 @@
-"""Custom resources that community plugins read, and the panics of upstream's code.
-
-The plugins that read them are not in the registry yet: a scheduler of a world lists no custom kinds.
-"""
+"""Objects of custom kinds in memory, and the panics of upstream's code."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable
 
-__all__ = ["NIL_POINTER", "Objects", "PanicError"]
+from controlplane.scheduler.framework.custom import Tree
 
-Tree: TypeAlias = Mapping[str, Any]
+__all__ = ["NIL_POINTER", "Objects", "PanicError", "Tree"]
 
 NIL_POINTER = "runtime error: invalid memory address or nil pointer dereference"
 
@@ -40,6 +36,12 @@ class Objects:
         meta = tree["metadata"]
         key = (meta.get("namespace") or "", meta["name"])
         self._found.setdefault(tree["kind"], {})[key] = tree
+
+    def replace(self, trees: Iterable[Tree]) -> None:
+        """Forget all objects and put these."""
+        self._found.clear()
+        for tree in trees:
+            self.put(tree)
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Drop an object if it is there."""

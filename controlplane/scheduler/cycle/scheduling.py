@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from controlplane.decisions import Point, Steps
+from controlplane.decisions import Point
 from controlplane.scheduler.columns.rows import Rows
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, ScheduleResult, SchedulingError
 from controlplane.scheduler.cycle.evaluation import Evaluation, FilterFailed, PluginScores
@@ -146,7 +146,7 @@ def _after_fit_error(attempt: Attempt, unfit: FitError) -> Effects[Failure]:
 
 def schedule_pod(
     search: Search, attempt: Attempt, *, keep_totals: bool = False
-) -> Steps[ScheduleResult]:
+) -> Effects[ScheduleResult]:
     """Choose a node. Raises NoNodesAvailableError, FitError or StatusError."""
     count = len(search.nodes)
     if count == 0:
@@ -185,7 +185,7 @@ class Found:
     hint: str = ""
 
 
-def find_nodes_that_fit(search: Search, attempt: Attempt) -> Steps[Found]:
+def find_nodes_that_fit(search: Search, attempt: Attempt) -> Effects[Found]:
     """Nodes that pass the filters. Raises StatusError."""
     framework, state, pod = attempt.framework, attempt.state, attempt.pod
     diagnosis = Diagnosis()

@@ -5,16 +5,15 @@ Upstream: `buildEvtResHandler` and the dynamic informers of `pkg/scheduler/event
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Iterable
+from typing import Any, Final, Protocol
 
 import attrs
 
+from controlplane.api.tree import Tree
 from controlplane.client.resources import Resource
 
-__all__ = ["NO_OBJECTS", "CustomKind", "CustomObjects", "resource_of_event"]
-
-Tree: TypeAlias = Mapping[str, Any]
+__all__ = ["NO_OBJECTS", "CustomKind", "CustomObjects", "Tree", "resource_of_event"]
 
 
 @attrs.frozen

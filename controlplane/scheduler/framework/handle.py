@@ -80,6 +80,8 @@ class Handle:
     """Claims, slices and classes of devices."""
     custom: CustomObjects = NO_OBJECTS
     """Objects of the custom kinds that plugins read (`Plugin.custom`)."""
+    profiles: tuple[str, ...] = ()
+    """The names of all profiles of the scheduler."""
     clock: Callable[[], int] = lambda: 0
     """Return the time, nanoseconds since the epoch."""
     new_uid: Callable[[], str] = attrs.Factory(_numbered)

@@ -27,7 +27,6 @@ from controlplane.scheduler.framework.writes import ApiWrite
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
-    from controlplane.decisions import Steps
     from controlplane.scheduler.columns.rows import Rows
     from controlplane.scheduler.framework.custom import CustomKind
     from controlplane.scheduler.framework.cycle_state import CycleState
@@ -165,7 +164,7 @@ class SteppedPreFilterPlugin(PreFilterPlugin):
 
     def pre_filter_steps(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
-    ) -> Steps[tuple[PreFilterResult | None, Status | None]]:
+    ) -> Effects[tuple[PreFilterResult | None, Status | None]]:
         """As `pre_filter`, in steps."""
         raise NotImplementedError
 

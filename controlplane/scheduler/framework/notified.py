@@ -5,6 +5,7 @@ Upstream a plugin adds such handlers when it is made, to the shared informer of 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from controlplane.scheduler.framework.custom import Tree
@@ -12,6 +13,7 @@ from controlplane.scheduler.framework.interface import Plugin
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.effects import Effects
 
 
 class PodHandler(Plugin):
@@ -48,3 +50,25 @@ class ObjectHandler(Plugin):
 
     def object_deleted(self, kind: str, tree: Tree) -> None:
         """An object is gone."""
+
+
+class ResyncedPlugin(Plugin):
+    """A plugin with a cache that it fills when it is made, and brings up to date in a goroutine of its own."""
+
+    @property
+    @abstractmethod
+    def resync_period(self) -> int:
+        """Return the time between two passes, nanoseconds; 0 if there are none."""
+
+    @property
+    @abstractmethod
+    def awaits_resync(self) -> bool:
+        """Return whether the next pass has something to do."""
+
+    @abstractmethod
+    def fill(self) -> Effects[None]:
+        """Read what there is, before anything is scheduled."""
+
+    @abstractmethod
+    def resync(self) -> Effects[bool]:
+        """Make a pass; False if it changed nothing."""

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from controlplane.api.resize_policy import resize_waits
-from controlplane.decisions import Point, Steps
+from controlplane.decisions import Point
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import interface as fwk
 from controlplane.scheduler.framework import signers
@@ -211,7 +211,7 @@ class Framework:
 
     # -- filters -------------------------------------------------------------------------------
 
-    def run_pre_filter(self, state: CycleState, pod: Pod) -> Steps[PreFilterOutcome]:
+    def run_pre_filter(self, state: CycleState, pod: Pod) -> Effects[PreFilterOutcome]:
         """Run every PreFilter; a plain Unschedulable does not stop the others.
 
         Listers may move on between plugins that read them.
@@ -252,7 +252,7 @@ class Framework:
         skipped: set[str],
         merged: Mapping[str, None] | None,
         restricting: dict[str, None],
-    ) -> Steps[PreFilterOutcome]:
+    ) -> Effects[PreFilterOutcome]:
         nodes = self.handle.snapshot.node_info_list
         rejected: Status | None = None
         read = False

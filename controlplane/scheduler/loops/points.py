@@ -32,6 +32,7 @@ POINTS: Final[Mapping[str, str]] = {
     "scheduler.cycle.reserve": "Reserve plugins",
     "scheduler.cycle.permit": "Permit plugins",
     "scheduler.cycle.forget": "ForgetPod (cache.mu), after Unreserve",
+    "scheduler.plugin.resync": "a plugin brings its cache up to date; again after each of its requests",
     "scheduler.plugin.nominations": "a PreFilter that has copied its quotas reads nominations, under the queue's lock",
     # a pod group's cycle, within the scheduling task
     "scheduler.group.collect": "the group's live state is read (cache.mu)",
@@ -96,6 +97,7 @@ _CACHE = ((), ("cache",))
 TOUCHES: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "scheduler.cycle.snapshot": (("cache",), ("cycle",)),
     "scheduler.cycle.pre-filter": (("plugins",), ("cycle",)),
+    "scheduler.plugin.resync": ((), ("plugins",)),
     "scheduler.plugin.nominations": (("plugins", "queue"), ("cycle",)),
     "scheduler.cycle.filter": (("plugins", "queue"), ("cycle",)),
     "scheduler.cycle.post-filter": (("queue",), ("cycle", "plugins")),

@@ -20,6 +20,7 @@ from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.scheduler.cycle import binding, explain, failure
 from controlplane.scheduler.cycle.attempt import Attempt
 from controlplane.scheduler.cycle.scheduling import eviction_failed
+from controlplane.scheduler.framework.notified import ResyncedPlugin
 from controlplane.scheduler.loops.binding import Binder
 from controlplane.scheduler.loops.informers import Informers
 from controlplane.scheduler.loops.pod_groups import GroupScheduler
@@ -62,6 +63,7 @@ FREE_TRIES = 4
 """The number of attempts of a pod that are not followed by a rest, where a plugin has pods made ready at once."""
 
 
+RESYNC = "scheduler.plugin.resync"
 EXPIRY_PERIOD = 1_000_000_000
 PARTS_OF_QUEUE = {
     "scheduling_cycle": "pops",
@@ -198,6 +200,7 @@ async def run(
     ctx.part("plugins", dra, dra.extended, dra.tracker, dra.tracker.cache, dra.tracker.devices)
     running = _Running(shared)
     await informers.start(shared, options.watched, devices=options.devices)
+    await running.fill_caches(ctx)
     ctx.spawn(running.flush_backoff, name="backoff")
     ctx.spawn(running.flush_unschedulable, name="unschedulable")
     if core.cache.expires:
@@ -297,6 +300,28 @@ class _Running:
             for pod in cache.expire_assumed(shared.now()):
                 data = {"node": pod.spec.node_name}
                 ctx.log("scheduler.expired", obj=f"Pod/{pod.key}", uid=pod.uid, data=data)
+
+    async def fill_caches(self, ctx: Context) -> None:
+        """Let plugins fill their caches, and begin the passes that bring them up to date."""
+        for framework in self._core.frameworks.values():
+            for plugin in framework.all_plugins:
+                if not isinstance(plugin, ResyncedPlugin):
+                    continue
+                ctx.reads("plugins")
+                if plugin.resync_period:
+                    await self._shared.run(ctx, plugin.fill(), RESYNC)
+                    ctx.spawn(self._resync, plugin, name=f"resync {plugin.name}")
+
+    async def _resync(self, ctx: Context, plugin: ResyncedPlugin) -> None:
+        """Passes at their interval; what stays as it is for many of them is not waited for."""
+        fruitless = 0
+        while True:
+            changed = await self._shared.run(ctx, plugin.resync(), RESYNC)
+            ctx.reads("plugins")
+            awaits = plugin.awaits_resync
+            fruitless = fruitless + 1 if awaits and not changed else 0
+            idle = not awaits or fruitless > HOPELESS_ERRORS
+            await ctx.sleep(plugin.resync_period, idle=idle, point=RESYNC)
 
     # ------------------------------------------------------------------ the scheduling task
 

@@ -16,6 +16,7 @@ from controlplane.decisions import Locked, Sleep
 from controlplane.scheduler.cycle import explain
 from controlplane.scheduler.framework.cycle_state import PODS_TO_ACTIVATE
 from controlplane.scheduler.framework.effects import Evictions
+from controlplane.scheduler.framework.notified import ResyncedPlugin
 from controlplane.scheduler.loops.api_dispatcher import ApiDispatcher
 from controlplane.scheduler.loops.points import TOUCHES
 from controlplane.scheduler.metrics import SchedulingMetrics
@@ -58,6 +59,7 @@ KEEP_OFF_QUEUE = frozenset(point for point, (_, writes) in TOUCHES.items() if "q
 """Behind these points the queue stays as it is."""
 NOTHING: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
+FILTER = "scheduler.cycle.filter"
 READS_QUEUE = frozenset(
     ("scheduler.plugin.nominations", "scheduler.cycle.filter", "scheduler.cycle.post-filter")
 )
@@ -113,6 +115,12 @@ class Shared:
         self.unlocked = ctx.condition()
         """Told when the queue's lock was let go."""
         self.recorder = EventRecorder(ctx, COMPONENT, epoch_ns, server=server)
+        self._filters_note = any(
+            isinstance(plugin, ResyncedPlugin)
+            for framework in core.frameworks.values()
+            for plugin in framework.all_plugins
+        )
+        """A filter notes what it refuses, in a cache of its plugin."""
         self.guards = gates.fixed("140177")
         self._newest: dict[str, StatusPatchCall] = {}
         """By uid: the call about a pod's status that was decided last and is not over."""
@@ -142,6 +150,8 @@ class Shared:
         while True:
             if ctx.is_noted:
                 declare(ctx, point)
+                if point == FILTER and self._filters_note:
+                    ctx.writes("plugins")
             try:
                 following = steps.send(answer) if failure is None else steps.throw(failure)
             except StopIteration as end:

@@ -1,0 +1,1 @@
+"""What runs beside the scheduler and the kubelets."""
