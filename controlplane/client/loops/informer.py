@@ -187,6 +187,13 @@ class Informer(Generic[V]):
         """Wait until the first list is in the store and every handler has been told of it."""
         await self._synced.wait(idle=True, point="informer.sync")
 
+    async def wait_synced_or_unserved(self) -> None:
+        """Wait until it is synced, or the server has said that it does not know the resource."""
+        told = self._ctx.event()
+        self._on_synced = self._reflector.on_unserved = told.set
+        if not (self.has_synced or self._reflector.unserved):
+            await told.wait(idle=True, point="informer.sync")
+
     # ------------------------------------------------------------------ processor and listeners
 
     def _queued(self) -> None:

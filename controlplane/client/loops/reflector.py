@@ -124,7 +124,14 @@ class Reflector(Generic[V]):
         self._streams_state = features.watch_list_client
         self._backoff = Backoff()
         self._unserved = 0
+        self.on_unserved: Callable[[], None] | None = None
+        """Told when the server does not know the resource."""
         self._stream: Mailbox | None = None
+
+    @property
+    def unserved(self) -> bool:
+        """Return whether the server did not know the resource when it was asked last."""
+        return self._unserved > 0
 
     def close(self, ctx: Context) -> None:
         """Tell the server that the watch has ended, once the task is cancelled."""
@@ -148,6 +155,8 @@ class Reflector(Generic[V]):
                 told = str(error)
                 if isinstance(error, ApiError) and is_not_found(error):
                     self._unserved += 1
+                    if self.on_unserved is not None:
+                        self.on_unserved()
                     told = f"failed to list {self.resource.full_name}: {told}"
                 ctx.log("reflector.error", level=WARNING, data={"message": told})
             await self._back_off(ctx)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from controlplane.scheduler.community.capacity_scheduling import CapacityScheduling
 from controlplane.scheduler.community.coscheduling import Coscheduling
+from controlplane.scheduler.community.network_aware import NetworkOverhead, TopologicalSort
 from controlplane.scheduler.community.node_metadata import NodeMetadata
 from controlplane.scheduler.community.node_resource_topology import NodeResourceTopologyMatch
 from controlplane.scheduler.community.node_resources_allocatable import NodeResourcesAllocatable
 from controlplane.scheduler.community.pod_state import PodState
 from controlplane.scheduler.community.preemption_toleration import PreemptionToleration
 from controlplane.scheduler.community.qos_sort import QOSSort
+from controlplane.scheduler.community.sysched import SySched
 from controlplane.scheduler.community.trimaran import (
     LoadVariationRiskBalancing,
     LowRiskOverCommitment,
@@ -37,4 +39,7 @@ PLUGINS: tuple[type[Plugin], ...] = (
     Coscheduling,
     CapacityScheduling,
     NodeResourceTopologyMatch,
+    NetworkOverhead,
+    TopologicalSort,
+    SySched,
 )

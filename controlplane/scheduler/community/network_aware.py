@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import attrs
 
+from controlplane.client.resources import Resource
 from controlplane.scheduler.community.args import arguments
-from controlplane.scheduler.community.objects import NIL_POINTER, Objects, PanicError, Tree
 from controlplane.scheduler.community.scores import MOST
+from controlplane.scheduler.framework.custom import CustomKind, CustomObjects, Tree
 from controlplane.scheduler.framework.interface import (
     FilterPlugin,
     NormalizeScorePlugin,
@@ -23,6 +24,7 @@ from controlplane.scheduler.framework.interface import (
     error,
     unschedulable,
 )
+from controlplane.scheduler.framework.panic import NIL_POINTER, PanicError
 from controlplane.scheduler.plugins.priority_sort import PrioritySort
 
 if TYPE_CHECKING:
@@ -32,6 +34,13 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
     from controlplane.scheduler.state.node_info import NodeInfo
 
+APP_GROUP: Final = CustomKind(
+    "AppGroup", Resource("appgroup.diktyo.x-k8s.io", "v1alpha1", "appgroups")
+)
+NETWORK_TOPOLOGY: Final = CustomKind(
+    "NetworkTopology",
+    Resource("networktopology.diktyo.x-k8s.io", "v1alpha1", "networktopologies"),
+)
 GROUP: Final = "appgroup.diktyo.x-k8s.io"
 """The label with the name of a pod's application group."""
 WORKLOAD: Final = "appgroup.diktyo.x-k8s.io.workload"
@@ -73,12 +82,13 @@ class TopologicalSort(QueueSortPlugin):
     """Pods of one application in the order of its AppGroup, others by priority and time."""
 
     name = "TopologicalSort"
+    custom = (APP_GROUP,)
 
     def __init__(
-        self, args: Mapping[str, Any] | None, handle: Handle | None, objects: Objects | None = None
+        self, args: Mapping[str, Any] | None, handle: Handle, objects: CustomObjects | None = None
     ) -> None:
         self._namespaces = arguments(self.name, args)["Namespaces"]
-        self._objects = Objects() if objects is None else objects
+        self._objects = handle.custom if objects is None else objects
         self._other = PrioritySort()
 
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
@@ -130,14 +140,15 @@ class NetworkOverhead(PreFilterPlugin, FilterPlugin, NormalizeScorePlugin):
     """
 
     name = "NetworkOverhead"
+    custom = (APP_GROUP, NETWORK_TOPOLOGY)
     _KEY: Final = "PreFilterNetworkOverhead"
 
     def __init__(
-        self, args: Mapping[str, Any] | None, handle: Handle, objects: Objects | None = None
+        self, args: Mapping[str, Any] | None, handle: Handle, objects: CustomObjects | None = None
     ) -> None:
         given = arguments(self.name, args)
         self._handle = handle
-        self._objects = Objects() if objects is None else objects
+        self._objects = handle.custom if objects is None else objects
         self._namespaces = given["Namespaces"]
         self._weights = given["WeightsName"]
         self._topology_name = given["NetworkTopologyName"]

@@ -1,18 +1,13 @@
-"""Objects of custom kinds in memory, and the panics of upstream's code."""
+"""Objects of custom kinds in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from controlplane.scheduler.framework.custom import Tree
+from controlplane.scheduler.framework.panic import NIL_POINTER, PanicError
 
 __all__ = ["NIL_POINTER", "Objects", "PanicError", "Tree"]
-
-NIL_POINTER = "runtime error: invalid memory address or nil pointer dereference"
-
-
-class PanicError(Exception):
-    """Upstream's process ends here with a Go panic; the text is its message."""
 
 
 class Objects:

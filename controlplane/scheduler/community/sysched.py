@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.go_integers import divide, int64
+from controlplane.client.resources import Resource
 from controlplane.scheduler.community.args import arguments
-from controlplane.scheduler.community.objects import Objects
 from controlplane.scheduler.community.scores import MOST
+from controlplane.scheduler.framework.custom import CustomKind, CustomObjects
 from controlplane.scheduler.framework.interface import NormalizeScorePlugin
+from controlplane.scheduler.framework.notified import PodHandler
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.interface import Status
     from controlplane.scheduler.state.node_info import NodeInfo
 
+SECCOMP_PROFILE: Final = CustomKind(
+    "SeccompProfile",
+    Resource("security-profiles-operator.x-k8s.io", "v1beta1", "seccompprofiles"),
+)
 UNCONFINED: Final = (1 << 63) - 1
 """The raw score where nothing is known of the pod's system calls."""
 _ANNOTATION: Final = "seccomp.security.alpha.kubernetes.io"
@@ -29,20 +35,21 @@ _COUNTED: Final = ("SCMP_ACT_ALLOW", "SCMP_ACT_LOG")
 Calls = frozenset[str]
 
 
-class SySched(NormalizeScorePlugin):
+class SySched(NormalizeScorePlugin, PodHandler):
     """The calls that a pod and those beside it are exposed to and do not use; fewer is better.
 
     `profiles` holds objects of kind SeccompProfile.
     """
 
     name = "SySched"
+    custom = (SECCOMP_PROFILE,)
 
     def __init__(
-        self, args: Mapping[str, Any] | None, handle: Handle, profiles: Objects | None = None
+        self, args: Mapping[str, Any] | None, handle: Handle, profiles: CustomObjects | None = None
     ) -> None:
         given = arguments(self.name, args)
         self._default = (given["DefaultProfileNamespace"], given["DefaultProfileName"])
-        self._profiles = Objects() if profiles is None else profiles
+        self._profiles = handle.custom if profiles is None else profiles
         self._pods: dict[str, list[Pod]] = {}
         self._calls: dict[str, Calls] = {}
 

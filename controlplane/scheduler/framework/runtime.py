@@ -257,7 +257,7 @@ class Framework:
         rejected: Status | None = None
         read = False
         for plugin in asked:
-            if plugin.reads:
+            if plugin.reads or plugin.custom:
                 if read:
                     yield _PRE_FILTER
                 read = True

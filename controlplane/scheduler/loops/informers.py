@@ -144,7 +144,7 @@ class Informers:
         self._slices: Indexer[View] = Indexer()
         self._devices_begun = False
         self.custom = CustomCaches(ctx, server)
-        self._custom: list[Informer[View]] = []
+        self._waited: list[Informer[View]] = []
         self.pods = Informer(ctx, PODS, server=server, immediate=joined, fieldSelector=NOT_FINISHED)
         self.nodes = Informer(ctx, NODES, server=server, immediate=joined)
         self.failed_pods = self.pods
@@ -175,7 +175,7 @@ class Informers:
 
     def missing(self) -> list[str]:
         """Return the custom resources whose first lists the scheduler waits for."""
-        waited = (each.resource.full_name for each in self._custom if not each.has_synced)
+        waited = (each.resource.full_name for each in self._waited if not each.has_synced)
         return list(dict.fromkeys(waited))
 
     async def start(
@@ -203,9 +203,14 @@ class Informers:
                 informer.add_task_handler(handlers.other(EVENTS[name]), "scheduler")
             others.append(informer)
         frameworks = core.frameworks.values()
-        self._custom += self.custom.informers(frameworks)
-        self._custom += event_informers(self._ctx, self._server, frameworks, handlers.other)
-        others += self._custom
+        heard = event_informers(self._ctx, self._server, frameworks, handlers.other)
+        read = self.custom.informers(frameworks)
+        custom = [*read, *heard]
+        registered = {each.resource for each in heard}
+        # Without a registered event upstream reads such a kind when it needs it, and goes on without.
+        optional = [each for each in read if each.resource not in registered]
+        self._waited = [each for each in custom if each not in optional]
+        others += custom
         self.pods.add_task_handler(handlers.pods(), "scheduler")
         for task, handle in pod_handlers(frameworks):
             self.pods.add_task_handler(handle, task)
@@ -216,7 +221,9 @@ class Informers:
         for informer in informers:
             informer.start()
         for informer in reversed(informers):
-            if not informer.has_synced:
+            if informer in optional:
+                await informer.wait_synced_or_unserved()
+            elif not informer.has_synced:
                 await informer.wait_synced()
 
     def of_devices(self, handlers: _Handlers) -> list[Informer[Any]]:

@@ -82,6 +82,7 @@ POINTS: Final[Mapping[str, str]] = {
     "scheduler.api.queue": "wait for a call (callQueue.lock)",
     "scheduler.api.execute": "a call's own task begins to make it",
     "scheduler.api.wait": "a binding waits until its call is over",
+    "scheduler.panic": "a plugin panicked: the process ends here",
     # timers
     "scheduler.flush.backoff": "flushBackoffQCompleted (PriorityQueue.lock)",
     "scheduler.flush.unschedulable": "flushUnschedulablePodsLeftover (PriorityQueue.lock)",

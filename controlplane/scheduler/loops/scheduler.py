@@ -21,6 +21,7 @@ from controlplane.scheduler.cycle import binding, explain, failure
 from controlplane.scheduler.cycle.attempt import Attempt
 from controlplane.scheduler.cycle.scheduling import eviction_failed
 from controlplane.scheduler.framework.notified import ResyncedPlugin
+from controlplane.scheduler.framework.panic import PanicError
 from controlplane.scheduler.loops.binding import Binder
 from controlplane.scheduler.loops.informers import Informers
 from controlplane.scheduler.loops.pod_groups import GroupScheduler
@@ -205,7 +206,10 @@ async def run(
     ctx.spawn(running.flush_unschedulable, name="unschedulable")
     if core.cache.expires:
         ctx.spawn(running.expire_assumed, name="assumed")
-    await running.schedule_forever(ctx)
+    try:
+        await running.schedule_forever(ctx)
+    except PanicError as panic:  # in the order of the queue, when a pod is popped
+        await shared.panicked(ctx, panic)
 
 
 class _Running:

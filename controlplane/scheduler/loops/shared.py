@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from actors import LinkBroken
 from actors.inlet import Outlet
@@ -17,6 +17,7 @@ from controlplane.scheduler.cycle import explain
 from controlplane.scheduler.framework.cycle_state import PODS_TO_ACTIVATE
 from controlplane.scheduler.framework.effects import Evictions
 from controlplane.scheduler.framework.notified import ResyncedPlugin
+from controlplane.scheduler.framework.panic import PanicError
 from controlplane.scheduler.loops.api_dispatcher import ApiDispatcher
 from controlplane.scheduler.loops.points import TOUCHES
 from controlplane.scheduler.metrics import SchedulingMetrics
@@ -158,6 +159,8 @@ class Shared:
                 self._moved(point)
                 result: R = end.value
                 return result
+            except PanicError as panic:
+                await self.panicked(ctx, panic)
             except Exception:
                 self._moved(point)
                 raise
@@ -187,6 +190,13 @@ class Shared:
             while point in READS_QUEUE and queue.locked:
                 declare(ctx, point)
                 await self.unlocked.wait(point=LOCKED.point)
+
+    async def panicked(self, ctx: Context, panic: PanicError) -> NoReturn:
+        """End the process as a panic does."""
+        self.error(f"panic: {panic}; the process exits")
+        ctx.faults.crash(ctx.actor)
+        while True:
+            await ctx.point("scheduler.panic")
 
     def _moved(self, point: str) -> None:
         """The region behind a point is over."""

@@ -94,7 +94,7 @@ def overtaken(log) -> set[str]:
 
 ELSEWHERE = {
     *("scheduler.cache.expire", "scheduler.prebind.wait", "scheduler.queue.activate"),
-    "scheduler.bind.again",
+    *("scheduler.bind.again", "scheduler.panic"),
     *(
         point
         for point in POINTS
