@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.scheduler.framework.custom import CustomKind
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.handle import Handle
     from controlplane.scheduler.framework.interface import (
@@ -40,11 +41,13 @@ if TYPE_CHECKING:
         Status,
         unschedulable,
     )
+    from controlplane.scheduler.framework.notified import PodHandler
     from controlplane.scheduler.state.node_info import NodeInfo
 
 __all__ = [
     "BindPlugin",
     "Code",
+    "CustomKind",
     "CycleState",
     "EnqueueExtensions",
     "FilterPlugin",
@@ -56,6 +59,7 @@ __all__ = [
     "PermitPlugin",
     "Plugin",
     "Pod",
+    "PodHandler",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",
@@ -73,10 +77,12 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "CustomKind": "controlplane.scheduler.framework.custom",
     "CycleState": "controlplane.scheduler.framework.cycle_state",
     "Handle": "controlplane.scheduler.framework.handle",
     "NodeInfo": "controlplane.scheduler.state.node_info",
     "Pod": "controlplane.api.pod",
+    "PodHandler": "controlplane.scheduler.framework.notified",
 }
 """Where the names are defined that are not of the module `interface`."""
 
