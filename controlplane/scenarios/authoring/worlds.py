@@ -65,6 +65,48 @@ def _configured(classes: tuple[Any, ...]) -> tuple[SchedulerConfig, Registry]:
     return config_load.load(document, registry), MappingProxyType(registry)
 
 
+def with_community_plugin(name: str, points: str, **args: Any) -> Mapping[str, Any]:
+    """The fields of a cluster with one of the plugins of scheduler-plugins, their kinds and their controllers.
+
+    `points` are the extension points, separated by spaces, at which it takes the place of all others.
+    """
+    from controlplane.scheduler_plugins.controller import SchedulerPluginsController
+    from controlplane.scheduler_plugins.definitions import installation
+
+    config, registry = _community(name, points, tuple(sorted(args.items())))
+    return {
+        "scheduler": config,
+        "scheduler_plugins": registry,
+        "installed": installation(),
+        "own_controllers": (SchedulerPluginsController,),
+    }
+
+
+@lru_cache(maxsize=16)
+def _community(
+    name: str, points: str, args: tuple[tuple[str, Any], ...]
+) -> tuple[SchedulerConfig, Registry]:
+    from controlplane.scheduler.community import PLUGINS
+    from controlplane.scheduler.config import load as config_load
+    from controlplane.scheduler.plugins.registry import Entry, in_tree_registry
+
+    more: dict[str, Any] = {cls.name: Entry(cls, cls) for cls in PLUGINS}
+    registry = {**in_tree_registry(), **more}
+    enabled: dict[str, Any] = {"enabled": [{"name": name}]}
+    alone = {point: {**enabled, "disabled": [{"name": "*"}]} for point in points.split()}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {
+                "plugins": {"multiPoint": enabled, **alone},
+                "pluginConfig": [{"name": name, "args": dict(args)}] if args else [],
+            }
+        ],
+    }
+    return config_load.load(document, registry), MappingProxyType(registry)
+
+
 def lagging_servers(**more: Any) -> Build:
     """Two API servers over one store, of which the second's caches lag by up to a minute. `more`: fields.
 

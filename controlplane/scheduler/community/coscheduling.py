@@ -72,6 +72,11 @@ class Coscheduling(
     """All or nothing for the pods of a group.
 
     `objects` holds objects of kind PodGroup.
+
+    Gate sp930 (proposed here; issue 930). Upstream the pods of a group that have a node are counted by their names. A
+    name stays while its pod's Unreserve is to come, though the pod was rejected, and for ever when the PodGroup is
+    gone by then: with it the group seems complete, and a pod is bound without its siblings. With the proposal only pods
+    count that are bound, wait undecided, or were let go.
     """
 
     name = "Coscheduling"
@@ -88,7 +93,11 @@ class Coscheduling(
         self._wait = given["PermitWaitingTimeSeconds"]
         self._backoff = given["PodGroupBackoffSeconds"] * SECOND
         self._threshold = given["PodGroupRejectPercentage"] / 100
-        self._assigned: dict[str, dict[str, None]] = {}
+        self._counts_living = handle.fixes.fixed("sp930")
+        self._assigned: dict[str, dict[str, str]] = {}
+        """By group, the uids of its pods with a node by their names."""
+        self._let_go: dict[str, None] = {}
+        """UIDs of pods that were let go (gate sp930)."""
         self._failed: dict[str, int] = {}
         self._permitted: dict[str, int] = {}
         self._backed_off: dict[str, int] = {}
@@ -105,7 +114,7 @@ class Coscheduling(
     def pod_added(self, pod: Pod) -> None:
         """Count a pod that has a node."""
         if pod.spec.node_name and group_name(pod):
-            self._assigned.setdefault(_key(pod), {})[pod.name] = None
+            self._assigned.setdefault(_key(pod), {})[pod.name] = pod.uid
 
     def pod_deleted(self, pod: Pod) -> None:
         """Count a pod no longer."""
@@ -115,6 +124,7 @@ class Coscheduling(
     def _release(self, pod: Pod) -> None:
         assigned = self._assigned.get(_key(pod), {})
         assigned.pop(pod.name, None)
+        self._let_go.pop(pod.uid, None)
         if not assigned:
             self._assigned.pop(_key(pod), None)
 
@@ -247,11 +257,13 @@ class Coscheduling(
         if group is None:
             return unschedulable("PodGroup not found"), 0
         assigned = self._assigned.setdefault(key, {})
-        assigned[pod.name] = None
-        if len(assigned) >= _least(group):
+        assigned[pod.name] = pod.uid
+        if self._count(pod, assigned) >= _least(group):
             self._failed.pop(key, None)
             for waiting in self._waiting(pod):
                 waiting.allow(self.name)
+                self._admit(waiting.pod)
+            self._admit(pod)
             return None, 0
         if len(assigned) == 1:
             state.write(self._KEY, True)
@@ -260,6 +272,28 @@ class Coscheduling(
         given = (group.get("spec") or {}).get("scheduleTimeoutSeconds")
         wait = self._wait or _DEFAULT_WAIT if given is None else given
         return Status(Code.WAIT), (wait or self._wait) * SECOND
+
+    def _admit(self, pod: Pod) -> None:
+        if self._counts_living:
+            self._let_go[pod.uid] = None
+
+    def _count(self, pod: Pod, assigned: Mapping[str, str]) -> int:
+        """Return the number of pods of the group that have a node, `pod` included."""
+        if not self._counts_living:
+            return len(assigned)
+        return sum(
+            uid == pod.uid or self._lives(pod.namespace, name, uid)
+            for name, uid in assigned.items()
+        )
+
+    def _lives(self, namespace: str, name: str, uid: str) -> bool:
+        known = self._handle.listers.pods.get(namespace, name)
+        if known is None or known.uid != uid:
+            return False
+        waiting = self._handle.waiting_pods.get(uid)
+        if waiting is not None and waiting.status is not None:
+            return False
+        return bool(known.spec.node_name) or waiting is not None or uid in self._let_go
 
     def _activate_siblings(self, state: CycleState, pod: Pod) -> None:
         """Have the other pods of the group made ready when the scheduling cycle ends."""
@@ -276,6 +310,8 @@ class Coscheduling(
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Reject the pods of the group that wait."""
         if self._group(pod) is None:
+            if self._counts_living:
+                self._release(pod)
             return
         self._release(pod)
         self._reject(pod, "rejection in Unreserve")
