@@ -424,6 +424,10 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"deleted PersistentVolumeClaim/default/restored by user",
         r"CreateVolume was answered DeadlineExceeded",
     ),
+    "sp930": (
+        r"deleted PodGroup/default/a by user",
+        r"created Pod/default/a-0 by user",
+    ),
     "ep1519": (
         r"csi-provisioner.*\+provisioner\S*as-source-protection",
         r"CreateVolume was answered Internal",
