@@ -145,13 +145,18 @@ class Informer(Generic[V]):
         self._listeners.append(Listener(name, handler, None, condition, deletes_only=deletes_only))
         self._calls = True
 
-    def add_task_handler(self, steps: TaskHandler[V], name: str = "handler") -> None:
+    def add_task_handler(
+        self, steps: TaskHandler[V], name: str = "handler", *, awaited: bool = True
+    ) -> None:
         """Add a handler that takes several steps. It has a task of its own in any case.
 
-        With `immediate` that task begins when there is something to tell.
+        With `immediate` that task begins when there is something to tell. The informer counts as synced though a
+        handler that is not `awaited` has not been told of the first list.
         """
         condition = self._ctx.condition()
-        self._listeners.append(Listener(name, None, steps, condition, deletes_only=False))
+        listener = Listener(name, None, steps, condition, deletes_only=False)
+        listener.synced = not awaited
+        self._listeners.append(listener)
 
     def start(self) -> None:
         """Start the tasks."""
@@ -239,7 +244,7 @@ class Informer(Generic[V]):
             if told or first:
                 listener.pending.extend(told)
                 listener.condition.notify_all()
-        if first and not self._listeners:
+        if first and all(each.synced for each in self._listeners):
             self._listeners_synced()
 
     def _populated(self) -> None:
@@ -247,7 +252,7 @@ class Informer(Generic[V]):
         self._ctx.touches(self._told)
         for listener in self._listeners:
             listener.condition.notify_all()
-        if not self._listeners:
+        if all(each.synced for each in self._listeners):
             self._listeners_synced()
 
     async def _resync(self, ctx: Context) -> None:

@@ -4,6 +4,7 @@ A kind that a plugin reads has a cache; one whose events a plugin registers has 
 upstream, where the cache is controller-runtime's and the queue hears from a dynamic informer: a pod may be moved for
 an object that the cache does not have yet. Upstream each plugin has a cache of its own; here plugins that read one
 kind share it. Until the first lists have come, no pod is scheduled: while a definition is missing, that is for ever.
+Handlers of plugins may still have to be told of those lists then: upstream waits for its own handlers only.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class CustomCaches(CustomObjects):
                 for each in plugin.custom:
                     informer = self._informer(each)
                     if isinstance(plugin, ObjectHandler):
-                        informer.add_task_handler(_of_objects(plugin, each.kind), plugin.name)
+                        handle = _of_objects(plugin, each.kind)
+                        informer.add_task_handler(handle, plugin.name, awaited=False)
         return list(self._found.values())
 
     def _informer(self, kind: CustomKind) -> Informer[View]:

@@ -213,7 +213,7 @@ class Informers:
         others += custom
         self.pods.add_task_handler(handlers.pods(), "scheduler")
         for task, handle in pod_handlers(frameworks):
-            self.pods.add_task_handler(handle, task)
+            self.pods.add_task_handler(handle, task, awaited=False)
         self.nodes.add_task_handler(handlers.nodes(), "scheduler")
         informers = [*others, self.pods, self.nodes]
         if self.failed_pods is not self.pods:
