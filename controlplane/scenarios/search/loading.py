@@ -31,6 +31,7 @@ NAMED = {
     "controller-churn": "controlplane.scenarios.churns.controller_churn",
     "dra-churn": "controlplane.scenarios.churns.dra_churn",
     "gang-churn": "controlplane.scenarios.churns.gang_churn",
+    "capacity-churn": "controlplane.scenarios.churns.capacity_churn",
     "coscheduling-churn": "controlplane.scenarios.churns.coscheduling_churn",
     "kueue-churn": "controlplane.scenarios.churns.kueue_churn",
     "storage-churn": "controlplane.scenarios.churns.storage_churn",

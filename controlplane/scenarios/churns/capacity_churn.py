@@ -1,0 +1,159 @@
+"""A churn of pods under ElasticQuotas: namespaces borrow from each other, and take back, while nodes close and open.
+
+Users create and delete pods of two namespaces, with two priorities, and close and open nodes. At times the scheduler
+crashes and starts again, or a quota is deleted and created again, if the options say so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.authoring.worlds import scheduler_alone, with_community_plugin
+from controlplane.scenarios.engine.option import Option
+from controlplane.scenarios.engine.scenario import Scenario, Sometimes
+from controlplane.scenarios.invariants.scheduler_plugins import QUOTAS_ARE_NEVER_OVERDRAWN
+from controlplane.scenarios.invariants.scheduling import (
+    EVERY_WAITING_POD_IS_QUEUED,
+    NO_BOUND_POD_IS_QUEUED,
+    THE_SCHEDULER_LIVES,
+)
+
+if TYPE_CHECKING:
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios.engine.run import Run
+    from controlplane.scenarios.engine.setting import Setting
+    from controlplane.scenarios.engine.user import User
+
+Tree = dict[str, Any]
+BOUNDS: Final = {"red": (2, 3), "green": (2, 4)}
+"""By namespace, the CPUs that it is guaranteed and those that it can use at most."""
+PODS: Final = 4
+PAUSES: Final = (0, 0, 1, 7)
+REST_S: Final = 40
+
+OPERATIONS = Option("operations", type=int, low=1, default=14, help="How many things the users do.")
+USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
+CRASHES = Option(
+    "crashes", type=bool, default=False, help="Let the scheduler crash and start again at times."
+)
+RENEWED = Option(
+    "renewed-quotas", type=bool, default=False, help="Let quotas be deleted and created again."
+)
+
+
+def build(setting: Setting) -> ClusterConfig:
+    """The scheduler with CapacityScheduling, the controller of its quotas, and nodes."""
+    return scheduler_alone(**with_community_plugin("CapacityScheduling", "postFilter"))(setting)
+
+
+def _quota(namespace: str) -> Tree:
+    least, most = BOUNDS[namespace]
+    memory = {"memory": "8Gi"}
+    return {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "ElasticQuota",
+        "metadata": {"name": namespace, "namespace": namespace},
+        "spec": {"min": {"cpu": least, **memory}, "max": {"cpu": most, **memory}},
+    }
+
+
+def _resource() -> Any:
+    from controlplane.scheduler.community.capacity_scheduling import ELASTIC_QUOTA
+
+    return ELASTIC_QUOTA.resource
+
+
+async def churn(user: User) -> None:
+    """Create the quotas, then let several tasks do their share."""
+    for name in BOUNDS:
+        tree = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await user.create(tree)
+        await user.client.create(_resource(), _quota(name))
+    await user.sleep(1)
+    await user.divide(_share, user.options["operations"], user.options["users"])
+    await user.sleep(REST_S)
+
+
+async def _share(user: User, count: int) -> None:
+    todo = [_some_pod, _some_pod, _some_pod, _some_node]
+    if user.options["crashes"]:
+        todo.append(_some_crash)
+    if user.options["renewed_quotas"]:
+        todo.append(_some_quota)
+    for _ in range(count):
+        await todo[user.choose(len(todo), "what")](user)
+        pause = PAUSES[user.choose(len(PAUSES), "pause")]
+        if pause:
+            await user.sleep(pause)
+
+
+async def _some_pod(user: User) -> None:
+    """Create a pod of a namespace, or delete the one of its name."""
+    namespace = tuple(BOUNDS)[user.choose(len(BOUNDS), "which namespace")]
+    name = f"pod-{user.choose(PODS, 'which pod')}"
+    there = {(obj.namespace, obj.name) for obj in user.run.objects("/registry/pods/")}
+    if (namespace, name) in there:
+        await user.attempt(user.delete("Pod", name, namespace, grace_period_seconds=0))
+        return
+    tree = pod(name, "1", priority=(0, 10)[user.choose(2, "priority")])
+    tree["metadata"]["namespace"] = namespace
+    await user.attempt(user.create(tree))
+
+
+async def _some_node(user: User) -> None:
+    name = f"node-{1 + user.choose(max(1, user.options['nodes']), 'which node')}"
+    found = {obj.name: obj for obj in user.run.objects("/registry/minions/")}.get(name)
+    if found is not None:
+        closed = bool((found.tree.get("spec") or {}).get("unschedulable"))
+        await user.attempt(user.patch("Node", name, {"spec": {"unschedulable": not closed}}))
+
+
+async def _some_crash(user: User) -> None:
+    if user.notes.get("down"):
+        return
+    user.notes["down"] = True
+    user.crash("scheduler")
+    await user.sleep(user.choose(3, "how long the scheduler is away"))
+    user.restart("scheduler")
+    user.notes["down"] = False
+
+
+async def _some_quota(user: User) -> None:
+    name = tuple(BOUNDS)[user.choose(len(BOUNDS), "which quota")]
+    if await user.attempt(user.client.delete(_resource(), name, name)):
+        await user.attempt(user.client.create(_resource(), _quota(name)))
+
+
+def _borrowed(run: Run) -> bool:
+    """Return whether a namespace uses more than it is guaranteed."""
+    for name, (least, _) in BOUNDS.items():
+        pods = [obj for obj in run.objects("/registry/pods/") if obj.namespace == name]
+        if sum(bool(obj.view.spec.node_name) for obj in pods) > least:  # type: ignore[attr-defined]
+            return True
+    return False
+
+
+def _waits(run: Run) -> bool:
+    return any("nodeName" not in obj.tree["spec"] for obj in run.objects("/registry/pods/"))
+
+
+SCENARIO = Scenario(
+    "capacity-churn",
+    title="namespaces lend each other what their ElasticQuotas guarantee; none is overdrawn",
+    workload=churn,
+    build=build,
+    invariants=(
+        THE_SCHEDULER_LIVES,
+        QUOTAS_ARE_NEVER_OVERDRAWN,
+        NO_BOUND_POD_IS_QUEUED,
+        EVERY_WAITING_POD_IS_QUEUED,
+    ),
+    sometimes=(
+        Sometimes("a namespace borrows", _borrowed),
+        Sometimes("a pod waits", _waits),
+    ),
+    options=(OPERATIONS, USERS, CRASHES, RENEWED),
+    defaults={"nodes": 2, "node_cpu": "3"},
+    step_limit=120_000,
+)
