@@ -13,4 +13,12 @@ GATES: tuple[FixGate, ...] = (
         variants=("counts-living",),
         fixed_in="",
     ),
+    FixGate(
+        number="here3",
+        title="pods with a node do not count against a quota",
+        issue="",
+        component="scheduler",
+        variants=("recounted",),
+        fixed_in="",
+    ),
 )

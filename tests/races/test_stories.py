@@ -424,6 +424,10 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"deleted PersistentVolumeClaim/default/restored by user",
         r"CreateVolume was answered DeadlineExceeded",
     ),
+    "here3": (
+        r"fault: crash scheduler",
+        r"bound Pod/default/more to node-\d by scheduler",
+    ),
     "sp930": (
         r"deleted PodGroup/default/a by user",
         r"created Pod/default/a-0 by user",

@@ -1,7 +1,7 @@
 """A churn of pods under ElasticQuotas: namespaces borrow from each other, and take back, while nodes close and open.
 
 Users create and delete pods of two namespaces, with two priorities, and close and open nodes. At times the scheduler
-crashes and starts again, or a quota is deleted and created again, if the options say so.
+crashes and starts again, if the option says so.
 """
 
 from __future__ import annotations
@@ -36,9 +36,6 @@ OPERATIONS = Option("operations", type=int, low=1, default=14, help="How many th
 USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
 CRASHES = Option(
     "crashes", type=bool, default=False, help="Let the scheduler crash and start again at times."
-)
-RENEWED = Option(
-    "renewed-quotas", type=bool, default=False, help="Let quotas be deleted and created again."
 )
 
 
@@ -79,8 +76,6 @@ async def _share(user: User, count: int) -> None:
     todo = [_some_pod, _some_pod, _some_pod, _some_node]
     if user.options["crashes"]:
         todo.append(_some_crash)
-    if user.options["renewed_quotas"]:
-        todo.append(_some_quota)
     for _ in range(count):
         await todo[user.choose(len(todo), "what")](user)
         pause = PAUSES[user.choose(len(PAUSES), "pause")]
@@ -119,12 +114,6 @@ async def _some_crash(user: User) -> None:
     user.notes["down"] = False
 
 
-async def _some_quota(user: User) -> None:
-    name = tuple(BOUNDS)[user.choose(len(BOUNDS), "which quota")]
-    if await user.attempt(user.client.delete(_resource(), name, name)):
-        await user.attempt(user.client.create(_resource(), _quota(name)))
-
-
 def _borrowed(run: Run) -> bool:
     """Return whether a namespace uses more than it is guaranteed."""
     for name, (least, _) in BOUNDS.items():
@@ -153,7 +142,7 @@ SCENARIO = Scenario(
         Sometimes("a namespace borrows", _borrowed),
         Sometimes("a pod waits", _waits),
     ),
-    options=(OPERATIONS, USERS, CRASHES, RENEWED),
+    options=(OPERATIONS, USERS, CRASHES),
     defaults={"nodes": 2, "node_cpu": "3"},
     step_limit=120_000,
 )

@@ -29,6 +29,11 @@ class PodHandler(Plugin):
         """Return whether it is to be notified, as its arguments have it."""
         return True
 
+    @property
+    def awaited(self) -> bool:
+        """Return whether nothing is scheduled before it was told of the pods that there are."""
+        return False
+
     def pod_added(self, pod: Pod) -> None:
         """A pod is there."""
 

@@ -103,10 +103,10 @@ def event_informers(
     return made
 
 
-def pod_handlers(frameworks: Iterable[Framework]) -> list[tuple[str, TaskHandler[Pod]]]:
-    """Return the handlers of plugins on the informer of pods, with the names of their tasks."""
+def pod_handlers(frameworks: Iterable[Framework]) -> list[tuple[PodHandler, TaskHandler[Pod]]]:
+    """Return the handlers of plugins on the informer of pods."""
     return [
-        (plugin.name, _of_pods(plugin))
+        (plugin, _of_pods(plugin))
         for framework in frameworks
         for plugin in framework.all_plugins
         if isinstance(plugin, PodHandler) and plugin.hears_pods

@@ -203,17 +203,17 @@ class Informers:
                 informer.add_task_handler(handlers.other(EVENTS[name]), "scheduler")
             others.append(informer)
         frameworks = core.frameworks.values()
-        heard = event_informers(self._ctx, self._server, frameworks, handlers.other)
-        read = self.custom.informers(frameworks)
-        custom = [*read, *heard]
-        registered = {each.resource for each in heard}
-        # Without a registered event upstream reads such a kind when it needs it, and goes on without.
-        optional = [each for each in read if each.resource not in registered]
-        self._waited = [each for each in custom if each not in optional]
-        others += custom
+        # Upstream a plugin's cache is made with it, or blocks its first reader: none is read before it has listed.
+        caches = self.custom.informers(frameworks)
+        for cache in caches:
+            cache.start()
+        for cache in caches:
+            await cache.wait_synced_or_unserved()
+        self._waited = event_informers(self._ctx, self._server, frameworks, handlers.other)
+        others += self._waited
         self.pods.add_task_handler(handlers.pods(), "scheduler")
-        for task, handle in pod_handlers(frameworks):
-            self.pods.add_task_handler(handle, task, awaited=False)
+        for plugin, handle in pod_handlers(frameworks):
+            self.pods.add_task_handler(handle, plugin.name, awaited=plugin.awaited)
         self.nodes.add_task_handler(handlers.nodes(), "scheduler")
         informers = [*others, self.pods, self.nodes]
         if self.failed_pods is not self.pods:
@@ -221,9 +221,7 @@ class Informers:
         for informer in informers:
             informer.start()
         for informer in reversed(informers):
-            if informer in optional:
-                await informer.wait_synced_or_unserved()
-            elif not informer.has_synced:
+            if not informer.has_synced:
                 await informer.wait_synced()
 
     def of_devices(self, handlers: _Handlers) -> list[Informer[Any]]:
