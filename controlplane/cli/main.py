@@ -27,6 +27,10 @@ COMMANDS = {
         "controlplane.cli.run",
         "Load manifests or a trace, emulate until settled, print what happened.",
     ),
+    "check": (
+        "controlplane.cli.check",
+        "Will a configuration come to rest, and stay up, under what happens to every cluster?",
+    ),
     "serve": (
         "controlplane.cli.serve",
         "Serve a cluster over HTTP, in paced time, to kubectl and every other client.",

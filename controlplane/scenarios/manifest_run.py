@@ -301,9 +301,12 @@ def _copies(submission: reading.Submission, notes: Mapping[str, str], note: str)
 
 async def workload(user: User) -> None:
     """Submit what the files hold, each at its time."""
+    from controlplane.scenarios.engine.load import follow, has_load
     from controlplane.scenarios.inputs.submission import submit
 
     given: Given = user.run.setting.given
+    if has_load((*given.nodes, *(each.tree for each in given.submissions))):
+        user.spawn(follow)
     await submit(user.ctx, given.submissions, given.resources)
 
 

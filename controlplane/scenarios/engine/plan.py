@@ -82,7 +82,11 @@ class Plan(Setting):
 
     def with_lines(self, lines: Sequence[str]) -> Plan:
         """The same under another perturbation plan; what is known of the scenario stays known."""
-        changed = evolve(self, options={**self.options, "plan": tuple(lines)})
+        return self.changed({"plan": tuple(lines)})
+
+    def changed(self, options: Mapping[str, Any]) -> Plan:
+        """The same with other values of options that `prepare` does not read; what it gave stays."""
+        changed = evolve(self, options={**self.options, **options})
         object.__setattr__(changed, "found", self.found)
         return changed
 

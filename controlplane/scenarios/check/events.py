@@ -1,0 +1,158 @@
+"""What happens to every cluster, as data: the events that a configuration is tried under."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+from controlplane.scenarios.check.subject import cpu_request, is_spot, name_of, zone_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from controlplane.api.tree import Tree
+    from controlplane.scenarios.check.subject import Scaler, Subject
+
+__all__ = ["KINDS", "Event", "EventKind", "events_of", "pairs_of", "parse"]
+
+
+@frozen
+class EventKind:
+    """A kind of event: what it does to its target, and what ends it.
+
+    `lasts` means that an event which follows it in a pair happens while it lasts; otherwise it has ended by then.
+    `removes` means that it takes nodes away.
+    """
+
+    name: str
+    target: str
+    says: str
+    ends: str = ""
+    lasts: bool = False
+    removes: bool = False
+
+
+KINDS: Final = {
+    kind.name: kind
+    for kind in (
+        EventKind("apply", "", "the manifests are applied again"),
+        EventKind(
+            "load", "HPA", "the load of {} rises to its maximum", "the load of {} falls", lasts=True
+        ),
+        EventKind("rollout", "WORKLOAD", "{} is updated"),
+        EventKind("drain", "NODE", "{} is drained", "{} is uncordoned", removes=True),
+        EventKind(
+            "taint", "NODE", "{} gets a NoExecute taint", "the taint of {} goes", removes=True
+        ),
+        EventKind("lose", "NODE", "{} is lost", "{} comes back", removes=True),
+        EventKind("spot", "NODE", "spot {} is taken", removes=True),
+        EventKind("lose-zone", "ZONE", "zone {} is lost", "zone {} comes back", removes=True),
+    )
+}
+"""In the order in which they are tried."""
+MOST_NODES: Final = 4
+"""The number of nodes that are drained, tainted and lost one by one; of more, those that differ come first."""
+
+
+@frozen
+class Event:
+    """One event; its text is KIND or KIND:TARGET."""
+
+    kind: EventKind
+    target: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind.name}:{self.target}" if self.target else self.kind.name
+
+    @property
+    def begins(self) -> str:
+        """What happens."""
+        return self.kind.says.format(self.target)
+
+    @property
+    def ends(self) -> str:
+        """What ends it, "" for what has no end."""
+        return self.kind.ends.format(self.target)
+
+
+def parse(text: str) -> Event:
+    """Read an event. Raises ValueError with what was expected."""
+    name, colon, target = text.partition(":")
+    kind = KINDS.get(name)
+    if kind is None or bool(kind.target) != bool(colon and target):
+        raise ValueError(f"an event, one of {', '.join(map(usage, KINDS.values()))}")
+    return Event(kind, target)
+
+
+def usage(kind: EventKind) -> str:
+    """The form of its events: `drain:NODE`."""
+    return f"{kind.name}:{kind.target}" if kind.target else kind.name
+
+
+def events_of(subject: Subject) -> tuple[Event, ...]:
+    """The events that this configuration is tried under, one at a time, the cheapest first."""
+    return tuple(
+        Event(kind, target) for kind in KINDS.values() for target in _targets(subject, kind.name)
+    )
+
+
+def _targets(subject: Subject, kind: str) -> Iterator[str]:
+    if kind == "apply":
+        if subject.workloads:
+            yield ""
+    elif kind == "load":
+        yield from (each.key for each in subject.scalers if has_load(subject, each))
+    elif kind == "rollout":
+        yield from (each.key for each in subject.workloads if each.kind in ROLLED)
+    elif kind == "lose-zone":
+        zones = subject.zones()
+        yield from zones if len(zones) > 1 else ()
+    elif kind == "spot":
+        yield from (name_of(node) for node in tried_nodes(subject.nodes) if is_spot(node))
+    else:
+        yield from map(name_of, tried_nodes(subject.nodes))
+
+
+ROLLED: Final = ("Deployment", "StatefulSet")
+"""Kinds whose template can be updated while they run."""
+
+
+def has_load(subject: Subject, scaler: Scaler) -> bool:
+    """Return whether the autoscaler goes by CPU in percent of requests that the pods have."""
+    workload = subject.workload(scaler.target)
+    return scaler.cpu is not None and workload is not None and cpu_request(workload.pod_spec) > 0
+
+
+def tried_nodes(nodes: Sequence[Tree]) -> list[Tree]:
+    """The nodes that are taken away one by one: one of each sort, then others; none of a cluster with one node."""
+    able = [each for each in nodes if not (each.get("spec") or {}).get("unschedulable")]
+    if len(able) < 2:
+        return []
+    first: dict[str, Tree] = {}
+    for node in able:
+        first.setdefault(_sort_of(node), node)
+    others = [node for node in able if not any(node is each for each in first.values())]
+    chosen = [*first.values(), *others][: max(MOST_NODES, len(first))]
+    return [node for node in able if any(node is each for each in chosen)]
+
+
+def _sort_of(node: Tree) -> str:
+    """What makes nodes differ for pods: zone, other labels but the name's, taints, size."""
+    labels = (node.get("metadata") or {}).get("labels") or {}
+    kept = sorted((key, value) for key, value in labels.items() if value != name_of(node))
+    taints = (node.get("spec") or {}).get("taints") or []
+    size = (node.get("status") or {}).get("allocatable") or {}
+    return repr((zone_of(node), kept, taints, sorted(size.items())))
+
+
+def pairs_of(events: Iterable[Event]) -> Iterator[tuple[Event, Event]]:
+    """Pairs of events, each after the other: those that take something away after what moves pods come first."""
+    events = list(events)
+    for one in events:
+        for other in events:
+            if one is other or (one.kind.removes and other.kind.name == "apply"):
+                continue
+            if one.kind.name == "lose-zone" and other.kind.removes:
+                continue
+            yield one, other

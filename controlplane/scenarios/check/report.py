@@ -1,0 +1,33 @@
+"""Findings in plain words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.scenarios.check.verdicts import TITLES
+from controlplane.scenarios.check.words import span
+
+if TYPE_CHECKING:
+    from controlplane.scenarios.check.campaign import Try
+    from controlplane.scenarios.check.verdicts import Finding
+
+__all__ = ["lines_of", "told"]
+
+
+def told(finding: Finding) -> str:
+    """A finding in one line."""
+    after = f" after {finding.after}" if finding.after else ""
+    return f"{TITLES[finding.verdict]}{after}: {finding.says}"
+
+
+def lines_of(finding: Finding, shown_by: Try) -> list[str]:
+    """A finding in several lines: verdict and objects, what happened when, and who does what."""
+    before = [each.begins for each in shown_by.events]
+    after = f"after {', then '.join(before)}" if before and finding.after else "by itself"
+    if finding.after and finding.after not in before:
+        after += f", then {finding.after}"
+    return [
+        f"{TITLES[finding.verdict]}: {', '.join(finding.objects)}",
+        f"  {after} (at {span(finding.t_ns)}): {finding.says}",
+        *(f"  - {line}" for line in finding.lines),
+    ]

@@ -1,0 +1,171 @@
+"""One run of a check: the manifests, the events of one try, and the verdicts on what was written.
+
+The scenario of a recording that `controlplane check` leaves: it replays, and breaks as it broke.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import evolve
+
+from controlplane.api.times import SECOND
+from controlplane.scenarios import manifest_run
+from controlplane.scenarios.check import events
+from controlplane.scenarios.check.carrying_out import Stage
+from controlplane.scenarios.check.history import Recorder
+from controlplane.scenarios.check.loads import loads_of, milli
+from controlplane.scenarios.check.patience import patience_of
+from controlplane.scenarios.check.report import told
+from controlplane.scenarios.check.subject import Subject, subject_of
+from controlplane.scenarios.check.verdicts import judge
+from controlplane.scenarios.engine.load import LOAD, follow, has_load
+from controlplane.scenarios.engine.option import Option
+from controlplane.scenarios.engine.scenario import Invariant, Scenario
+
+if TYPE_CHECKING:
+    from controlplane.cluster import ClusterConfig
+    from controlplane.scenarios.check.verdicts import Finding
+    from controlplane.scenarios.engine.run import Run
+    from controlplane.scenarios.engine.setting import Setting
+    from controlplane.scenarios.engine.user import User
+    from controlplane.scenarios.inputs.reading import Submission
+
+__all__ = ["BEGIN", "EVENTS", "SCENARIO", "findings_of", "rest_of"]
+
+LIVELOCK_LIMIT: Final = 50_000
+STEP_LIMIT: Final = 2_000_000
+RECORDER: Final = "check.recorder"
+FINDINGS: Final = "check.findings"
+STAGE: Final = "check.stage"
+
+
+def _event(text: str) -> str:
+    return str(events.parse(text))
+
+
+EVENTS = Option(
+    "event",
+    many=True,
+    default=(),
+    metavar="EVENT",
+    convert=_event,
+    help="What happens, in this order: KIND or KIND:TARGET.",
+)
+BEGIN = Option(
+    "begin",
+    type=float,
+    low=0,
+    metavar="SECONDS",
+    help="The virtual time of the first event; without it, when the cluster is at rest.",
+)
+PERIODS: Final = (("descheduler", "descheduling_interval"),)
+"""Systems that look by themselves, with the options that say how often."""
+
+
+def prepare(setting: Setting) -> tuple[manifest_run.Given, Subject]:
+    """Read the files, and what is to be known of them. Raises UsageError."""
+    given = manifest_run.prepare(setting)
+    subject = subject_of((each.tree for each in given.submissions), given.nodes)
+    loaded = tuple(_loaded(subject, each) for each in given.submissions)
+    return evolve(given, submissions=loaded), subject
+
+
+def _loaded(subject: Subject, submission: Submission) -> Submission:
+    """The submission with the load that its autoscaler finds in the beginning, if the manifest tells of none."""
+    tree = submission.tree
+    loads = loads_of(subject, tree)
+    metadata = tree["metadata"]
+    annotations = metadata.get("annotations") or {}
+    if loads is None or LOAD in annotations:
+        return submission
+    noted = {**annotations, LOAD: milli(loads.usual)}
+    return evolve(submission, tree={**tree, "metadata": {**metadata, "annotations": noted}})
+
+
+def build(setting: Setting) -> ClusterConfig:
+    """The cluster of `controlplane run` with these files."""
+    return manifest_run.build(evolve(setting, given=setting.given[0]))
+
+
+def _begin(run: Run) -> None:
+    run.notes[RECORDER] = recorder = Recorder(run)
+    run.world.overhear(recorder)
+
+
+async def workload(user: User) -> None:
+    """Submit the files, let the events happen, and judge."""
+    from controlplane.scenarios.inputs.submission import submit
+
+    given, subject = user.run.setting.given
+    options, recorder = user.options, user.notes[RECORDER]
+    stage = Stage(user, subject, recorder, patience_of(subject, _periods(options)))
+    user.notes[STAGE] = stage
+    trees = (*given.nodes, *(each.tree for each in given.submissions))
+    if has_load(trees):
+        user.spawn(follow)
+    await submit(user.ctx, given.submissions, given.resources)
+    begin = options["begin"]
+    if begin is None:
+        await stage.settle(0, "")
+    else:
+        await user.ctx.sleep_until(max(user.ctx.now + 1, round(begin * SECOND)))
+    if begin is not None or stage.phases[-1].rested:
+        await stage.happen([events.parse(text) for text in options["event"]])
+    user.notes[FINDINGS] = judge(subject, stage.history())
+
+
+def _periods(options: Any) -> list[float]:
+    return [options[key] for name, key in PERIODS if name in options["with"]]
+
+
+def findings_of(run: Run) -> list[Finding]:
+    """The findings of a run that has come to its end; none of one that has not."""
+    found: list[Finding] = run.notes.get(FINDINGS, [])
+    return found
+
+
+def rest_of(run: Run) -> float:
+    """The virtual time in seconds at which the cluster was at rest in the beginning."""
+    stage: Stage = run.notes[STAGE]
+    return stage.phases[0].end_ns / SECOND
+
+
+def _check(run: Run) -> str | None:
+    recorder: Recorder = run.notes[RECORDER]
+    if recorder.endless and FINDINGS not in run.notes:
+        run.notes[FINDINGS] = judge(run.setting.given[1], run.notes[STAGE].history())
+    found = run.notes.get(FINDINGS)
+    if found is None:
+        return None
+    if found:
+        return told(found[0])
+    run.world.stop("no finding")
+    return None
+
+
+def _moves(run: Run) -> tuple[bool, bool]:
+    return FINDINGS in run.notes, run.notes[RECORDER].endless
+
+
+SCENARIO = Scenario(
+    "check",
+    title="what happens to every cluster, to a configuration of yours",
+    workload=workload,
+    build=build,
+    prepare=prepare,
+    options=(manifest_run.FILES, EVENTS, BEGIN, manifest_run.MAX_PODS),
+    defaults=manifest_run.WHOLE,
+    told=manifest_run.TOLD,
+    invariants=(
+        Invariant(
+            "check",
+            _check,
+            after=("user", "apiserver"),
+            begin=_begin,
+            looks_at=_moves,
+        ),
+    ),
+    livelock_limit=LIVELOCK_LIMIT,
+    step_limit=STEP_LIMIT,
+)

@@ -1,0 +1,388 @@
+"""Judging a history: rules over the writes of a run. Each returns findings; none looks at the running world.
+
+A rule reports what Kubernetes or the configuration promises and what does not hold: a temporary dip that nothing
+promises against is no finding.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+from controlplane.api.times import SECOND
+from controlplane.scenarios.check.cycles import cycle_in
+from controlplane.scenarios.check.subject import zone_of
+from controlplane.scenarios.check.timeline import courses_of, pending
+from controlplane.scenarios.check.words import actor_of, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from controlplane.api.tree import Tree
+    from controlplane.scenarios.check.history import History, Phase
+    from controlplane.scenarios.check.subject import Scaler, Subject
+    from controlplane.scenarios.check.timeline import Course, Moment
+
+__all__ = ["TITLES", "Finding", "judge"]
+
+TITLES: Final = {
+    "never-at-rest": "never at rest",
+    "unstable-replicas": "the number of replicas swings",
+    "cascade": "one node after the other fails",
+    "no-node": "a pod that no node can take",
+    "no-room": "not enough room",
+    "missing": "replicas are missing",
+    "below-minimum": "below minReplicas",
+    "below-budget": "below a disruption budget",
+    "blocked-drain": "a drain that never ends",
+    "outage": "no replica is ready",
+    "one-zone": "all replicas in one zone",
+}
+"""The verdicts, the gravest first, in plain words."""
+_CAPACITY: Final = re.compile(r"(Insufficient \S+|Too many pods)")
+_REASON: Final = re.compile(r"(?:^|[:,] )(\d+) ([^,:.]+(?:\{[^}]*\})?[^,:.]*)")
+_AWAY: Final = ("were unschedulable", "had untolerated taint", "untolerated taint(s)")
+"""Reasons of nodes that are away, which say nothing of those that are there."""
+
+
+@frozen
+class Finding:
+    """One thing that goes wrong: the verdict, the objects, when, after what, and how in one or more sentences.
+
+    `about` names what does not change between runs with the same problem; two findings with the same verdict and the
+    same `about` are one.
+    """
+
+    verdict: str
+    objects: tuple[str, ...]
+    t_ns: int
+    after: str
+    says: str
+    about: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    """More lines: who does what, how often."""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What makes it the same finding in another run."""
+        return (self.verdict, *(self.about or self.objects))
+
+
+@frozen
+class Scene:
+    """What a rule looks at: the configuration, the history with the course of each workload, and one phase of it."""
+
+    subject: Subject
+    history: History
+    courses: Mapping[str, Course]
+    phase: Phase
+
+
+def judge(subject: Subject, history: History) -> list[Finding]:
+    """All findings of a run, the gravest first."""
+    courses = courses_of(history.changes)
+    found: dict[tuple[str, ...], Finding] = {}
+    for phase in history.phases:
+        for rule in RULES:
+            for each in rule(Scene(subject, history, courses, phase)):
+                found.setdefault(each.identity, each)
+    order = list(TITLES)
+    return sorted(found.values(), key=lambda each: order.index(each.verdict))
+
+
+def _after(phase: Phase) -> str:
+    return phase.event
+
+
+# ---------------------------------------------------------------------- rest
+
+
+def _never_at_rest(scene: Scene) -> Iterator[Finding]:
+    """Pods are made and end, or replicas change, in a cycle that does not end."""
+    if scene.phase.rested:
+        return
+    cycles = [
+        cycle
+        for course in scene.courses.values()
+        if (
+            cycle := cycle_in(
+                course, scene.phase.begin_ns, scene.phase.end_ns, scene.history.reasons
+            )
+        )
+        is not None
+    ]
+    for cycle in cycles:
+        yield Finding(
+            "never-at-rest",
+            (cycle.workload,),
+            cycle.begin_ns,
+            _after(scene.phase),
+            cycle.says,
+            lines=cycle.lines,
+        )
+    if cycles:
+        return
+    busy = [
+        key
+        for key, each in scene.courses.items()
+        if each.within(scene.phase.end_ns - 300 * SECOND, scene.phase.end_ns)
+    ]
+    minutes = (scene.phase.end_ns - scene.phase.begin_ns) // SECOND // 60
+    yield Finding(
+        "never-at-rest",
+        tuple(busy),
+        scene.phase.begin_ns,
+        _after(scene.phase),
+        f"pods still come and go after {minutes} minutes",
+    )
+
+
+# ---------------------------------------------------------------------- pods without a node
+
+
+def _without_node(scene: Scene) -> Iterator[Finding]:
+    """Pods wait for a node, and the cluster is at rest."""
+    if not scene.phase.rested:
+        return
+    by_owner: dict[str, list[tuple[str, Tree]]] = {}
+    owners = _owners(scene.history, scene.phase.end_ns)
+    for key, pod in pending(scene.history.changes, scene.phase.end_ns).items():
+        by_owner.setdefault(owners.get(key, f"Pod/{key}"), []).append((key, pod))
+    for owner, pods in by_owner.items():
+        message = next((text for _, pod in pods if (text := _unschedulable(pod))), "")
+        if not message:
+            continue
+        reasons = _reasons(message)
+        short = bool(reasons) and all(_CAPACITY.search(each) for each in reasons)
+        if short and "lose-zone" in scene.phase.kinds:
+            continue  # no configuration has room for a zone's pods unless somebody pays for it
+        count = (
+            f"{len(pods)} pod{'s'[: len(pods) != 1]} of {owner}" if owner[:4] != "Pod/" else owner
+        )
+        waits = "waits" if len(pods) == 1 else "wait"
+        yield Finding(
+            "no-room" if short else "no-node",
+            (owner, *(f"Pod/{key}" for key, _ in pods[:3])),
+            scene.phase.end_ns,
+            _after(scene.phase),
+            f"{count} {waits} for a node, and nothing will change that: {message}",
+            (owner, *sorted(_kind_of_reason(each) for each in reasons)),
+        )
+
+
+def _unschedulable(pod: Tree) -> str:
+    for each in (pod.get("status") or {}).get("conditions") or ():
+        if each.get("type") == "PodScheduled" and each.get("status") == "False":
+            text = str(each.get("message") or each.get("reason") or "")
+            return text.partition(". ")[0].rstrip(".")
+    return ""
+
+
+def _reasons(message: str) -> list[str]:
+    """What the scheduler says of the nodes that are there: "2 Insufficient cpu" without the number."""
+    text = message.partition("nodes are available: ")[2] or message
+    found = [part.strip(" .") for part in re.split(r", (?=\d+ )", text)]
+    found = [re.sub(r"^\d+ ", "", part) for part in found if part]
+    return [part for part in found if not any(away in part for away in _AWAY)]
+
+
+def _kind_of_reason(reason: str) -> str:
+    return re.sub(r"\{[^}]*\}", "", reason).strip()
+
+
+def _owners(history: History, until_ns: int) -> dict[str, str]:
+    """The workload at the top of each pod, by the pod's key."""
+    found = {}
+    for key, course in courses_of(
+        each for each in history.changes if each.t_ns <= until_ns
+    ).items():
+        for change in course.makings:
+            found[change.key] = key
+    return found
+
+
+def _missing(scene: Scene) -> Iterator[Finding]:
+    """At rest a workload has fewer pods than it wants, or pods with a node that do not get ready."""
+    if not scene.phase.rested or scene.phase.down:
+        return
+    waiting = pending(scene.history.changes, scene.phase.end_ns)
+    for key, course in scene.courses.items():
+        now = course.at(scene.phase.end_ns)
+        if now is None:
+            continue
+        unready = [each for each in now.pods if not each.ready and each.key not in waiting]
+        lacking = now.wanted - len(now.pods)
+        if lacking > 0:
+            yield Finding(
+                "missing",
+                (key,),
+                now.t_ns,
+                _after(scene.phase),
+                f"{key} wants {now.wanted} pods and has {len(now.pods)}, and nothing makes the others",
+            )
+        elif unready:
+            yield Finding(
+                "missing",
+                (key, *(f"Pod/{each.key}" for each in unready[:3])),
+                now.t_ns,
+                _after(scene.phase),
+                f"{now.ready} of {now.wanted} pods of {key} are ready, and the others do not get ready",
+            )
+
+
+# ---------------------------------------------------------------------- promises
+
+
+def _below_minimum(scene: Scene) -> Iterator[Finding]:
+    """Something sets a workload below the minReplicas of its autoscaler, and pods go."""
+    for scaler in scene.subject.scalers:
+        course = scene.courses.get(scaler.target)
+        if course is None:
+            continue
+        fell = _fell_below(course, scaler, scene.phase)
+        if fell is None:
+            continue
+        low, back_ns = fell
+        gone = [each for each in course.endings if low.t_ns <= each.t_ns <= back_ns]
+        if not gone:
+            continue
+        lasted = (
+            f"for {(back_ns - low.t_ns) / SECOND:g} s"
+            if back_ns < scene.phase.end_ns
+            else "until the end of the run"
+        )
+        yield Finding(
+            "below-minimum",
+            (scaler.target, f"HorizontalPodAutoscaler/{scaler.key}"),
+            low.t_ns,
+            _after(scene.phase),
+            f"{actor_of(low.cause.by)} sets replicas of {scaler.target} to {low.wanted}; HorizontalPodAutoscaler"
+            f" {scaler.key} has minReplicas {scaler.least}: {counted(len(gone), 'pod')} end, and it stays so {lasted}",
+        )
+
+
+def _fell_below(course: Course, scaler: Scaler, phase: Phase) -> tuple[Moment, int] | None:
+    """The moment at which the wanted number fell below the minimum, having reached it, and when it was back."""
+    before = course.at(phase.begin_ns - 1)
+    reached = before is not None and before.wanted >= scaler.least
+    low: Moment | None = None
+    for moment in course.within(phase.begin_ns, phase.end_ns):
+        if moment.wanted >= scaler.least:
+            if low is not None:
+                return low, moment.t_ns
+            reached = True
+        elif reached and low is None:
+            low = moment
+    return None if low is None else (low, phase.end_ns)
+
+
+def _blocked_drain(scene: Scene) -> Iterator[Finding]:
+    """A drain waits for a budget that will not allow the eviction, or pods come back to the node."""
+    for kept, budget, message in scene.phase.blocked:
+        objects = (f"PodDisruptionBudget/{budget}",) if budget else ()
+        yield Finding(
+            "blocked-drain",
+            (*objects, kept),
+            scene.phase.end_ns,
+            _after(scene.phase),
+            message,
+            (budget or kept,),
+        )
+
+
+def _outage(scene: Scene) -> Iterator[Finding]:
+    """A workload with two replicas or more has none that is ready, though one of them could have stayed."""
+    for key, course in scene.courses.items():
+        workload = scene.subject.workload(key)
+        before = course.at(scene.phase.begin_ns - 1)
+        if before is None or before.wanted < 2 or before.ready < 2:
+            continue
+        if workload is not None and workload.recreates:
+            continue
+        dark = next(
+            (
+                each
+                for each in course.within(scene.phase.begin_ns, scene.phase.end_ns)
+                if each.ready == 0 and each.wanted > 0
+            ),
+            None,
+        )
+        if dark is None:
+            continue
+        nodes = sorted({each.node for each in before.pods if each.ready})
+        where = f"all of them were on node {nodes[0]}" if len(nodes) == 1 else ""
+        yield Finding(
+            "outage",
+            (key,),
+            dark.t_ns,
+            _after(scene.phase),
+            f"none of the {before.wanted} replicas of {key} is ready"
+            + (f": {where}" if where else ""),
+        )
+
+
+# ---------------------------------------------------------------------- zones
+
+
+def _one_zone(scene: Scene) -> Iterator[Finding]:
+    """At rest all replicas are in one zone, though they ask to be spread over zones and another one has nodes."""
+    if not scene.phase.rested or "lose-zone" in scene.phase.kinds or scene.phase.down:
+        return
+    zones = _zones_at(scene.history, scene.phase.end_ns)
+    if len(set(zones.values())) < 2:
+        return
+    for key, course in scene.courses.items():
+        workload = scene.subject.workload(key)
+        now = course.at(scene.phase.end_ns)
+        if workload is None or now is None or now.wanted < 2 or not workload.asks_for_zones():
+            continue
+        there = {zones.get(each.node, "") for each in now.pods if each.node}
+        if len(now.pods) > 1 and len(there) == 1 and "" not in there:
+            yield Finding(
+                "one-zone",
+                (key,),
+                now.t_ns,
+                _after(scene.phase),
+                f"all {len(now.pods)} replicas of {key} are in zone {next(iter(there))}, and nothing moves them,"
+                " though they ask to be spread over zones",
+            )
+
+
+def _zones_at(history: History, until_ns: int) -> dict[str, str]:
+    """The zone of each node that takes pods at a time."""
+    found: dict[str, str] = {}
+    for change in history.changes:
+        if change.t_ns > until_ns:
+            break
+        if change.resource != "nodes":
+            continue
+        node = change.new
+        found.pop(change.key, None)
+        if node is not None and _takes_pods(node) and zone_of(node):
+            found[change.key] = zone_of(node)
+    return found
+
+
+def _takes_pods(node: Tree) -> bool:
+    spec = node.get("spec") or {}
+    effects = [each.get("effect") for each in spec.get("taints") or ()]
+    ready = any(
+        each.get("type") == "Ready" and each.get("status") == "True"
+        for each in (node.get("status") or {}).get("conditions") or ()
+    )
+    return (
+        ready and not spec.get("unschedulable") and not {"NoSchedule", "NoExecute"} & set(effects)
+    )
+
+
+RULES: Sequence[Callable[[Scene], Iterator[Finding]]] = (
+    _never_at_rest,
+    _without_node,
+    _missing,
+    _below_minimum,
+    _blocked_drain,
+    _outage,
+    _one_zone,
+)
