@@ -86,10 +86,17 @@ def command(
     if out is not None:
         check_folder(out)
     progress = output.Progress()
+
+    def show(each: Found) -> None:
+        progress.clear()
+        if output_format == "table":
+            _tell(each)
+
     with interruption.interruptible(lambda: None) as ended:
         check.run(
             over=lambda: ended.came or time.perf_counter() - started > seconds,
             progress=lambda each: progress.show(f"{check.done} of {check.planned} tries: {each}"),
+            found=show,
         )
     progress.clear()
     status = output.Outcome.status = (
@@ -168,21 +175,21 @@ def _finding(each: Found, folder: Path | None) -> dict[str, Any]:
     }
 
 
-def _print(check: Check, saved: Sequence[Path], wall: float, events: int) -> None:
+def _tell(each: Found) -> None:
     from controlplane.scenarios.check.report import lines_of
 
-    for at, each in enumerate(check.found):
-        for line in lines_of(each.finding, each.shown_by):
-            output.tell(line)
-        if saved:
-            output.tell(f"  replay: controlplane replay {saved[at]}")
-        output.echo()
+    for line in lines_of(each.finding, each.shown_by):
+        output.tell(line)
+    output.echo()
+
+
+def _print(check: Check, saved: Sequence[Path], wall: float, events: int) -> None:
+    for folder in saved:
+        output.tell(f"controlplane replay {folder}")
     for problem in check.problems:
         output.tell(problem)
     number = output.plural(len(check.found), "finding") if check.found else "no finding"
-    tried = (
-        f"{check.done} of {check.planned} tries"
-        if check.done < check.planned
-        else output.plural(check.done, "try", "tries")
-    )
-    output.tell(f"{number} in {tried} ({output.plural(events, 'event')}), {wall:.1f} s")
+    tries = output.plural(check.done, "try", "tries")
+    if check.done < check.planned:
+        tries = f"{check.done} of {check.planned} tries"
+    output.tell(f"{number} in {tries} of {output.plural(events, 'event')}, {wall:.1f} s")

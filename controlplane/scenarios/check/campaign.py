@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 
 from actors import EventLog
 from actors.log import Unheard
-from controlplane.scenarios.check.events import Event, events_of, pairs_of
-from controlplane.scenarios.check.scenario import BEGIN, EVENTS, findings_of, rest_of
+from controlplane.scenarios.check.events import Event, alike, events_of, pairs_of, without_alike
+from controlplane.scenarios.check.scenario import (
+    BEGIN,
+    EVENTS,
+    findings_of,
+    placed_at_rest,
+    rest_of,
+)
 from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.search.exploring import RANDOM, Campaign, first_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from actors import Strategy
     from controlplane.scenarios.check.subject import Subject
@@ -22,8 +28,6 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.plan import Plan
 
 __all__ = ["Check", "Found", "Try"]
-
-FAILED: Final = ("failed", "invariant-error", "deadlock")
 
 
 @frozen
@@ -63,7 +67,7 @@ class Check:
     problems: list[str] = field(factory=list)
     done: int = 0
     planned: int = 0
-    _known: dict[tuple[str, ...], Found] = field(factory=dict)
+    _known: set[tuple[str, ...]] = field(factory=set)
 
     @property
     def subject(self) -> Subject:
@@ -83,49 +87,54 @@ class Check:
         *,
         over: Callable[[], bool] = lambda: False,
         progress: Callable[[Try], None] = lambda _: None,
+        found: Callable[[Found], None] = lambda _: None,
     ) -> list[Found]:
-        """Try until all is tried or it is `over`; the findings in the order in which they came."""
-        rest = self._first(progress)
-        if rest is None:
+        """Try until all is tried or it is `over`; the findings in the order in which they came.
+
+        `progress` is told of each try before it runs, `found` of each finding at once.
+        """
+        self.planned = 1
+        progress(Try())
+        run = self._carry_out(Try(), found)
+        if self.problems or _has_no_rest(run):
             return self.found
-        tries = list(self._tries(rest))
+        tries = self._tries(rest_of(run), alike(self.subject, placed_at_rest(run)))
         self.planned = 1 + len(tries)
+        restless: list[Event] = []
         for each in tries:
             if over():
                 break
+            if len(each.events) > 1 and each.events[0] in restless:
+                self.planned -= 1
+                continue
             progress(each)
-            self._carry_out(each)
+            run = self._carry_out(each, found)
+            if len(each.events) == 1 and _has_no_rest(run):
+                restless.append(each.events[0])
         return self.found
 
-    def _first(self, progress: Callable[[Try], None]) -> float | None:
-        """The run in which nothing happens: when the cluster is at rest; None if it never is."""
-        self.planned = 1
-        progress(Try())
-        run = self._carry_out(Try())
-        if any(each.verdict == "never-at-rest" for each in findings_of(run)) or self.problems:
-            return None
-        return rest_of(run)
-
-    def _tries(self, rest: float) -> Iterator[Try]:
+    def _tries(self, rest: float, same: Mapping[str, str]) -> list[Try]:
         events = self.events()
-        singles = [(each,) for each in events]
-        pairs: Iterable[tuple[Event, ...]] = pairs_of(events) if self.pairs else ()
-        yield from (Try(each, begin_s=rest) for each in singles)
-        yield from (Try(each, begin_s=rest) for each in pairs)
+        singles = events if self.only else without_alike(events, same)
+        tries = [Try((each,), begin_s=rest) for each in singles]
+        if self.pairs:
+            tries += [Try(each, begin_s=rest) for each in pairs_of(events, same)]
         first = first_seed(int(self.plan["seed"]))
         for number in range(self.schedules - 1):
-            yield Try((), first + number)
-            yield from (Try(each, first + number) for each in singles)
+            tries.append(Try((), first + number))
+            tries += [Try((each,), first + number) for each in singles]
+        return tries
 
-    def _carry_out(self, each: Try) -> Execution:
+    def _carry_out(self, each: Try, tell: Callable[[Found], None]) -> Execution:
         run = self.execution(each)
         run.execute("bare")
         self.done += 1
         found = findings_of(run)
         for finding in found:
             if finding.identity not in self._known:
-                self._known[finding.identity] = Found(finding, each)
-                self.found.append(self._known[finding.identity])
+                self._known.add(finding.identity)
+                self.found.append(Found(finding, each))
+                tell(self.found[-1])
         if not found and not run.result.ok:
             self.problems.append(
                 f"{each}: the run ended as {run.result.verdict}: {run.result.reason}"
@@ -142,3 +151,7 @@ class Check:
         if each.seed is None:
             return Campaign(self.plan, self.plan["strategy"]).strategy_for(self.plan["seed"])
         return Campaign(self.plan, RANDOM).strategy_for(each.seed)
+
+
+def _has_no_rest(run: Execution) -> bool:
+    return any(each.verdict == "never-at-rest" for each in findings_of(run))

@@ -10,6 +10,7 @@ from controlplane.api.times import SECOND
 from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.loops.clientset import PODS
 from controlplane.scenarios.check.cycles import cycle_in
+from controlplane.scenarios.check.events import lasts
 from controlplane.scenarios.check.history import History, Phase
 from controlplane.scenarios.check.loads import loads_of, milli
 from controlplane.scenarios.check.patience import Patience, is_activity
@@ -124,7 +125,8 @@ class Stage:
         phase = await self.settle(begin, event.begins, kinds=self._kinds())
         if blocked:
             self.phases[-1] = evolve(phase, blocked=blocked)
-        if event.kind.lasts:
+        held = lasts(event, rest[0] if rest else None)
+        if held:
             await self.happen(rest)
         if event.kind.name in UNDO:
             begin = self.user.ctx.now
@@ -135,7 +137,7 @@ class Stage:
             await self.settle(begin, event.ends, ended=True, kinds=kinds)
         elif not event.kind.removes:
             self.held.remove(event)
-        if not event.kind.lasts:
+        if not held:
             await self.happen(rest)
 
     def _kinds(self) -> tuple[str, ...]:
@@ -299,8 +301,7 @@ def _stays(pod: Tree) -> bool:
 
 def _told(error: ApiError) -> str:
     """The refusal with its causes."""
-    tree: Any = getattr(error, "tree", None) or {}
-    causes = (tree.get("details") or {}).get("causes") or ()
+    causes = (error.status.get("details") or {}).get("causes") or ()
     texts = [str(each.get("message") or "") for each in causes]
     return " ".join([str(error), *(text for text in texts if text and text not in str(error))])
 

@@ -9,19 +9,30 @@ from attrs import frozen
 from controlplane.scenarios.check.subject import cpu_request, is_spot, name_of, zone_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from controlplane.api.tree import Tree
     from controlplane.scenarios.check.subject import Scaler, Subject
 
-__all__ = ["KINDS", "Event", "EventKind", "events_of", "pairs_of", "parse"]
+__all__ = [
+    "KINDS",
+    "Event",
+    "EventKind",
+    "alike",
+    "events_of",
+    "lasts",
+    "pairs_of",
+    "parse",
+    "unknown_target",
+    "without_alike",
+]
 
 
 @frozen
 class EventKind:
     """A kind of event: what it does to its target, and what ends it.
 
-    `lasts` means that an event which follows it in a pair happens while it lasts; otherwise it has ended by then.
+    `lasts` means that an event which follows it in a pair happens while it lasts (`lasts`).
     `removes` means that it takes nodes away.
     """
 
@@ -38,7 +49,11 @@ KINDS: Final = {
     for kind in (
         EventKind("apply", "", "the manifests are applied again"),
         EventKind(
-            "load", "HPA", "the load of {} rises to its maximum", "the load of {} falls", lasts=True
+            "load",
+            "WORKLOAD",
+            "the load of {} rises to its maximum",
+            "the load of {} falls",
+            lasts=True,
         ),
         EventKind("rollout", "WORKLOAD", "{} is updated"),
         EventKind("drain", "NODE", "{} is drained", "{} is uncordoned", removes=True),
@@ -85,6 +100,13 @@ def parse(text: str) -> Event:
     return Event(kind, target)
 
 
+def unknown_target(subject: Subject, event: Event) -> bool:
+    """Return whether the configuration does not have what the event happens to."""
+    if event.kind.target == "NODE":
+        return event.target not in map(name_of, subject.nodes)
+    return event.target not in {"", *_targets(subject, event.kind.name)}
+
+
 def usage(kind: EventKind) -> str:
     """The form of its events: `drain:NODE`."""
     return f"{kind.name}:{kind.target}" if kind.target else kind.name
@@ -102,7 +124,7 @@ def _targets(subject: Subject, kind: str) -> Iterator[str]:
         if subject.workloads:
             yield ""
     elif kind == "load":
-        yield from (each.key for each in subject.scalers if has_load(subject, each))
+        yield from (each.target for each in subject.scalers if has_load(subject, each))
     elif kind == "rollout":
         yield from (each.key for each in subject.workloads if each.kind in ROLLED)
     elif kind == "lose-zone":
@@ -146,13 +168,55 @@ def _sort_of(node: Tree) -> str:
     return repr((zone_of(node), kept, taints, sorted(size.items())))
 
 
-def pairs_of(events: Iterable[Event]) -> Iterator[tuple[Event, Event]]:
-    """Pairs of events, each after the other: those that take something away after what moves pods come first."""
-    events = list(events)
-    for one in events:
-        for other in events:
-            if one is other or (one.kind.removes and other.kind.name == "apply"):
-                continue
-            if one.kind.name == "lose-zone" and other.kind.removes:
-                continue
-            yield one, other
+def alike(subject: Subject, pods: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """By node, the first node of its sort with the same pods: an event on one shows what it shows on the other.
+
+    Args:
+        subject: the configuration.
+        pods: by node, the workloads of its pods, one entry for each pod.
+    """
+    first: dict[tuple[str, tuple[str, ...]], str] = {}
+    found = {}
+    for node in subject.nodes:
+        name = name_of(node)
+        found[name] = first.setdefault((_sort_of(node), tuple(sorted(pods.get(name, ())))), name)
+    return found
+
+
+def without_alike(events: Iterable[Event], same: Mapping[str, str]) -> list[Event]:
+    """The events without those on a node that is like another one."""
+    return [each for each in events if same.get(each.target, each.target) == each.target]
+
+
+BEFORE: Final = ("load", "drain", "lose")
+AFTER: Final = ("load", "rollout", "drain", "lose", "apply")
+"""Kinds of events that come first and second in pairs: others move pods as one of these does."""
+
+
+def lasts(event: Event, following: Event | None) -> bool:
+    """Return whether an event still holds while the following one happens.
+
+    Load lasts, and an update or load comes while a node is away; of two nodes the first is back when the second goes.
+    """
+    return event.kind.lasts or (
+        following is not None and following.kind.name in ("load", "rollout")
+    )
+
+
+def pairs_of(events: Sequence[Event], same: Mapping[str, str]) -> Iterator[tuple[Event, Event]]:
+    """Pairs of events that show what neither shows alone; nodes that go one after the other come first."""
+    found = [
+        (one, other)
+        for one in without_alike(events, same)
+        for other in events
+        if one.kind.name in BEFORE and other.kind.name in AFTER and _meet(one, other)
+    ]
+    yield from sorted(found, key=lambda pair: not (pair[0].kind.removes and pair[1].kind.removes))
+
+
+def _meet(one: Event, other: Event) -> bool:
+    if one.target == other.target and one.kind.removes:
+        return False
+    if other.kind.name == "apply":
+        return one.kind.name == "load"
+    return one != other

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import evolve
 
 from controlplane.api.times import SECOND
+from controlplane.errors import UsageError
 from controlplane.scenarios import manifest_run
 from controlplane.scenarios.check import events
 from controlplane.scenarios.check.carrying_out import Stage
@@ -18,6 +19,7 @@ from controlplane.scenarios.check.loads import loads_of, milli
 from controlplane.scenarios.check.patience import patience_of
 from controlplane.scenarios.check.report import told
 from controlplane.scenarios.check.subject import Subject, subject_of
+from controlplane.scenarios.check.timeline import courses_of
 from controlplane.scenarios.check.verdicts import judge
 from controlplane.scenarios.engine.load import LOAD, follow, has_load
 from controlplane.scenarios.engine.option import Option
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.user import User
     from controlplane.scenarios.inputs.reading import Submission
 
-__all__ = ["BEGIN", "EVENTS", "SCENARIO", "findings_of", "rest_of"]
+__all__ = ["BEGIN", "EVENTS", "SCENARIO", "findings_of", "placed_at_rest", "rest_of"]
 
 LIVELOCK_LIMIT: Final = 50_000
 STEP_LIMIT: Final = 2_000_000
@@ -67,6 +69,9 @@ def prepare(setting: Setting) -> tuple[manifest_run.Given, Subject]:
     """Read the files, and what is to be known of them. Raises UsageError."""
     given = manifest_run.prepare(setting)
     subject = subject_of((each.tree for each in given.submissions), given.nodes)
+    for text in setting["event"]:
+        if events.unknown_target(subject, events.parse(text)):
+            raise UsageError(f"--event {text}: the files have no such thing")
     loaded = tuple(_loaded(subject, each) for each in given.submissions)
     return evolve(given, submissions=loaded), subject
 
@@ -128,7 +133,18 @@ def findings_of(run: Run) -> list[Finding]:
 def rest_of(run: Run) -> float:
     """The virtual time in seconds at which the cluster was at rest in the beginning."""
     stage: Stage = run.notes[STAGE]
-    return stage.phases[0].end_ns / SECOND
+    return (stage.phases[0].end_ns + 1) / SECOND
+
+
+def placed_at_rest(run: Run) -> dict[str, list[str]]:
+    """By node, the workloads of its pods when the run was at rest in the beginning, one entry for each pod."""
+    recorder: Recorder = run.notes[RECORDER]
+    found: dict[str, list[str]] = {}
+    for key, course in courses_of(recorder.changes).items():
+        now = course.at(run.notes[STAGE].phases[0].end_ns)
+        for pod in now.pods if now is not None else ():
+            found.setdefault(pod.node, []).append(key)
+    return found
 
 
 def _check(run: Run) -> str | None:
