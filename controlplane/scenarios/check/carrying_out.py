@@ -13,7 +13,7 @@ from controlplane.scenarios.check.cycles import cycle_in
 from controlplane.scenarios.check.events import lasts
 from controlplane.scenarios.check.history import History, Phase
 from controlplane.scenarios.check.loads import loads_of, milli
-from controlplane.scenarios.check.patience import Patience, is_activity
+from controlplane.scenarios.check.patience import Patience, is_activity, something_is_due
 from controlplane.scenarios.check.timeline import courses_of, owner_of
 from controlplane.scenarios.engine.load import LOAD
 
@@ -59,10 +59,7 @@ class Stage:
         It ends a nanosecond before now, as what comes next happens now.
         """
         phase = self._open(begin, event, ended=ended, kinds=kinds)
-        held = self._kinds()
-        rested = await self._rest(
-            begin, self.patience.window_ns(held), self.patience.horizon_ns(held)
-        )
+        rested = await self._rest(begin)
         phase = evolve(phase, end_ns=self.user.ctx.now - 1, rested=rested)
         self.phases.append(phase)
         self.open = None
@@ -81,8 +78,9 @@ class Stage:
             phases.append(evolve(self.open, end_ns=self.user.ctx.now, rested=False))
         return History(self.recorder.changes, phases, self.recorder.reasons)
 
-    async def _rest(self, begin: int, window: int, horizon: int) -> bool:
-        """Return whether nothing has happened for `window`; not if a cycle shows, or time is up."""
+    async def _rest(self, begin: int) -> bool:
+        """Return whether nothing has happened for long enough; not if a cycle shows, or time is up."""
+        patience = self.patience
         changes = self.recorder.changes
         seen = len(changes)
         last, looked, counted = begin, begin, seen
@@ -93,9 +91,12 @@ class Stage:
                 if is_activity(change):
                     last = change.t_ns
             seen = len(changes)
-            if now - last >= window:
+            quiet = now - last
+            if quiet >= patience.due_ns:
                 return True
-            if now - begin >= horizon:
+            if quiet >= patience.quiet_ns and not something_is_due(self.user.run):
+                return True
+            if now - begin >= patience.horizon_ns:
                 return False
             if seen - counted > MANY or (now - looked >= CYCLES_S * SECOND and seen > counted):
                 looked, counted = now, seen

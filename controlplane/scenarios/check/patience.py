@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from controlplane.api.times import SECOND
-from controlplane.scenarios.check.timeline import is_ready, owner_of
+from controlplane.scenarios.check.timeline import is_ready, lives, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controlplane.scenarios.check.history import Change
     from controlplane.scenarios.check.subject import Subject
+    from controlplane.scenarios.engine.run import Run
 
 LOAD: Final = "user/follow"
 """The task that measures what pods use (`engine.load.follow`)."""
-__all__ = ["Patience", "is_activity", "patience_of"]
+__all__ = ["Patience", "is_activity", "patience_of", "something_is_due"]
 
-QUIET_S: Final = 60
-"""Longer than every backoff of the controllers and the scheduler."""
+QUIET_S: Final = 70
+"""Longer than the backoffs of controllers and scheduler, four looks of an autoscaler, and the time after which a lost
+node is known to be.
+"""
 LOOKS_S: Final = 45
 """Three looks of the HorizontalPodAutoscaler controller."""
 TOLERATED_S: Final = 300
@@ -33,27 +36,60 @@ WINDOWS: Final = 8
 
 @frozen
 class Patience:
-    """The windows of quiet by what goes on: always, and while nodes are away. In nanoseconds."""
+    """How long to wait, in nanoseconds.
 
-    always_ns: int
-    away_ns: int
+    `quiet_ns` is how long nothing must happen until the cluster is at rest if nothing is due, `due_ns` if something is:
+    then it would have happened. `horizon_ns` is how long to wait for rest at most.
+    """
 
-    def window_ns(self, kinds: Sequence[str]) -> int:
-        """How long nothing must happen until the cluster is at rest."""
-        away = {"lose", "lose-zone", "taint", "spot"} & set(kinds)
-        return max(self.always_ns, self.away_ns) if away else self.always_ns
-
-    def horizon_ns(self, kinds: Sequence[str]) -> int:
-        """How long to wait for rest at most."""
-        return max(WINDOWS * self.window_ns(kinds), LEAST_HORIZON_S * SECOND)
+    quiet_ns: int
+    due_ns: int
+    horizon_ns: int
 
 
 def patience_of(subject: Subject, periods_s: Sequence[float]) -> Patience:
     """The patience for a configuration; `periods_s` are the periods of systems that look by themselves."""
+    quiet = max([QUIET_S, *(period + QUIET_S / 2 for period in periods_s)])
     waits = [each.waits_s + LOOKS_S for each in subject.scalers]
-    always = max([QUIET_S, *waits, *(period + QUIET_S / 2 for period in periods_s)])
     tolerated = [TOLERATED_S, *(_tolerated(each.pod_spec) for each in subject.workloads)]
-    return Patience(round(always * SECOND), (max(tolerated) + QUIET_S) * SECOND)
+    due = max(quiet, *waits, max(tolerated) + QUIET_S)
+    horizon = max(WINDOWS * quiet, 2 * due, LEAST_HORIZON_S)
+    return Patience(round(quiet * SECOND), round(due * SECOND), round(horizon * SECOND))
+
+
+STABILIZED: Final = ("ScaleDownStabilized", "ScaleUpStabilized", "BackoffDownscale", "BackoffBoth")
+"""Reasons why an autoscaler that would change the number of replicas waits."""
+
+
+def something_is_due(run: Run) -> bool:
+    """Return whether something will happen although nothing happens now.
+
+    An autoscaler waits until its window is over, or pods are on a node with a NoExecute taint that they tolerate for a
+    time.
+    """
+    for scaler in run.objects("/registry/horizontalpodautoscalers/"):
+        for each in (scaler.tree.get("status") or {}).get("conditions") or ():
+            if each.get("type") == "AbleToScale" and each.get("reason") in STABILIZED:
+                return True
+    tainted = {
+        node.name: {taint["key"] for taint in taints if taint.get("effect") == "NoExecute"}
+        for node in run.objects("/registry/minions/")
+        if (taints := (node.tree.get("spec") or {}).get("taints"))
+    }
+    return any(
+        _will_go(pod.tree, tainted.get((pod.tree.get("spec") or {}).get("nodeName") or "", set()))
+        for pod in run.objects("/registry/pods/")
+    )
+
+
+def _will_go(pod: dict[str, Any], taints: set[str]) -> bool:
+    """Return whether a pod is to be evicted for one of these taints when its time is over."""
+    if not taints or not lives(pod):
+        return False
+    return any(
+        each.get("tolerationSeconds") is not None and each.get("key") in taints
+        for each in pod["spec"].get("tolerations") or ()
+    )
 
 
 def _tolerated(pod_spec: dict[str, Any]) -> int:

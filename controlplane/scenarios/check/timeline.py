@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.scenarios.check.history import Change
 
-__all__ = ["Course", "Moment", "Placed", "courses_of", "is_ready", "owner_of"]
+__all__ = ["Course", "Moment", "Placed", "courses_of", "is_ready", "lives", "owner_of", "pending"]
 
 KIND_OF: Final = {
     "deployments": "Deployment",
