@@ -11,11 +11,11 @@ from controlplane.client.errors import ApiError, is_not_found
 from controlplane.client.loops.clientset import PODS
 from controlplane.scenarios.check.cycles import cycle_in
 from controlplane.scenarios.check.events import lasts
-from controlplane.scenarios.check.history import History, Phase
+from controlplane.scenarios.check.history import History, Kept, Phase
 from controlplane.scenarios.check.loads import loads_of, milli
 from controlplane.scenarios.check.patience import Patience, is_activity, something_is_due
 from controlplane.scenarios.check.timeline import courses_of, owner_of
-from controlplane.scenarios.engine.load import LOAD
+from controlplane.scenarios.engine.load import FAILURES, LOAD
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -76,7 +76,8 @@ class Stage:
         phases = list(self.phases)
         if self.open is not None:
             phases.append(evolve(self.open, end_ns=self.user.ctx.now, rested=False))
-        return History(self.recorder.changes, phases, self.recorder.reasons)
+        failures = self.user.notes.get(FAILURES, ())
+        return History(self.recorder.changes, phases, self.recorder.reasons, failures)
 
     async def _rest(self, begin: int) -> bool:
         """Return whether nothing has happened for long enough; not if a cycle shows, or time is up."""
@@ -230,11 +231,8 @@ class Stage:
         """End a drain."""
         await self.user.attempt(self.user.uncordon(node))
 
-    async def drain(self, node: str) -> tuple[tuple[str, str, str], ...]:
-        """Cordon a node and evict its pods until it is empty; what keeps it from that for ever.
-
-        Returns the pods with the budgets that keep them, and why; or the workload whose pods come back to the node.
-        """
+    async def drain(self, node: str) -> tuple[Kept, ...]:
+        """Cordon a node and evict its pods until it is empty; what keeps it from that for ever."""
         await self.user.attempt(self.user.cordon(node))
         begin = last = self.user.ctx.now
         seen = len(self.recorder.changes)
@@ -250,22 +248,14 @@ class Stage:
             seen = len(changes)
             now = self.user.ctx.now
             if now - last >= STUCK_S * SECOND:
-                return tuple(
-                    (
-                        f"Pod/{pod}",
-                        budget,
-                        f"pod {pod} is not evicted, and never will be: {message or 'it stays'}",
-                    )
-                    for pod, budget, message in refused
-                )
+                return tuple(self._kept(*each) for each in refused)
             if now - begin >= DRAIN_S * SECOND or self._cycles(begin, now):
-                return (
-                    (
-                        self._owner(refused[0][0]),
-                        "",
-                        f"pods come back to {node} as soon as they are evicted",
-                    ),
-                )
+                text = f"pods come back to {node} as soon as they are evicted"
+                return (Kept(self._owner(refused[0][0]), "", text),)
+
+    def _kept(self, pod: str, budget: str, message: str) -> Kept:
+        why = message or "it has been told to end, and does not"
+        return Kept(self._owner(pod), budget, f"pod {pod} is not evicted, and never will be: {why}")
 
     def _owner(self, pod: str) -> str:
         """The workload of a pod; the pod itself without one."""

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from controlplane.api.object import Object
     from controlplane.api.tree import Tree
+    from controlplane.scenarios.engine.load import Overload
     from controlplane.scenarios.engine.run import Run
 
-__all__ = ["RESOURCES", "Change", "History", "Phase", "Recorder"]
+__all__ = ["RESOURCES", "Change", "History", "Kept", "Phase", "Recorder"]
 
 RESOURCES: Final = {
     "/registry/pods/": "pods",
@@ -56,11 +57,20 @@ class Change:
 
 
 @frozen
+class Kept:
+    """A pod that a drain cannot end: its workload, the budget that keeps it ("" for another reason), and why."""
+
+    workload: str
+    budget: str
+    says: str
+
+
+@frozen
 class Phase:
     """A part of a run: from something that happens until the cluster is at rest, or until patience ends.
 
     `event` is what happened ("" in the beginning), `ended` whether the phase follows its end; `kinds` are the kinds
-    of events that hold. `blocked` are pods that a budget kept on a drained node, with the budget.
+    of events that hold. `blocked` is what kept a node from being drained.
     """
 
     begin_ns: int
@@ -69,7 +79,7 @@ class Phase:
     kinds: tuple[str, ...] = ()
     ended: bool = False
     rested: bool = True
-    blocked: tuple[tuple[str, str, str], ...] = ()
+    blocked: tuple[Kept, ...] = ()
     down: tuple[str, ...] = ()
     """Nodes that are drained, tainted or lost in this phase."""
 
@@ -81,8 +91,8 @@ class History:
     changes: Sequence[Change] = field(repr=False)
     phases: Sequence[Phase]
     reasons: dict[str, str] = field(factory=dict, repr=False)
-    failures: Sequence[tuple[int, str]] = ()
-    """Nodes that failed without an event, by overload, with the times."""
+    failures: Sequence[tuple[int, Overload]] = ()
+    """Machines that failed by overload, with the times."""
 
 
 class Recorder:

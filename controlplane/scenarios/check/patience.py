@@ -8,9 +8,10 @@ from attrs import frozen
 
 from controlplane.api.times import SECOND
 from controlplane.scenarios.check.timeline import is_ready, lives, owner_of
+from controlplane.scenarios.engine.load import starting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from controlplane.scenarios.check.history import Change
     from controlplane.scenarios.check.subject import Subject
@@ -64,9 +65,13 @@ STABILIZED: Final = ("ScaleDownStabilized", "ScaleUpStabilized", "BackoffDownsca
 def something_is_due(run: Run) -> bool:
     """Return whether something will happen although nothing happens now.
 
-    An autoscaler waits until its window is over, or pods are on a node with a NoExecute taint that they tolerate for a
-    time.
+    An autoscaler waits until its window is over, pods are still starting or not ready, or pods are on a node with a NoExecute taint
+    that they tolerate for a time.
     """
+    now = run.cluster.config.epoch_ns + run.world.now
+    pods = run.objects("/registry/pods/")
+    if any(starting(each.tree, now) for each in pods):
+        return True
     for scaler in run.objects("/registry/horizontalpodautoscalers/"):
         for each in (scaler.tree.get("status") or {}).get("conditions") or ():
             if each.get("type") == "AbleToScale" and each.get("reason") in STABILIZED:
@@ -77,9 +82,20 @@ def something_is_due(run: Run) -> bool:
         if (taints := (node.tree.get("spec") or {}).get("taints"))
     }
     return any(
-        _will_go(pod.tree, tainted.get((pod.tree.get("spec") or {}).get("nodeName") or "", set()))
-        for pod in run.objects("/registry/pods/")
+        _will_get_ready(pod.tree, tainted)
+        or _will_go(pod.tree, tainted.get(_node_of(pod.tree), set()))
+        for pod in pods
     )
+
+
+def _node_of(pod: dict[str, Any]) -> str:
+    return (pod.get("spec") or {}).get("nodeName") or ""
+
+
+def _will_get_ready(pod: dict[str, Any], tainted: Mapping[str, object]) -> bool:
+    """Return whether a pod is on a node that works, and is not ready yet."""
+    node = _node_of(pod)
+    return bool(node) and node not in tainted and lives(pod) and not is_ready(pod)
 
 
 def _will_go(pod: dict[str, Any], taints: set[str]) -> bool:
@@ -105,11 +121,11 @@ def _tolerated(pod_spec: dict[str, Any]) -> int:
 def is_activity(change: Change) -> bool:
     """Return whether a write says that the cluster is not at rest.
 
-    A pod was made, bound, got or lost its readiness, or ends; a workload's spec changed; a node's taints did. Pods of
-    Jobs do not count: they end, and CronJobs make them for ever.
+    A pod was made, bound, got or lost its readiness, ends, or uses another amount of CPU; a workload's spec changed; a
+    node's taints did. Pods of Jobs do not count: they end, and CronJobs make them for ever.
     """
     if change.by == LOAD:
-        return False
+        return True
     old, new = change.old, change.new
     if change.resource == "nodes":
         return old is not None and new is not None and _node(old) != _node(new)

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import field, frozen
 
+from controlplane.api.decoding import decode
+from controlplane.api.labels import from_label_selector
+from controlplane.api.meta import LabelSelector
 from controlplane.api.quantity import QuantityError, parse
+from controlplane.api.validation import parse_int64
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -112,6 +116,28 @@ class Budget:
     def key(self) -> str:
         """Namespace/name."""
         return f"{self.namespace}/{self.name}"
+
+    def covers(self, workload: Workload) -> bool:
+        """Return whether it selects the pods of a workload."""
+        labels = (workload.template.get("metadata") or {}).get("labels") or {}
+        view = decode(LabelSelector, self.spec.get("selector") or {})
+        return workload.namespace == self.namespace and from_label_selector(view).matches(labels)
+
+    def needed(self, wanted: int) -> int:
+        """The number of healthy pods that it asks for of so many; percentages are rounded up."""
+        least = self.spec.get("minAvailable")
+        if least is not None:
+            return _share(least, wanted)
+        most = self.spec.get("maxUnavailable")
+        return max(wanted - _share(most, wanted), 0) if most is not None else 0
+
+
+def _share(value: int | str, whole: int) -> int:
+    """A number, or a percentage of a whole, rounded up."""
+    if isinstance(value, int):
+        return value
+    percent = parse_int64(value.rstrip("%")) or 0
+    return -(-percent * whole // 100)
 
 
 @frozen

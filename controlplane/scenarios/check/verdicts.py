@@ -13,16 +13,16 @@ from attrs import frozen
 
 from controlplane.api.times import SECOND
 from controlplane.scenarios.check.cycles import cycle_in
-from controlplane.scenarios.check.subject import zone_of
+from controlplane.scenarios.check.subject import name_of, zone_of
 from controlplane.scenarios.check.timeline import courses_of, pending
-from controlplane.scenarios.check.words import actor_of, counted
+from controlplane.scenarios.check.words import actor_of, counted, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from controlplane.api.tree import Tree
     from controlplane.scenarios.check.history import History, Phase
-    from controlplane.scenarios.check.subject import Scaler, Subject
+    from controlplane.scenarios.check.subject import Budget, Scaler, Subject
     from controlplane.scenarios.check.timeline import Course, Moment
 
 __all__ = ["TITLES", "Finding", "judge"]
@@ -30,7 +30,7 @@ __all__ = ["TITLES", "Finding", "judge"]
 TITLES: Final = {
     "never-at-rest": "never at rest",
     "unstable-replicas": "the number of replicas swings",
-    "cascade": "one node after the other fails",
+    "cascade": "nodes fail under load",
     "no-node": "a pod that no node can take",
     "no-room": "not enough room",
     "missing": "replicas are missing",
@@ -78,6 +78,11 @@ class Scene:
     history: History
     courses: Mapping[str, Course]
     phase: Phase
+
+    @property
+    def failed(self) -> bool:
+        """Return whether machines have failed under load by then, which explains the rest."""
+        return any(t_ns <= self.phase.end_ns for t_ns, _ in self.history.failures)
 
 
 def judge(subject: Subject, history: History) -> list[Finding]:
@@ -139,12 +144,72 @@ def _never_at_rest(scene: Scene) -> Iterator[Finding]:
     )
 
 
+def _swings(scene: Scene) -> Iterator[Finding]:
+    """An autoscaler makes pods and takes them away again, and the load has not changed in between."""
+    if scene.phase.down:
+        return  # with fewer pods ready the load of the others is another one
+    for scaler in scene.subject.scalers:
+        course = scene.courses.get(scaler.target)
+        if course is None:
+            continue
+        numbers = _numbers(course, scene.phase)
+        usual = max(numbers[0], numbers[-1])
+        peak = max(numbers)
+        if peak - usual < max(2, usual / 2):
+            continue
+        yield Finding(
+            "unstable-replicas",
+            (scaler.target, f"HorizontalPodAutoscaler/{scaler.key}"),
+            scene.phase.begin_ns,
+            _after(scene.phase),
+            f"the HorizontalPodAutoscaler controller takes replicas of {scaler.target} from"
+            f" {' to '.join(map(str, numbers))}, though its load does not change",
+        )
+
+
+def _numbers(course: Course, phase: Phase) -> list[int]:
+    """The numbers of replicas wanted in a phase, in their order, each once until it changes."""
+    before = course.at(phase.begin_ns - 1)
+    found = [] if before is None else [before.wanted]
+    for moment in course.within(phase.begin_ns, phase.end_ns):
+        if not found or found[-1] != moment.wanted:
+            found.append(moment.wanted)
+    return found or [0]
+
+
+def _cascade(scene: Scene) -> Iterator[Finding]:
+    """Machines fail because the load of others, which are away, has come to them."""
+    phase = scene.phase
+    failed = [each for each in scene.history.failures if phase.begin_ns <= each[0] <= phase.end_ns]
+    if not failed:
+        return
+    lines = tuple(
+        f"{each.node} fails {span(t_ns - phase.begin_ns)} later: its pods use {each.used / 1000:g} CPUs, and it bears"
+        f" {each.bears / 1000:g}"
+        for t_ns, each in failed
+    )
+    nodes = tuple(each.node for _, each in failed)
+    yield Finding(
+        "cascade",
+        tuple(f"Node/{node}" for node in nodes),
+        failed[0][0],
+        _after(phase),
+        f"{counted(len(nodes), 'more node' if phase.down else 'node')} {_verb(nodes)} under the load",
+        lines=lines,
+        about=("load",),
+    )
+
+
+def _verb(names: Sequence[str]) -> str:
+    return "fails" if len(names) == 1 else "fail"
+
+
 # ---------------------------------------------------------------------- pods without a node
 
 
 def _without_node(scene: Scene) -> Iterator[Finding]:
     """Pods wait for a node, and the cluster is at rest."""
-    if not scene.phase.rested:
+    if not scene.phase.rested or scene.failed:
         return
     by_owner: dict[str, list[tuple[str, Tree]]] = {}
     owners = _owners(scene.history, scene.phase.end_ns)
@@ -205,7 +270,7 @@ def _owners(history: History, until_ns: int) -> dict[str, str]:
 
 def _missing(scene: Scene) -> Iterator[Finding]:
     """At rest a workload has fewer pods than it wants, or pods with a node that do not get ready."""
-    if not scene.phase.rested or scene.phase.down:
+    if not scene.phase.rested or scene.phase.down or scene.failed:
         return
     waiting = pending(scene.history.changes, scene.phase.end_ns)
     for key, course in scene.courses.items():
@@ -280,20 +345,62 @@ def _fell_below(course: Course, scaler: Scaler, phase: Phase) -> tuple[Moment, i
 
 def _blocked_drain(scene: Scene) -> Iterator[Finding]:
     """A drain waits for a budget that will not allow the eviction, or pods come back to the node."""
-    for kept, budget, message in scene.phase.blocked:
-        objects = (f"PodDisruptionBudget/{budget}",) if budget else ()
+    if scene.failed:
+        return
+    for kept in scene.phase.blocked:
+        objects = (f"PodDisruptionBudget/{kept.budget}",) if kept.budget else ()
         yield Finding(
             "blocked-drain",
-            (*objects, kept),
+            (*objects, kept.workload),
             scene.phase.end_ns,
             _after(scene.phase),
-            message,
-            (budget or kept,),
+            kept.says,
         )
+
+
+def _below_budget(scene: Scene) -> Iterator[Finding]:
+    """An update ends more pods at a time than a disruption budget allows: updates do not ask budgets."""
+    updates = {"rollout", "apply"} & set(scene.phase.kinds)
+    if not updates or scene.phase.down or scene.failed:
+        return
+    for budget in scene.subject.budgets:
+        for workload in scene.subject.workloads:
+            course = scene.courses.get(workload.key)
+            if course is None or not budget.covers(workload):
+                continue
+            low = _lowest(course, scene.phase, budget)
+            if low is None:
+                continue
+            moment, needed = low
+            yield Finding(
+                "below-budget",
+                (f"PodDisruptionBudget/{budget.key}", workload.key),
+                moment.t_ns,
+                _after(scene.phase),
+                f"{actor_of(moment.cause.by)} leaves {moment.ready} of {moment.wanted} pods of {workload.key} ready;"
+                f" PodDisruptionBudget {budget.key} asks for {needed}, but updates do not ask it",
+            )
+
+
+def _lowest(course: Course, phase: Phase, budget: Budget) -> tuple[Moment, int] | None:
+    """The moment with the fewest ready pods below what a budget asks for, by the end of a pod that was ready."""
+    before = course.at(phase.begin_ns - 1)
+    found: tuple[Moment, int] | None = None
+    for moment in course.within(phase.begin_ns, phase.end_ns):
+        needed = budget.needed(moment.wanted)
+        fewer = (
+            before is not None and before.ready > moment.ready and before.wanted <= moment.wanted
+        )
+        if fewer and moment.ready < needed and (found is None or moment.ready < found[0].ready):
+            found = moment, needed
+        before = moment
+    return found
 
 
 def _outage(scene: Scene) -> Iterator[Finding]:
     """A workload with two replicas or more has none that is ready, though one of them could have stayed."""
+    if scene.failed:
+        return
     for key, course in scene.courses.items():
         workload = scene.subject.workload(key)
         before = course.at(scene.phase.begin_ns - 1)
@@ -328,7 +435,7 @@ def _outage(scene: Scene) -> Iterator[Finding]:
 
 def _one_zone(scene: Scene) -> Iterator[Finding]:
     """At rest all replicas are in one zone, though they ask to be spread over zones and another one has nodes."""
-    if not scene.phase.rested or "lose-zone" in scene.phase.kinds or scene.phase.down:
+    if not scene.phase.rested or scene.phase.down or _zone_was_away(scene):
         return
     zones = _zones_at(scene.history, scene.phase.end_ns)
     if len(set(zones.values())) < 2:
@@ -348,6 +455,21 @@ def _one_zone(scene: Scene) -> Iterator[Finding]:
                 f"all {len(now.pods)} replicas of {key} are in zone {next(iter(there))}, and nothing moves them,"
                 " though they ask to be spread over zones",
             )
+
+
+def _zone_was_away(scene: Scene) -> bool:
+    """Return whether events had taken all nodes of a zone, so that its pods had to go to another one."""
+    zones = {zone: _nodes_of(scene.subject, zone) for zone in scene.subject.zones()}
+    for phase in scene.history.phases:
+        if phase.begin_ns <= scene.phase.begin_ns:
+            away = {name for each in phase.down for name in zones.get(each, {each})}
+            if any(nodes <= away for nodes in zones.values()):
+                return True
+    return False
+
+
+def _nodes_of(subject: Subject, zone: str) -> set[str]:
+    return {name_of(node) for node in subject.nodes if zone_of(node) == zone}
 
 
 def _zones_at(history: History, until_ns: int) -> dict[str, str]:
@@ -379,9 +501,12 @@ def _takes_pods(node: Tree) -> bool:
 
 RULES: Sequence[Callable[[Scene], Iterator[Finding]]] = (
     _never_at_rest,
+    _cascade,
+    _swings,
     _without_node,
     _missing,
     _below_minimum,
+    _below_budget,
     _blocked_drain,
     _outage,
     _one_zone,

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from attrs import frozen
+
 from controlplane.api.labels import from_label_selector
 from controlplane.api.pod_resources import pod_limits
 from controlplane.api.quantity import Quantity, QuantityError, parse
@@ -23,7 +25,16 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.scenarios.engine.user import User
 
-__all__ = ["LOAD", "OVERLOAD", "PERIOD_S", "follow", "has_load", "overloaded", "usage_of"]
+__all__ = [
+    "FAILURES",
+    "LOAD",
+    "Overload",
+    "follow",
+    "has_load",
+    "overloaded",
+    "starting",
+    "usage_of",
+]
 
 LOAD: Final = f"{PREFIX}cpu-load"
 START_USAGE: Final = f"{PREFIX}cpu-start-usage"
@@ -35,6 +46,8 @@ FIRST_S: Final = 10
 """The time of the first measurement: between two looks of the autoscalers."""
 PATIENCE: Final = 2
 """The number of measurements in a row above a node's strength after which the machine fails."""
+FAILURES: Final = "load.failures"
+"""The note of a run that lists the machines that failed: (virtual nanoseconds, Overload)."""
 LOADED: Final = ("deployments", "statefulsets", "replicasets")
 
 
@@ -135,7 +148,16 @@ def _amount(metadata: Tree, annotation: str) -> int | None:
         return None
 
 
-def overloaded(nodes: Iterable[Object], pods: Sequence[Object]) -> list[str]:
+@frozen
+class Overload:
+    """A node whose pods use more CPU than it bears, in thousandths."""
+
+    node: str
+    used: int
+    bears: int
+
+
+def overloaded(nodes: Iterable[Object], pods: Sequence[Object]) -> list[Overload]:
     """The nodes whose pods use more CPU than the node's annotation says that it bears."""
     found = []
     for node in nodes:
@@ -143,8 +165,9 @@ def overloaded(nodes: Iterable[Object], pods: Sequence[Object]) -> list[str]:
         if strength is None:
             continue
         there = [each.tree for each in pods if _runs_on(each.tree, node.name)]
-        if of_pods(there)["cpu"] > strength:
-            found.append(node.name)
+        used = of_pods(there)["cpu"]
+        if used > strength:
+            found.append(Overload(node.name, used, strength))
     return found
 
 
@@ -155,11 +178,11 @@ def _runs_on(pod: Tree, node: str) -> bool:
 async def follow(user: User) -> None:
     """Measure what pods use, for ever; write it to them, and let overloaded machines fail.
 
-    A measurement does not keep a run from settling, unless pods are just starting or a machine is overloaded. Nodes
+    A measurement does not keep a run from settling, unless pods are just starting or a machine is overloaded. Machines
     that failed are listed with the time in the run's note `load.failures`.
     """
     epoch = user.cluster.config.epoch_ns
-    failures = user.notes.setdefault("load.failures", [])
+    failures = user.notes.setdefault(FAILURES, [])
     above: dict[str, int] = {}
     wait, idle = FIRST_S, True
     while True:
@@ -175,11 +198,11 @@ async def follow(user: User) -> None:
             if user.run.world.has_actor(each.name) and user.run.world.alive(each.name)
         ]
         high = overloaded(alive, user.run.objects("/registry/pods/"))
-        above = {name: above.get(name, 0) + 1 for name in high}
-        for name, times in above.items():
-            if times >= PATIENCE:
-                failures.append((user.ctx.now, name))
-                user.crash(name)
+        above = {each.node: above.get(each.node, 0) + 1 for each in high}
+        for each in high:
+            if above[each.node] >= PATIENCE:
+                failures.append((user.ctx.now, each))
+                user.crash(each.node)
         idle = not changed and not high and not any(starting(each.tree, now) for each in pods)
 
 
