@@ -65,8 +65,8 @@ STABILIZED: Final = ("ScaleDownStabilized", "ScaleUpStabilized", "BackoffDownsca
 def something_is_due(run: Run) -> bool:
     """Return whether something will happen although nothing happens now.
 
-    An autoscaler waits until its window is over, pods are still starting or not ready, or pods are on a node with a NoExecute taint
-    that they tolerate for a time.
+    An autoscaler waits until its window is over, pods are starting or not ready, or pods are on a node with a NoExecute
+    taint that they tolerate for a time.
     """
     now = run.cluster.config.epoch_ns + run.world.now
     pods = run.objects("/registry/pods/")
