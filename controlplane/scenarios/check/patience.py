@@ -11,7 +11,7 @@ from controlplane.scenarios.check.timeline import is_ready, lives, owner_of
 from controlplane.scenarios.engine.load import starting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from controlplane.scenarios.check.history import Change
     from controlplane.scenarios.check.subject import Subject
@@ -48,9 +48,9 @@ class Patience:
     horizon_ns: int
 
 
-def patience_of(subject: Subject, periods_s: Sequence[float]) -> Patience:
-    """The patience for a configuration; `periods_s` are the periods of systems that look by themselves."""
-    quiet = max([QUIET_S, *(period + QUIET_S / 2 for period in periods_s)])
+def patience_of(subject: Subject, wait_s: float = 0.0) -> Patience:
+    """The patience for a configuration; `wait_s` is how long a system beside it waits with what it does."""
+    quiet = max(QUIET_S, wait_s + QUIET_S / 2 if wait_s else 0)
     waits = [each.waits_s + LOOKS_S for each in subject.scalers]
     tolerated = [TOLERATED_S, *(_tolerated(each.pod_spec) for each in subject.workloads)]
     due = max(quiet, *waits, max(tolerated) + QUIET_S)
@@ -128,7 +128,7 @@ def is_activity(change: Change) -> bool:
         return True
     old, new = change.old, change.new
     if change.resource == "nodes":
-        return old is not None and new is not None and _node(old) != _node(new)
+        return old is None or new is None or _node(old) != _node(new)
     if change.resource != "pods":
         return (old or {}).get("spec") != (new or {}).get("spec")
     owner = owner_of(new or old)

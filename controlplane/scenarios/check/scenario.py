@@ -5,7 +5,7 @@ The scenario of a recording that `controlplane check` leaves: it replays, and br
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
@@ -24,6 +24,7 @@ from controlplane.scenarios.check.verdicts import judge
 from controlplane.scenarios.engine.load import LOAD, follow, has_load
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario
+from controlplane.scenarios.engine.systems import longest_wait_s
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
@@ -61,8 +62,6 @@ BEGIN = Option(
     metavar="SECONDS",
     help="The virtual time of the first event; without it, when the cluster is at rest.",
 )
-PERIODS: Final = (("descheduler", "descheduling_interval"),)
-"""Systems that look by themselves, with the options that say how often."""
 
 
 def prepare(setting: Setting) -> tuple[manifest_run.Given, Subject]:
@@ -104,7 +103,7 @@ async def workload(user: User) -> None:
 
     given, subject = user.run.setting.given
     options, recorder = user.options, user.notes[RECORDER]
-    stage = Stage(user, subject, recorder, patience_of(subject, _periods(options)))
+    stage = Stage(user, subject, recorder, patience_of(subject, longest_wait_s(user.run.setting)))
     user.notes[STAGE] = stage
     trees = (*given.nodes, *(each.tree for each in given.submissions))
     if has_load(trees):
@@ -118,10 +117,6 @@ async def workload(user: User) -> None:
     if begin is not None or stage.phases[-1].rested:
         await stage.happen([events.parse(text) for text in options["event"]])
     user.notes[FINDINGS] = judge(subject, stage.history())
-
-
-def _periods(options: Any) -> list[float]:
-    return [options[key] for name, key in PERIODS if name in options["with"]]
 
 
 def findings_of(run: Run) -> list[Finding]:

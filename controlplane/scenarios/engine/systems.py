@@ -37,6 +37,8 @@ class System:
     `options` are its own options, of which `needed` must be given; `changes` returns the fields of the cluster's
     configuration that change, and raises UsageError; `installs` returns the objects that are there from the start. One
     that `brings_nodes` makes nodes itself: none are made where neither files nor options ask for some.
+    configuration that change, and raises UsageError; `installs` returns the objects that are there from the start;
+    `waits_s` returns for how many seconds at most it does nothing although it will do something.
     """
 
     changes: Callable[[ClusterConfig, Setting], Changes]
@@ -44,6 +46,7 @@ class System:
     needed: tuple[Option, ...] = ()
     installs: Callable[[Setting], Installed] = lambda _: ()
     brings_nodes: bool = False
+    waits_s: Callable[[Setting], float] = lambda _: 0.0
 
 
 def _read_policy(setting: Setting) -> Policy:
@@ -224,6 +227,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         _descheduler,
         (DESCHEDULER_POLICY, DESCHEDULING_INTERVAL, DESCHEDULER_DRY_RUN),
         needed=(DESCHEDULER_POLICY,),
+        waits_s=lambda setting: float(setting["descheduling_interval"]),
     ),
     "kwok": System(_kwok, (STAGES,), needed=(STAGES,)),
     "kueue": System(_kueue, (KUEUE_CONFIG,), installs=_kueue_objects),
@@ -273,6 +277,11 @@ def installed(setting: Setting) -> Installed:
     """The objects of the systems of `--with` that are there from the start."""
     names = dict.fromkeys(setting["with"])
     return [each for name in names for each in SYSTEMS[name].installs(setting)]
+
+
+def longest_wait_s(setting: Setting) -> float:
+    """The longest time for which a system of `--with` does nothing although it will do something."""
+    return max((SYSTEMS[name].waits_s(setting) for name in setting["with"]), default=0.0)
 
 
 WITH = Option(
