@@ -178,7 +178,7 @@ def _finding(each: Found, folder: Path | None) -> dict[str, Any]:
 def _tell(each: Found) -> None:
     from controlplane.scenarios.check.report import lines_of
 
-    for line in lines_of(each.finding, each.shown_by):
+    for line in lines_of(each.finding, each.shown_by.events):
         output.tell(line)
     output.echo()
 

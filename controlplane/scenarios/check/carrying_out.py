@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from controlplane.api.tree import Tree
     from controlplane.scenarios.check.events import Event
-    from controlplane.scenarios.check.history import Recorder
+    from controlplane.scenarios.check.recorder import Recorder
     from controlplane.scenarios.check.subject import Subject
     from controlplane.scenarios.engine.user import User
 

@@ -8,7 +8,9 @@ from controlplane.scenarios.check.verdicts import TITLES
 from controlplane.scenarios.check.words import span
 
 if TYPE_CHECKING:
-    from controlplane.scenarios.check.campaign import Try
+    from collections.abc import Sequence
+
+    from controlplane.scenarios.check.events import Event
     from controlplane.scenarios.check.verdicts import Finding
 
 __all__ = ["lines_of", "told"]
@@ -20,9 +22,9 @@ def told(finding: Finding) -> str:
     return f"{TITLES[finding.verdict]}{after}: {finding.says}"
 
 
-def lines_of(finding: Finding, shown_by: Try) -> list[str]:
+def lines_of(finding: Finding, events: Sequence[Event] = ()) -> list[str]:
     """A finding in several lines: verdict and objects, what happened when, and who does what."""
-    before = [each.begins for each in shown_by.events]
+    before = [each.begins for each in events]
     after = f"after {', then '.join(before)}" if before and finding.after else "by itself"
     if finding.after and finding.after not in before:
         after += f", then {finding.after}"

@@ -14,9 +14,9 @@ from controlplane.errors import UsageError
 from controlplane.scenarios import manifest_run
 from controlplane.scenarios.check import events
 from controlplane.scenarios.check.carrying_out import Stage
-from controlplane.scenarios.check.history import Recorder
 from controlplane.scenarios.check.loads import loads_of, milli
 from controlplane.scenarios.check.patience import patience_of
+from controlplane.scenarios.check.recorder import Recorder
 from controlplane.scenarios.check.report import told
 from controlplane.scenarios.check.subject import Subject, subject_of
 from controlplane.scenarios.check.timeline import courses_of
