@@ -178,7 +178,7 @@ def _finding(each: Found, folder: Path | None) -> dict[str, Any]:
 def _tell(each: Found) -> None:
     from controlplane.scenarios.check.report import lines_of
 
-    for line in lines_of(each.finding, each.shown_by.events):
+    for line in lines_of(each.finding, each.shown_by.events, each.shown_by.seed):
         output.tell(line)
     output.echo()
 

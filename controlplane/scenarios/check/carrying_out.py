@@ -200,12 +200,15 @@ class Stage:
                 return
 
     async def lose(self, node: str) -> None:
-        """Let a node's machine fail."""
-        self.user.crash(node)
+        """Let a node's machine fail; a Node without a kubelet has none."""
+        world = self.user.run.world
+        if world.has_actor(node) and world.alive(node):
+            self.user.crash(node)
 
     async def recover(self, node: str) -> None:
         """Start the machine again."""
-        if not self.user.run.world.alive(node):
+        world = self.user.run.world
+        if world.has_actor(node) and not world.alive(node):
             self.user.restart(node)
 
     async def lose_zone(self, zone: str) -> None:
@@ -224,7 +227,7 @@ class Stage:
 
     async def spot(self, node: str) -> None:
         """Take a spot machine away, with its Node."""
-        self.user.crash(node)
+        await self.lose(node)
         await self.user.attempt(self.user.delete("Node", node))
 
     async def uncordon(self, node: str) -> None:

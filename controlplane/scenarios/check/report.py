@@ -22,14 +22,18 @@ def told(finding: Finding) -> str:
     return f"{TITLES[finding.verdict]}{after}: {finding.says}"
 
 
-def lines_of(finding: Finding, events: Sequence[Event] = ()) -> list[str]:
-    """A finding in several lines: verdict and objects, what happened when, and who does what."""
+def lines_of(finding: Finding, events: Sequence[Event] = (), seed: int | None = None) -> list[str]:
+    """A finding in several lines: verdict and objects, what happened when, and who does what.
+
+    `events` are those of the run, `seed` is that of its schedule, None for the default one.
+    """
     before = [each.begins for each in events]
     after = f"after {', then '.join(before)}" if before and finding.after else "by itself"
     if finding.after and finding.after not in before:
         after += f", then {finding.after}"
+    order = "" if seed is None else f", in another order, seed {seed}"
     return [
         f"{TITLES[finding.verdict]}: {', '.join(finding.objects)}",
-        f"  {after} (at {span(finding.t_ns)}): {finding.says}",
+        f"  {after} (at {span(finding.t_ns)}{order}): {finding.says}",
         *(f"  - {line}" for line in finding.lines),
     ]

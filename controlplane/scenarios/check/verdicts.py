@@ -7,6 +7,7 @@ promises against is no finding.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
@@ -14,7 +15,7 @@ from attrs import frozen
 from controlplane.api.times import SECOND
 from controlplane.scenarios.check.cycles import cycle_in
 from controlplane.scenarios.check.subject import name_of, zone_of
-from controlplane.scenarios.check.timeline import courses_of, pending
+from controlplane.scenarios.check.timeline import courses_of, owner_of, pending
 from controlplane.scenarios.check.words import actor_of, counted, span
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ TITLES: Final = {
     "one-zone": "all replicas in one zone",
 }
 """The verdicts, the gravest first, in plain words."""
+LATELY_NS: Final = 300 * SECOND
 _CAPACITY: Final = re.compile(r"(Insufficient \S+|Too many pods)")
 _REASON: Final = re.compile(r"(?:^|[:,] )(\d+) ([^,:.]+(?:\{[^}]*\})?[^,:.]*)")
 _AWAY: Final = ("were unschedulable", "had untolerated taint", "untolerated taint(s)")
@@ -129,19 +131,30 @@ def _never_at_rest(scene: Scene) -> Iterator[Finding]:
         )
     if cycles:
         return
-    busy = [
-        key
-        for key, each in scene.courses.items()
-        if each.within(scene.phase.end_ns - 300 * SECOND, scene.phase.end_ns)
-    ]
+    since = scene.phase.end_ns - LATELY_NS
+    busy = {key: each.within(since, scene.phase.end_ns) for key, each in scene.courses.items()}
+    busy = {key: moments for key, moments in busy.items() if moments}
     minutes = (scene.phase.end_ns - scene.phase.begin_ns) // SECOND // 60
     yield Finding(
         "never-at-rest",
         tuple(busy),
         scene.phase.begin_ns,
         _after(scene.phase),
-        f"pods still come and go after {minutes} minutes",
+        f"after {minutes} minutes there is no rest",
+        lines=tuple(_lately(scene, key, since) for key in busy),
     )
+
+
+def _lately(scene: Scene, key: str, since: int) -> str:
+    """What happened to a workload lately."""
+    course = scene.courses[key]
+    made = sum(each.t_ns >= since for each in course.makings)
+    ended = sum(each.t_ns >= since for each in course.endings)
+    if made or ended:
+        return f"{key}: {counted(made, 'pod')} made and {ended} ended in the last {span(LATELY_NS)}"
+    moments = course.within(since, scene.phase.end_ns)
+    lost = sum(after.ready < before.ready for before, after in pairwise(moments))
+    return f"{key}: a pod got unready {counted(lost, 'time')} in the last {span(LATELY_NS)}"
 
 
 def _swings(scene: Scene) -> Iterator[Finding]:
@@ -214,7 +227,7 @@ def _without_node(scene: Scene) -> Iterator[Finding]:
     by_owner: dict[str, list[tuple[str, Tree]]] = {}
     owners = _owners(scene.history, scene.phase.end_ns)
     for key, pod in pending(scene.history.changes, scene.phase.end_ns).items():
-        by_owner.setdefault(owners.get(key, f"Pod/{key}"), []).append((key, pod))
+        by_owner.setdefault(owners.get(key) or _named_owner(key, pod), []).append((key, pod))
     for owner, pods in by_owner.items():
         message = next((text for _, pod in pods if (text := _unschedulable(pod))), "")
         if not message:
@@ -229,12 +242,20 @@ def _without_node(scene: Scene) -> Iterator[Finding]:
         waits = "waits" if len(pods) == 1 else "wait"
         yield Finding(
             "no-room" if short else "no-node",
-            (owner, *(f"Pod/{key}" for key, _ in pods[:3])),
+            tuple(dict.fromkeys((owner, *(f"Pod/{key}" for key, _ in pods[:3])))),
             scene.phase.end_ns,
             _after(scene.phase),
             f"{count} {waits} for a node, and nothing will change that: {message}",
             (owner, *sorted(_kind_of_reason(each) for each in reasons)),
         )
+
+
+def _named_owner(key: str, pod: Tree) -> str:
+    """What a pod belongs to, by its own word: a Job, say; the pod itself without an owner."""
+    above = owner_of(pod)
+    if above is None:
+        return f"Pod/{key}"
+    return f"{above['kind']}/{key.partition('/')[0]}/{above['name']}"
 
 
 def _unschedulable(pod: Tree) -> str:
@@ -294,6 +315,7 @@ def _missing(scene: Scene) -> Iterator[Finding]:
                 now.t_ns,
                 _after(scene.phase),
                 f"{now.ready} of {now.wanted} pods of {key} are ready, and the others do not get ready",
+                (key,),
             )
 
 
