@@ -184,7 +184,7 @@ async def follow(user: User) -> None:
     epoch = user.cluster.config.epoch_ns
     failures = user.notes.setdefault(FAILURES, [])
     above: dict[str, int] = {}
-    wait, idle = FIRST_S, True
+    wait, idle = FIRST_S, False
     while True:
         await user.ctx.sleep(wait * SECOND, idle=idle, point="load.measure")
         wait = PERIOD_S
