@@ -41,7 +41,7 @@ SCHEDULES = 2
     type=click.IntRange(1),
     default=SCHEDULES,
     show_default=True,
-    help="Schedules for each single event: the default one, then random ones.",
+    help="Schedules of each try: the default one, then random ones.",
 )
 @click.option(
     "--seconds",

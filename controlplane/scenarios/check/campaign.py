@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from actors import EventLog
 from actors.log import Unheard
@@ -124,9 +124,10 @@ class Check:
             tries += [Try(each, begin_s=rest) for each in pairs_of(events, same)]
         tries.sort(key=_cost)
         first = first_seed(int(self.plan["seed"]))
-        for number in range(self.schedules - 1):
-            tries.append(Try((), first + number))
-            tries += [Try((each,), first + number) for each in singles]
+        orders = range(first, first + self.schedules - 1)
+        again = [Try(), *(Try(each.events) for each in tries)]
+        again.sort(key=_cost)
+        tries += [evolve(each, seed=seed) for seed in orders for each in again]
         return tries
 
     def _carry_out(self, each: Try, tell: Callable[[Found], None]) -> Execution:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, evolve, field
 
+from controlplane.api.request import MERGE_PATCH
 from controlplane.api.times import SECOND
-from controlplane.client.errors import ApiError, is_not_found
+from controlplane.client.errors import ApiError, is_not_found, is_unsupported_media_type
 from controlplane.client.loops.clientset import PODS
 from controlplane.scenarios.check.cycles import cycle_in
 from controlplane.scenarios.check.events import lasts
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from controlplane.api.tree import Tree
+    from controlplane.client.resources import Resource
     from controlplane.scenarios.check.events import Event
     from controlplane.scenarios.check.recorder import Recorder
     from controlplane.scenarios.check.subject import Subject
@@ -46,6 +48,8 @@ class Stage:
     subject: Subject
     recorder: Recorder
     patience: Patience
+    manifests: Sequence[tuple[Resource[Any], str, Tree]] = ()
+    """The user's objects, each with its resource and its namespace."""
     phases: list[Phase] = field(factory=list)
     held: list[Event] = field(factory=list)
     open: Phase | None = None
@@ -99,7 +103,9 @@ class Stage:
                 return True
             if now - begin >= patience.horizon_ns:
                 return False
-            if seen - counted > MANY or (now - looked >= CYCLES_S * SECOND and seen > counted):
+            if seen - counted > max(MANY, counted // 2) or (
+                now - looked >= CYCLES_S * SECOND and seen > counted
+            ):
                 looked, counted = now, seen
                 if self._cycles(begin, now):
                     return False
@@ -146,10 +152,21 @@ class Stage:
         return tuple(each.kind.name for each in self.held)
 
     async def apply(self, _target: str) -> None:
-        """Apply all manifests again."""
-        for tree in self.subject.trees:
-            namespace = (tree.get("metadata") or {}).get("namespace") or ""
-            await self.user.attempt(self.user.apply(tree, namespace))
+        """Apply all manifests again, as `kubectl apply` would."""
+        for place in self.manifests:
+            await self.user.attempt(self._apply(*place))
+
+    async def _apply(self, resource: Resource[Any], namespace: str, tree: Tree) -> None:
+        client, name = self.user.client, tree["metadata"].get("name", "")
+        try:
+            await client.patch(resource, namespace, name, tree)
+        except ApiError as error:
+            if is_not_found(error):
+                await client.create(resource, tree, namespace)
+            elif is_unsupported_media_type(error):  # a custom kind has no strategic merge
+                await client.patch(resource, namespace, name, tree, kind=MERGE_PATCH)
+            else:
+                raise
 
     async def load(self, target: str) -> None:
         """Let the load of a workload rise to what its autoscaler's maximum bears."""

@@ -44,7 +44,8 @@ class Recorder:
         self.endless = False
         """A workload goes round in one instant: time will not move on."""
         self._instant = -1
-        self._looked = 0
+        self._next_look = MANY
+        """The number of writes at which to look next; it grows by half, so that looking costs little."""
         self.reasons: dict[str, str] = {}
 
     def hears(self, message: Any, target: Any) -> None:
@@ -75,9 +76,9 @@ class Recorder:
         """See whether a workload goes round in this instant, after every so many writes in it."""
         if self._instant != now:
             self._instant = now
-            self._looked = len(self.changes)
-        elif len(self.changes) - self._looked >= MANY:
-            self._looked = len(self.changes)
+            self._next_look = len(self.changes) + MANY
+        elif len(self.changes) >= self._next_look:
+            self._next_look = len(self.changes) * 3 // 2
             courses = courses_of(self.changes)
             self.endless = self.endless or any(
                 cycle_in(each, now, now, enough=ENDLESS) is not None for each in courses.values()

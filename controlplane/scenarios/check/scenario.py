@@ -5,7 +5,7 @@ The scenario of a recording that `controlplane check` leaves: it replays, and br
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
@@ -27,6 +27,7 @@ from controlplane.scenarios.engine.scenario import Invariant, Scenario
 from controlplane.scenarios.engine.systems import longest_wait_s
 
 if TYPE_CHECKING:
+    from controlplane.client.resources import Resource
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.check.verdicts import Finding
     from controlplane.scenarios.engine.run import Run
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BEGIN", "EVENTS", "SCENARIO", "findings_of", "placed_at_rest", "rest_of"]
 
-LIVELOCK_LIMIT: Final = 50_000
-STEP_LIMIT: Final = 2_000_000
+LIVELOCK_LIMIT: Final = 500_000
+"""A workload that goes round in one instant is noticed long before (`Recorder.endless`)."""
 RECORDER: Final = "check.recorder"
 FINDINGS: Final = "check.findings"
 STAGE: Final = "check.stage"
@@ -103,7 +104,8 @@ async def workload(user: User) -> None:
 
     given, subject = user.run.setting.given
     options, recorder = user.options, user.notes[RECORDER]
-    stage = Stage(user, subject, recorder, patience_of(subject, longest_wait_s(user.run.setting)))
+    patience = patience_of(subject, longest_wait_s(user.run.setting))
+    stage = Stage(user, subject, recorder, patience, _places(given, subject))
     user.notes[STAGE] = stage
     trees = (*given.nodes, *(each.tree for each in given.submissions))
     if has_load(trees):
@@ -117,6 +119,21 @@ async def workload(user: User) -> None:
     if begin is not None or stage.phases[-1].rested:
         await stage.happen([events.parse(text) for text in options["event"]])
     user.notes[FINDINGS] = judge(subject, stage.history())
+
+
+def _places(
+    given: manifest_run.Given, subject: Subject
+) -> list[tuple[Resource[Any], str, dict[str, Any]]]:
+    """The user's objects as the files have them, with resources and namespaces; no deletions of a trace."""
+    from controlplane.scenarios.inputs.reading import CREATE
+    from controlplane.scenarios.inputs.submission import namespace_of
+
+    found = []
+    for submission, tree in zip(given.submissions, subject.trees, strict=True):
+        resource, namespaced = given.resources.of(submission)
+        if submission.verb == CREATE and tree["metadata"].get("name"):
+            found.append((resource, namespace_of(tree, namespaced=namespaced), tree))
+    return found
 
 
 def findings_of(run: Run) -> list[Finding]:
@@ -178,5 +195,4 @@ SCENARIO = Scenario(
         ),
     ),
     livelock_limit=LIVELOCK_LIMIT,
-    step_limit=STEP_LIMIT,
 )

@@ -229,6 +229,10 @@ def _without_node(scene: Scene) -> Iterator[Finding]:
     for key, pod in pending(scene.history.changes, scene.phase.end_ns).items():
         by_owner.setdefault(owners.get(key) or _named_owner(key, pod), []).append((key, pod))
     for owner, pods in by_owner.items():
+        gates = {gate: None for _, pod in pods for gate in _gates(pod)}
+        if gates:
+            yield from _gated(scene, owner, len(pods), tuple(gates))
+            continue
         message = next((text for _, pod in pods if (text := _unschedulable(pod))), "")
         if not message:
             continue
@@ -247,6 +251,23 @@ def _without_node(scene: Scene) -> Iterator[Finding]:
             _after(scene.phase),
             f"{count} {waits} for a node, and nothing will change that: {message}",
             (owner, *sorted(_kind_of_reason(each) for each in reasons)),
+        )
+
+
+def _gates(pod: Tree) -> list[str]:
+    return [each.get("name", "") for each in (pod.get("spec") or {}).get("schedulingGates") or ()]
+
+
+def _gated(scene: Scene, owner: str, number: int, gates: tuple[str, ...]) -> Iterator[Finding]:
+    """Replicas wait at a scheduling gate; jobs and single pods do so in a queue, which is what queues are for."""
+    if owner in scene.courses:
+        yield Finding(
+            "missing",
+            (owner,),
+            scene.phase.end_ns,
+            _after(scene.phase),
+            f"{counted(number, 'pod')} of {owner} {'waits' if number == 1 else 'wait'} at the scheduling gate"
+            f" {', '.join(gates)}, and nothing opens it",
         )
 
 
