@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from controlplane.cli import interruption, output
+from controlplane.cli.ci_formats import FORMATS, Report
 from controlplane.cli.options import asked_of, declared_options, format_option, out_option
 from controlplane.errors import UsageError, either, nearest
 from controlplane.scenarios import manifest_run as files
@@ -52,7 +53,7 @@ SCHEDULES = 2
 )
 @declared_options(checked.SCENARIO, but=(files.FILES, checked.EVENTS, checked.BEGIN))
 @out_option("for each finding a folder with log.jsonl, run.rec and objects.yaml")
-@format_option()
+@format_option(*FORMATS)
 def command(
     output_format: str,
     out: Path | None,
@@ -77,6 +78,7 @@ def command(
     collector.rest()
     started = time.perf_counter()
     scenario = loading.from_module(checked.__name__)
+    named = values["files"]
     plan = plan_of(scenario, **asked_of(scenario, values))
     check = Check(plan, schedules, pairs, only)
     events = check.events()
@@ -92,7 +94,7 @@ def command(
         if output_format == "table":
             _tell(each)
 
-    with interruption.interruptible(lambda: None) as ended:
+    with interruption.interruptible(lambda: check.interrupt(interruption.REASON)) as ended:
         check.run(
             over=lambda: ended.came or time.perf_counter() - started > seconds,
             progress=lambda each: progress.show(f"{check.done} of {check.planned} tries: {each}"),
@@ -106,8 +108,12 @@ def command(
     wall = time.perf_counter() - started
     if output_format == "json":
         output.emit_json(_tree(check, saved, wall))
+    elif output_format in FORMATS:
+        output.echo(FORMATS[output_format](_report(check, named[0], wall)))
     else:
         _print(check, saved, wall, len(events))
+    if ended.came:
+        interruption.tell(output.plural(check.done, "try", "tries"))
     return status
 
 
@@ -175,10 +181,30 @@ def _finding(each: Found, folder: Path | None) -> dict[str, Any]:
     }
 
 
+def _report(check: Check, file: str, wall: float) -> Report:
+    """The findings in the form that CI systems are told of."""
+    from actors import ChoiceList
+    from controlplane.scenarios.check.report import lines_of
+    from controlplane.scenarios.search.tally import Failing
+
+    failing = [
+        Failing(
+            number,
+            number,
+            each.shown_by.seed or 0,
+            "violated",
+            " ".join(line.strip() for line in lines_of(each.finding, *each.shown_by.told)),
+            ChoiceList(),
+        )
+        for number, each in enumerate(check.found, 1)
+    ]
+    return Report("check", file, 1, failing, check.done, wall)
+
+
 def _tell(each: Found) -> None:
     from controlplane.scenarios.check.report import lines_of
 
-    for line in lines_of(each.finding, each.shown_by.events, each.shown_by.seed):
+    for line in lines_of(each.finding, *each.shown_by.told):
         output.tell(line)
     output.echo()
 

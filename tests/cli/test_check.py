@@ -56,6 +56,20 @@ def test_json_has_what_is_told(ask):
     assert tree["problems"] == []
 
 
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ("github", ",line=1,title=a drain that never ends::violated: a drain that never ends: Pod"),
+        ("junit", '<testcase classname="check" name="a drain that never ends" file='),
+        ("sarif", '"ruleId": "a drain that never ends"'),
+    ],
+)
+def test_ci_systems_are_told(ask, form, told):
+    status, text, _ = ask(BROKEN, "--only", "drain:node-1", "--schedules", "1", "--format", form)
+    assert status == 1
+    assert told in text
+
+
 def test_the_events_can_be_listed(ask):
     status, told, _ = ask(SOUND, "--list-events", "--format", "json")
     assert status == 0

@@ -41,6 +41,11 @@ class Try:
     seed: int | None = None
     begin_s: float | None = None
 
+    @property
+    def told(self) -> tuple[tuple[Event, ...], int | None]:
+        """What a report says of it: the events, and the seed of the order."""
+        return self.events, self.seed
+
     def __str__(self) -> str:
         told = ", ".join(map(str, self.events)) or "no event"
         return told if self.seed is None else f"{told} (seed {self.seed})"
@@ -70,6 +75,7 @@ class Check:
     problems: list[str] = field(factory=list)
     done: int = 0
     planned: int = 0
+    _running: Execution | None = None
     _known: set[tuple[str, ...]] = field(factory=set)
 
     @property
@@ -99,7 +105,7 @@ class Check:
         self.planned = 1
         progress(Try())
         run = self._carry_out(Try(), found)
-        if self.problems or _has_no_rest(run):
+        if self.problems or _has_no_rest(run) or over():
             return self.found
         tries = self._tries(rest_of(run), alike(self.subject, placed_at_rest(run)))
         self.planned = 1 + len(tries)
@@ -116,6 +122,11 @@ class Check:
                 restless.append(each.events[0])
         return self.found
 
+    def interrupt(self, reason: str) -> None:
+        """End the try that is running, for a signal handler."""
+        if self._running is not None:
+            self._running.world.interrupt(reason)
+
     def _tries(self, rest: float, same: Mapping[str, str]) -> list[Try]:
         events = self.events()
         singles = events if self.only else without_alike(events, same)
@@ -131,7 +142,7 @@ class Check:
         return tries
 
     def _carry_out(self, each: Try, tell: Callable[[Found], None]) -> Execution:
-        run = self.execution(each)
+        run = self._running = self.execution(each)
         run.execute("bare")
         self.done += 1
         found = findings_of(run)
