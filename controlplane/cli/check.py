@@ -13,6 +13,7 @@ from controlplane.cli.options import asked_of, declared_options, format_option, 
 from controlplane.errors import UsageError, either, nearest
 from controlplane.scenarios import manifest_run as files
 from controlplane.scenarios.check import scenario as checked
+from controlplane.scenarios.engine.common_options import UNTIL
 from controlplane.scenarios.search import loading
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ SCHEDULES = 2
     show_default=True,
     help="Begin no further try after this time on the clock.",
 )
-@declared_options(checked.SCENARIO, but=(files.FILES, checked.EVENTS, checked.BEGIN))
+@declared_options(checked.SCENARIO, but=(files.FILES, checked.EVENTS, checked.BEGIN, UNTIL))
 @out_option("for each finding a folder with log.jsonl, run.rec and objects.yaml")
 @format_option(*FORMATS)
 def command(
@@ -81,7 +82,6 @@ def command(
     named = values["files"]
     plan = plan_of(scenario, **asked_of(scenario, values))
     check = Check(plan, schedules, pairs, only)
-    events = check.events()
     _check_only(only, check)
     if list_events:
         return _list(check, output_format)
@@ -111,7 +111,7 @@ def command(
     elif output_format in FORMATS:
         output.echo(FORMATS[output_format](_report(check, named[0], wall)))
     else:
-        _print(check, saved, wall, len(events))
+        _print(check, saved, wall, len(check.events()))
     if ended.came:
         interruption.tell(output.plural(check.done, "try", "tries"))
     return status

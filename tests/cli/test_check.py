@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -122,3 +123,18 @@ def test_hash_seeds_change_nothing(tmp_path):
         del tree["wall_s"]
         told.append(tree)
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ("missing.yaml", "missing.yaml: no such file or directory"),
+        ("pods.csv", "a trace has no configuration to check: expected manifests"),
+    ],
+)
+def test_what_is_no_configuration_is_refused(monkeypatch, capsys, file, told):
+    examples = Path(__file__).parents[2] / "examples"
+    files = [str(examples / "nodes.csv"), str(examples / file)] if file == "pods.csv" else [file]
+    monkeypatch.setattr(sys, "argv", ["controlplane", "check", *files])
+    assert _run() == 2
+    assert told in capsys.readouterr().err

@@ -13,6 +13,8 @@ from controlplane.scenarios.check.scenario import (
     BEGIN,
     EVENTS,
     findings_of,
+    has_begun,
+    nodes_at_rest,
     placed_at_rest,
     rest_of,
 )
@@ -75,14 +77,13 @@ class Check:
     problems: list[str] = field(factory=list)
     done: int = 0
     planned: int = 0
+    subject: Subject = field(init=False)
+    """The configuration; its nodes are those of the files, then those that were there at rest."""
     _running: Execution | None = None
     _known: set[tuple[str, ...]] = field(factory=set)
 
-    @property
-    def subject(self) -> Subject:
-        """The configuration."""
-        subject: Subject = self.plan.given[1]
-        return subject
+    def __attrs_post_init__(self) -> None:
+        self.subject = self.plan.given[1]
 
     def events(self) -> tuple[Event, ...]:
         """The events to try; with `only`, those whose text or kind is named."""
@@ -105,8 +106,9 @@ class Check:
         self.planned = 1
         progress(Try())
         run = self._carry_out(Try(), found)
-        if self.problems or _has_no_rest(run) or over():
+        if self.problems or _has_no_rest(run) or over() or not has_begun(run):
             return self.found
+        self.subject = evolve(self.subject, nodes=nodes_at_rest(run))
         tries = self._tries(rest_of(run), alike(self.subject, placed_at_rest(run)))
         self.planned = 1 + len(tries)
         restless: list[Event] = []

@@ -15,6 +15,7 @@ from controlplane.scenarios.check.events import lasts
 from controlplane.scenarios.check.history import History, Kept, Phase
 from controlplane.scenarios.check.loads import loads_of, milli
 from controlplane.scenarios.check.patience import Patience, is_activity, something_is_due
+from controlplane.scenarios.check.subject import zone_of
 from controlplane.scenarios.check.timeline import courses_of, owner_of
 from controlplane.scenarios.engine.load import FAILURES, LOAD
 
@@ -239,8 +240,8 @@ class Stage:
             await self.recover(node)
 
     def _in_zone(self, zone: str) -> list[str]:
-        names = [each["metadata"]["name"] for each in self.subject.nodes]
-        return [name for name in names if self.subject.zone_of(name) == zone]
+        nodes = self.user.run.objects("/registry/minions/")
+        return [each.name for each in nodes if zone_of(each.tree) == zone]
 
     async def spot(self, node: str) -> None:
         """Take a spot machine away, with its Node."""

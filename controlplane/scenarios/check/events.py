@@ -102,8 +102,8 @@ def parse(text: str) -> Event:
 
 def unknown_target(subject: Subject, event: Event) -> bool:
     """Return whether the configuration does not have what the event happens to."""
-    if event.kind.target == "NODE":
-        return event.target not in map(name_of, subject.nodes)
+    if event.kind.removes:
+        return False  # nodes come and go, as an autoscaler has them
     return event.target not in {"", *_targets(subject, event.kind.name)}
 
 

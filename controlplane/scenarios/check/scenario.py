@@ -35,7 +35,15 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.user import User
     from controlplane.scenarios.inputs.reading import Submission
 
-__all__ = ["BEGIN", "EVENTS", "SCENARIO", "findings_of", "placed_at_rest", "rest_of"]
+__all__ = [
+    "BEGIN",
+    "EVENTS",
+    "SCENARIO",
+    "findings_of",
+    "nodes_at_rest",
+    "placed_at_rest",
+    "rest_of",
+]
 
 LIVELOCK_LIMIT: Final = 500_000
 """A workload that goes round in one instant is noticed long before (`Recorder.endless`)."""
@@ -68,6 +76,8 @@ BEGIN = Option(
 def prepare(setting: Setting) -> tuple[manifest_run.Given, Subject]:
     """Read the files, and what is to be known of them. Raises UsageError."""
     given = manifest_run.prepare(setting)
+    if given.is_trace:
+        raise UsageError("a trace has no configuration to check: expected manifests")
     subject = subject_of((each.tree for each in given.submissions), given.nodes)
     for text in setting["event"]:
         if events.unknown_target(subject, events.parse(text)):
@@ -142,10 +152,30 @@ def findings_of(run: Run) -> list[Finding]:
     return found
 
 
+def has_begun(run: Run) -> bool:
+    """Return whether the run came as far as the first rest, or the end of patience with it."""
+    stage: Stage | None = run.notes.get(STAGE)
+    return stage is not None and bool(stage.phases)
+
+
 def rest_of(run: Run) -> float:
     """The virtual time in seconds at which the cluster was at rest in the beginning."""
     stage: Stage = run.notes[STAGE]
     return (stage.phases[0].end_ns + 1) / SECOND
+
+
+def nodes_at_rest(run: Run) -> tuple[dict[str, Any], ...]:
+    """The nodes when the run was at rest in the beginning: those of the files, and others that came."""
+    recorder: Recorder = run.notes[RECORDER]
+    found: dict[str, dict[str, Any]] = {}
+    for change in recorder.changes:
+        if change.resource != "nodes" or change.t_ns > run.notes[STAGE].phases[0].end_ns:
+            continue
+        if change.new is None:
+            found.pop(change.key, None)
+        else:
+            found[change.key] = change.new
+    return tuple(found.values())
 
 
 def placed_at_rest(run: Run) -> dict[str, list[str]]:

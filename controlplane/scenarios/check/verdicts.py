@@ -14,7 +14,7 @@ from attrs import frozen
 
 from controlplane.api.times import SECOND
 from controlplane.scenarios.check.cycles import cycle_in
-from controlplane.scenarios.check.subject import name_of, zone_of
+from controlplane.scenarios.check.subject import zone_of
 from controlplane.scenarios.check.timeline import courses_of, owner_of, pending
 from controlplane.scenarios.check.words import actor_of, counted, span
 
@@ -502,17 +502,16 @@ def _one_zone(scene: Scene) -> Iterator[Finding]:
 
 def _zone_was_away(scene: Scene) -> bool:
     """Return whether events had taken all nodes of a zone, so that its pods had to go to another one."""
-    zones = {zone: _nodes_of(scene.subject, zone) for zone in scene.subject.zones()}
+    zones: dict[str, set[str]] = {}
+    for change in scene.history.changes:
+        if change.resource == "nodes" and change.new is not None:
+            zones.setdefault(zone_of(change.new), set()).add(change.key)
     for phase in scene.history.phases:
         if phase.begin_ns <= scene.phase.begin_ns:
             away = {name for each in phase.down for name in zones.get(each, {each})}
-            if any(nodes <= away for nodes in zones.values()):
+            if any(zone and nodes <= away for zone, nodes in zones.items()):
                 return True
     return False
-
-
-def _nodes_of(subject: Subject, zone: str) -> set[str]:
-    return {name_of(node) for node in subject.nodes if zone_of(node) == zone}
 
 
 def _zones_at(history: History, until_ns: int) -> dict[str, str]:

@@ -112,8 +112,8 @@ def test_an_event_of_another_form_is_refused(text):
 
 
 def test_an_event_on_what_is_not_there_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="--event drain:node-9: the files have no such thing"):
-        plan(tmp_path, nodes("a", "a") + deployment(), event=("drain:node-9",))
+    with pytest.raises(UsageError, match="--event load:Deployment/x/y: the files have no such"):
+        plan(tmp_path, nodes("a", "a") + deployment(), event=("load:Deployment/x/y",))
 
 
 @pytest.mark.parametrize(
