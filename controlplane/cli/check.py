@@ -120,7 +120,7 @@ def command(
 def _check_only(only: Sequence[str], check: Check) -> None:
     from controlplane.scenarios.check.events import KINDS, events_of
 
-    known = [*KINDS, *map(str, events_of(check.subject))]
+    known = [*KINDS, *map(str, events_of(check.subject, asked=True))]
     for each in only:
         if each not in known:
             near = nearest(each, known)
@@ -129,7 +129,9 @@ def _check_only(only: Sequence[str], check: Check) -> None:
 
 
 def _list(check: Check, output_format: str) -> int:
-    events = check.events()
+    from controlplane.scenarios.check.events import events_of
+
+    events = check.events() if check.only else events_of(check.subject, asked=True)
     if output_format == "json":
         output.emit_json([{"event": str(each), "says": each.begins} for each in events])
     else:

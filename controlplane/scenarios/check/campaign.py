@@ -87,7 +87,7 @@ class Check:
 
     def events(self) -> tuple[Event, ...]:
         """The events to try; with `only`, those whose text or kind is named."""
-        events = events_of(self.subject)
+        events = events_of(self.subject, asked=bool(self.only))
         if not self.only:
             return events
         return tuple(each for each in events if {str(each), each.kind.name} & set(self.only))

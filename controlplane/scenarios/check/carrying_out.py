@@ -13,11 +13,11 @@ from controlplane.client.loops.clientset import PODS
 from controlplane.scenarios.check.cycles import cycle_in
 from controlplane.scenarios.check.events import lasts
 from controlplane.scenarios.check.history import History, Kept, Phase
-from controlplane.scenarios.check.loads import loads_of, milli
+from controlplane.scenarios.check.loads import each_bears, loads_of, milli
 from controlplane.scenarios.check.patience import Patience, is_activity, something_is_due
 from controlplane.scenarios.check.subject import zone_of
 from controlplane.scenarios.check.timeline import courses_of, owner_of
-from controlplane.scenarios.engine.load import FAILURES, LOAD
+from controlplane.scenarios.engine.load import FAILURES, LOAD, START_SECONDS, START_USAGE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -36,6 +36,7 @@ CYCLES_S: Final = 60
 MANY: Final = 300
 """The number of writes after which a cycle is looked for at once."""
 TAINT: Final = {"key": "check.controlplane/taint", "value": "true", "effect": "NoExecute"}
+START_S: Final = 120
 DRAIN_S: Final = 1800
 STUCK_S: Final = 120
 """Seconds without another write after which an eviction that is refused stays refused."""
@@ -193,6 +194,15 @@ class Stage:
         patch = {"spec": {"template": {"metadata": {"annotations": noted}}}}
         await self.user.attempt(self.user.patch(kind, name, patch, namespace))
 
+    async def start(self, target: str) -> None:
+        """Update a workload whose pods need twice their share of the load's CPU while they start."""
+        workload = self.subject.workload(target)
+        bears = 0 if workload is None else each_bears(self.subject, workload)
+        kind, namespace, name = target.split("/")
+        noted = {START_USAGE: milli(round(2 * bears)), START_SECONDS: str(START_S)}
+        patch = {"spec": {"template": {"metadata": {"annotations": noted}}}}
+        await self.user.attempt(self.user.patch(kind, name, patch, namespace))
+
     async def taint(self, node: str) -> None:
         """Give a node a NoExecute taint that nothing knows."""
         await self._taints(node, lambda taints: [*taints, TAINT])
@@ -329,6 +339,7 @@ DO: Final[dict[str, Callable[[Stage, str], Awaitable[Any]]]] = {
     "apply": Stage.apply,
     "load": Stage.load,
     "rollout": Stage.rollout,
+    "start": Stage.start,
     "drain": Stage.drain,
     "taint": Stage.taint,
     "lose": Stage.lose,

@@ -33,7 +33,7 @@ class EventKind:
     """A kind of event: what it does to its target, and what ends it.
 
     `lasts` means that an event which follows it in a pair happens while it lasts (`lasts`).
-    `removes` means that it takes nodes away.
+    `removes` means that it takes nodes away, `asked` that it is tried only when it is asked for.
     """
 
     name: str
@@ -42,6 +42,7 @@ class EventKind:
     ends: str = ""
     lasts: bool = False
     removes: bool = False
+    asked: bool = False
 
 
 KINDS: Final = {
@@ -56,6 +57,12 @@ KINDS: Final = {
             lasts=True,
         ),
         EventKind("rollout", "WORKLOAD", "{} is updated"),
+        EventKind(
+            "start",
+            "WORKLOAD",
+            "{} is updated, and its pods need CPU for their first two minutes",
+            asked=True,
+        ),
         EventKind("drain", "NODE", "{} is drained", "{} is uncordoned", removes=True),
         EventKind(
             "taint", "NODE", "{} gets a NoExecute taint", "the taint of {} goes", removes=True
@@ -112,10 +119,16 @@ def usage(kind: EventKind) -> str:
     return f"{kind.name}:{kind.target}" if kind.target else kind.name
 
 
-def events_of(subject: Subject) -> tuple[Event, ...]:
-    """The events that this configuration is tried under, one at a time, the cheapest first."""
+def events_of(subject: Subject, *, asked: bool = False) -> tuple[Event, ...]:
+    """The events that this configuration can be tried under, one at a time, the cheapest first.
+
+    With `asked`, also those that are tried only when they are asked for.
+    """
     return tuple(
-        Event(kind, target) for kind in KINDS.values() for target in _targets(subject, kind.name)
+        Event(kind, target)
+        for kind in KINDS.values()
+        if asked or not kind.asked
+        for target in _targets(subject, kind.name)
     )
 
 
@@ -123,7 +136,7 @@ def _targets(subject: Subject, kind: str) -> Iterator[str]:
     if kind == "apply":
         if subject.workloads:
             yield ""
-    elif kind == "load":
+    elif kind in ("load", "start"):
         yield from (each.target for each in subject.scalers if has_load(subject, each))
     elif kind == "rollout":
         yield from (each.key for each in subject.workloads if each.kind in ROLLED)

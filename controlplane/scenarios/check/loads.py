@@ -10,9 +10,9 @@ from controlplane.scenarios.check.subject import cpu_request
 
 if TYPE_CHECKING:
     from controlplane.api.tree import Tree
-    from controlplane.scenarios.check.subject import Subject
+    from controlplane.scenarios.check.subject import Subject, Workload
 
-__all__ = ["Loads", "loads_of", "milli"]
+__all__ = ["Loads", "each_bears", "loads_of", "milli"]
 
 SHORT: Final = 0.4
 """By how many pods' load a level stays below what its number of pods bears: rounding up gives that number."""
@@ -34,17 +34,23 @@ def loads_of(subject: Subject, tree: Tree) -> Loads | None:
     """The levels of load of a workload; None if no autoscaler goes by its CPU."""
     metadata = tree.get("metadata") or {}
     key = f"{tree.get('kind')}/{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
-    scaler = next((each for each in subject.scalers if each.target == key), None)
     workload = subject.workload(key)
-    if scaler is None or workload is None or scaler.cpu is None:
-        return None
-    each_bears = cpu_request(workload.pod_spec) * scaler.cpu / 100
-    if not each_bears:
+    scaler = subject.scaler_of(key)
+    bears = 0.0 if workload is None else each_bears(subject, workload)
+    if scaler is None or workload is None or not bears:
         return None
     wanted = min(max(workload.replicas or scaler.least, scaler.least), scaler.most)
     levels = (wanted, scaler.least, scaler.most)
-    usual, least, most = (round((number - SHORT) * each_bears) for number in levels)
+    usual, least, most = (round((number - SHORT) * bears) for number in levels)
     return Loads(usual, least, most)
+
+
+def each_bears(subject: Subject, workload: Workload) -> float:
+    """The load of each pod at the target of its autoscaler, in thousandths of a CPU; 0 without a target for CPU."""
+    scaler = subject.scaler_of(workload.key)
+    if scaler is None or scaler.cpu is None:
+        return 0.0
+    return cpu_request(workload.pod_spec) * scaler.cpu / 100
 
 
 def milli(amount: int) -> str:

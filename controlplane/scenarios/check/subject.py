@@ -159,6 +159,10 @@ class Subject:
         """All zones, in the order of the nodes."""
         return tuple(dict.fromkeys(zone for tree in self.nodes if (zone := zone_of(tree))))
 
+    def scaler_of(self, key: str) -> Scaler | None:
+        """The autoscaler of a workload, by the workload's key."""
+        return next((each for each in self.scalers if each.target == key), None)
+
     def workload(self, key: str) -> Workload | None:
         """The workload with a key (Kind/namespace/name)."""
         return next((each for each in self.workloads if each.key == key), None)

@@ -403,7 +403,7 @@ def _blocked_drain(scene: Scene) -> Iterator[Finding]:
 
 def _below_budget(scene: Scene) -> Iterator[Finding]:
     """An update ends more pods at a time than a disruption budget allows: updates do not ask budgets."""
-    updates = {"rollout", "apply"} & set(scene.phase.kinds)
+    updates = {"rollout", "start", "apply"} & set(scene.phase.kinds)
     if not updates or scene.phase.down or scene.failed:
         return
     for budget in scene.subject.budgets:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FAILURES",
     "LOAD",
+    "START_SECONDS",
+    "START_USAGE",
     "Overload",
     "follow",
     "has_load",

@@ -20,6 +20,9 @@ IN_ZONE_A = "nodeSelector: {topology.kubernetes.io/zone: a},"
 QUICK = "behavior: {scaleDown: {stabilizationWindowSeconds: 60}},"
 LOAD = "emulate.controlplane/cpu-load: '%s'"
 BEARS = "emulate.controlplane/overload-cpu: '3'"
+READY_LATE = deployment(
+    replicas=1, template_notes="emulate.controlplane/ready-seconds: '130'"
+).replace("image: app,", "image: app, readinessProbe: {httpGet: {port: 80}},")
 
 
 CASES = {
@@ -43,6 +46,12 @@ CASES = {
         + scaler(1, 6, behavior=QUICK),
         nodes("a", "a") + deployment(replicas=1, notes=LOAD % "20m") + scaler(1, 6, behavior=QUICK),
         [],
+    ),
+    "the number of replicas swings: an update whose pods need CPU to start": (
+        "unstable-replicas",
+        nodes("a", "a") + deployment(replicas=1) + scaler(1, 6, behavior=QUICK),
+        nodes("a", "a") + READY_LATE + scaler(1, 6, behavior=QUICK),
+        ["start:Deployment/default/web"],
     ),
     "nodes fail under the load of a lost one": (
         "cascade",
