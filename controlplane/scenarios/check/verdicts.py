@@ -163,31 +163,31 @@ def _swings(scene: Scene) -> Iterator[Finding]:
         return  # with fewer pods ready the load of the others is another one
     for scaler in scene.subject.scalers:
         course = scene.courses.get(scaler.target)
-        if course is None:
+        wanted = [] if course is None else _wanted(course, scene.phase)
+        if not wanted:
             continue
-        numbers = _numbers(course, scene.phase)
-        usual = max(numbers[0], numbers[-1])
-        peak = max(numbers)
-        if peak - usual < max(2, usual / 2):
+        numbers = [each.wanted for each in wanted]
+        usual, peak = max(numbers[0], numbers[-1]), max(wanted, key=lambda each: each.wanted)
+        if peak.wanted - usual < max(2, usual / 2):
             continue
         yield Finding(
             "unstable-replicas",
             (scaler.target, f"HorizontalPodAutoscaler/{scaler.key}"),
             scene.phase.begin_ns,
             _after(scene.phase),
-            f"the HorizontalPodAutoscaler controller takes replicas of {scaler.target} from"
-            f" {' to '.join(map(str, numbers))}, though its load does not change",
+            f"replicas of {scaler.target} go from {' to '.join(map(str, numbers))}, though its load does not change;"
+            f" {actor_of(peak.cause.by)} sets {peak.wanted}",
         )
 
 
-def _numbers(course: Course, phase: Phase) -> list[int]:
-    """The numbers of replicas wanted in a phase, in their order, each once until it changes."""
+def _wanted(course: Course, phase: Phase) -> list[Moment]:
+    """The moments at which another number of replicas is wanted in a phase, that before it first."""
     before = course.at(phase.begin_ns - 1)
-    found = [] if before is None else [before.wanted]
+    found = [] if before is None else [before]
     for moment in course.within(phase.begin_ns, phase.end_ns):
-        if not found or found[-1] != moment.wanted:
-            found.append(moment.wanted)
-    return found or [0]
+        if not found or found[-1].wanted != moment.wanted:
+            found.append(moment)
+    return found
 
 
 def _cascade(scene: Scene) -> Iterator[Finding]:
@@ -225,7 +225,7 @@ def _without_node(scene: Scene) -> Iterator[Finding]:
     if not scene.phase.rested or scene.failed:
         return
     by_owner: dict[str, list[tuple[str, Tree]]] = {}
-    owners = _owners(scene.history, scene.phase.end_ns)
+    owners = _owners(scene.courses)
     for key, pod in pending(scene.history.changes, scene.phase.end_ns).items():
         by_owner.setdefault(owners.get(key) or _named_owner(key, pod), []).append((key, pod))
     for owner, pods in by_owner.items():
@@ -239,7 +239,7 @@ def _without_node(scene: Scene) -> Iterator[Finding]:
         reasons = _reasons(message)
         short = bool(reasons) and all(_CAPACITY.search(each) for each in reasons)
         if short and "lose-zone" in scene.phase.kinds:
-            continue  # no configuration has room for a zone's pods unless somebody pays for it
+            continue  # room for the pods of a whole zone is a matter of price, not of configuration
         count = (
             f"{len(pods)} pod{'s'[: len(pods) != 1]} of {owner}" if owner[:4] != "Pod/" else owner
         )
@@ -299,15 +299,9 @@ def _kind_of_reason(reason: str) -> str:
     return re.sub(r"\{[^}]*\}", "", reason).strip()
 
 
-def _owners(history: History, until_ns: int) -> dict[str, str]:
+def _owners(courses: Mapping[str, Course]) -> dict[str, str]:
     """The workload at the top of each pod, by the pod's key."""
-    found = {}
-    for key, course in courses_of(
-        each for each in history.changes if each.t_ns <= until_ns
-    ).items():
-        for change in course.makings:
-            found[change.key] = key
-    return found
+    return {change.key: key for key, course in courses.items() for change in course.makings}
 
 
 def _missing(scene: Scene) -> Iterator[Finding]:

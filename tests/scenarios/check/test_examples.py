@@ -55,7 +55,7 @@ def test_its_sound_twin_has_no_finding(name):
     assert check("sound", name, only=(event,)) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", CASES)
 def test_its_sound_twin_has_none_under_all_events(name):
     assert check("sound", name, schedules=2) == []

@@ -202,3 +202,11 @@ def test_load_that_rises_and_falls_once_is_no_swing(tmp_path):
 @pytest.mark.parametrize("event", ["lose:node-1", "taint:node-1", "drain:node-1", "apply"])
 def test_a_plain_deployment_survives(event, tmp_path):
     assert verdicts(tmp_path, nodes("a", "a", "a") + deployment(replicas=3), event) == []
+
+
+def test_a_swing_is_told_with_its_author(tmp_path):
+    text = nodes("a", "a") + deployment(replicas=6, notes=LOAD % "20m") + scaler(1, 9)
+    first, *_ = found(tmp_path, text, "apply")
+    assert first.verdict == "unstable-replicas"
+    assert "replicas of Deployment/default/web go from 1 to 6 to 1" in first.says
+    assert first.says.endswith("the user sets 6")
