@@ -35,10 +35,9 @@ class System:
     """One system.
 
     `options` are its own options, of which `needed` must be given; `changes` returns the fields of the cluster's
-    configuration that change, and raises UsageError; `installs` returns the objects that are there from the start. One
-    that `brings_nodes` makes nodes itself: none are made where neither files nor options ask for some.
     configuration that change, and raises UsageError; `installs` returns the objects that are there from the start;
-    `waits_s` returns for how many seconds at most it does nothing although it will do something.
+    `waits_s` returns for how many seconds at most it does nothing although it will do something. One that
+    `brings_nodes` makes nodes itself: none are made where neither files nor options ask for some.
     """
 
     changes: Callable[[ClusterConfig, Setting], Changes]
@@ -117,6 +116,15 @@ def _cluster_autoscaler(config: ClusterConfig, setting: Setting) -> Changes:
     }
 
 
+def _autoscaler_waits_s(setting: Setting) -> float:
+    """The longest of the times that a node is unneeded, not ready, or new before the autoscaler acts on it."""
+    from controlplane.api.times import SECOND
+
+    options = setting.parsed["node_groups"].settings.options
+    waits = (options.unneeded_time, options.unready_time, options.delay_after_add)
+    return float(max(waits) / SECOND)
+
+
 def _request_kinds(setting: Setting) -> Installed:
     from controlplane.autoscaler.provisioning.definition import DEFINITIONS, definition
 
@@ -132,6 +140,8 @@ NODE_GROUPS = Option(
     help="Node groups, and flags of cluster-autoscaler, of --with cluster-autoscaler.",
     parse=_read_node_groups,
 )
+
+
 def _scheduler_plugins(config: ClusterConfig, setting: Setting) -> Changes:
     from controlplane.api.times import SECOND
     from controlplane.scheduler_plugins.controller import SchedulerPluginsController
@@ -222,6 +232,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         needed=(NODE_GROUPS,),
         installs=_request_kinds,
         brings_nodes=True,
+        waits_s=_autoscaler_waits_s,
     ),
     "descheduler": System(
         _descheduler,
