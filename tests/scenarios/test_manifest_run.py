@@ -29,6 +29,7 @@ OTHER = {
     "stages": (str(EXAMPLES / "kwok" / "stages.yaml"),) * 2,
     "node_groups": str(EXAMPLES / "cluster-autoscaler" / "zone-groups.yaml"),
     "descheduling_interval": 60.0,
+    "topology_interval": 30.0,
     "descheduler_dry_run": True,
     "kueue_config": str(EXAMPLES / "kueue" / "config.yaml"),
     "scheduler_config": str(EXAMPLES / "scheduler_config.yaml"),

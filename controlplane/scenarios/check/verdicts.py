@@ -43,8 +43,7 @@ TITLES: Final = {
 }
 """The verdicts, the gravest first, in plain words."""
 LATELY_NS: Final = 300 * SECOND
-_CAPACITY: Final = re.compile(r"(Insufficient \S+|Too many pods)")
-_REASON: Final = re.compile(r"(?:^|[:,] )(\d+) ([^,:.]+(?:\{[^}]*\})?[^,:.]*)")
+_CAPACITY: Final = re.compile(r"(Insufficient \S++|Too many pods)")
 _AWAY: Final = ("were unschedulable", "had untolerated taint", "untolerated taint(s)")
 """Reasons of nodes that are away, which say nothing of those that are there."""
 
@@ -290,13 +289,20 @@ def _unschedulable(pod: Tree) -> str:
 def _reasons(message: str) -> list[str]:
     """What the scheduler says of the nodes that are there: "2 Insufficient cpu" without the number."""
     text = message.partition("nodes are available: ")[2] or message
-    found = [part.strip(" .") for part in re.split(r", (?=\d+ )", text)]
-    found = [re.sub(r"^\d+ ", "", part) for part in found if part]
+    found: list[str] = []
+    for part in text.split(", "):
+        count, _, reason = part.partition(" ")
+        if (count.isdecimal() and reason) or not found:
+            found.append(reason if count.isdecimal() else part)
+        else:  # a comma within a reason
+            found[-1] += f", {part}"
+    found = [part.strip(" .") for part in found if part]
     return [part for part in found if not any(away in part for away in _AWAY)]
 
 
 def _kind_of_reason(reason: str) -> str:
-    return re.sub(r"\{[^}]*\}", "", reason).strip()
+    before, opened, rest = reason.partition("{")
+    return (before + rest.partition("}")[2] if opened else before).strip()
 
 
 def _owners(courses: Mapping[str, Course]) -> dict[str, str]:
