@@ -110,9 +110,7 @@ def test_a_drain_fails_when_an_eviction_is_refused_for_too_long():
 
 def test_a_drain_fails_when_a_pod_stays():
     server = Server(looks=1000)
-    with pytest.raises(
-        DrainFailed, match=r"^Failed to drain node /n: pods remaining after timeout$"
-    ):
+    with pytest.raises(DrainFailed, match="pods remaining after timeout"):
         server.run(drainer(server).drain("n", [pod("a")]))
     assert server.now == 630 * SECOND
 
