@@ -267,6 +267,24 @@ def test_similar_groups_are_balanced():
     assert nodes(cluster) == ["a-1", "a-2", "b-1"]
 
 
+def test_a_group_that_goes_only_as_a_whole_comes_and_goes_as_a_whole():
+    seen = []
+
+    async def user(ctx: Context) -> None:
+        client = Client(ctx)
+        await client.create(DEPLOYMENTS, pending("web", 1))
+        await ctx.sleep(90 * SECOND)
+        seen.extend(nodes(cluster))
+        await client.patch(DEPLOYMENTS, "default", "web", {"spec": {"replicas": 0}})
+
+    cluster = made(user, [group(maxSize=3, options={"zeroOrMaxNodeScaling": True})])
+    finish(cluster)
+    assert seen == ["small-1", "small-2", "small-3"]
+    assert nodes(cluster) == []
+    removed = [text for text in messages(cluster, "ScaleDownEmpty") if text.endswith("removed")]
+    assert len(removed) == 3
+
+
 def test_the_least_size_is_enforced_when_asked_for():
     async def user(ctx: Context) -> None:
         await ctx.sleep(SECOND)
