@@ -81,6 +81,7 @@ class Coscheduling(
 
     name = "Coscheduling"
     custom = (POD_GROUP,)
+    pod_labels = (LABEL,)
     activates = True
     _KEY: Final = "PermitCoscheduling"
 
@@ -161,9 +162,8 @@ class Coscheduling(
 
     def _siblings(self, pod: Pod) -> list[Pod]:
         """Return the pods of a pod's group, it included, in whatever phase they are."""
-        name = group_name(pod)
-        pods = self._handle.listers.pods.list()
-        return [p for p in pods if p.namespace == pod.namespace and group_name(p) == name]
+        pods = self._handle.listers.pods.labelled(LABEL, group_name(pod))
+        return [each for each in pods if each.namespace == pod.namespace]
 
     # -- pre filter --------------------------------------------------------------------------------
 

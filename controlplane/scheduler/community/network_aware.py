@@ -141,6 +141,7 @@ class NetworkOverhead(PreFilterPlugin, FilterPlugin, NormalizeScorePlugin):
 
     name = "NetworkOverhead"
     custom = (APP_GROUP, NETWORK_TOPOLOGY)
+    pod_labels = (GROUP,)
     _KEY: Final = "PreFilterNetworkOverhead"
 
     def __init__(
@@ -176,7 +177,7 @@ class NetworkOverhead(PreFilterPlugin, FilterPlugin, NormalizeScorePlugin):
         wanted = _dependencies(group, _label(pod, WORKLOAD))
         if not wanted:
             return None, "Pod has no dependencies, return"
-        pods = [p for p in self._handle.listers.pods.list() if _label(p, GROUP) == group_name]
+        pods = list(self._handle.listers.pods.labelled(GROUP, group_name))
         if not pods:
             return None, "No pods yet allocated, return"
         placed = [(_label(p, WORKLOAD), p.spec.node_name) for p in pods if p.spec.node_name]

@@ -105,6 +105,8 @@ class Plugin:
     """Listers it needs besides those of pods and nodes, by their names in `Listers`; only those are filled."""
     custom: tuple[CustomKind, ...] = ()
     """Custom kinds that it reads from `Handle.custom`; only those have caches."""
+    pod_labels: tuple[str, ...] = ()
+    """Labels by which it looks pods up (`Lister.labelled`)."""
     activates: bool = False
     """It has pods made ready in the cycle's state (`PODS_TO_ACTIVATE`)."""
 

@@ -49,6 +49,9 @@ class Lister(Protocol[T_co]):
     def list(self) -> Iterable[T_co]:
         """All objects, in a stable order."""
 
+    def labelled(self, key: str, value: str) -> Iterable[T_co]:
+        """Return the objects with this label, in a stable order."""
+
 
 class MemoryLister(Generic[T]):
     """A lister over a dict, in insertion order."""
@@ -73,6 +76,10 @@ class MemoryLister(Generic[T]):
     def list(self) -> Iterable[T]:
         """All objects in insertion order."""
         return self._objects.values()
+
+    def labelled(self, key: str, value: str) -> Iterable[T]:
+        """Return the objects with this label, in insertion order."""
+        return [each for each in self if each.metadata.labels.get(key) == value]
 
     def put(self, obj: T) -> None:
         """Add or replace an object."""
