@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from controlplane.kubelet.node.devices import Devices
     from controlplane.kubelet.node.settings import KubeletSettings
     from controlplane.scheduler.plugins.registry import Registry
+    from controlplane.scheduler_plugins.loops.node_reports import NodeReports
     from controlplane.shell.files import Device
 
     Equip = Callable[[Sequence[Tree]], tuple[Sequence[Tree], Mapping[str, KubeletSettings]]]
@@ -294,7 +295,12 @@ class Cluster:
             self._first_serial = (self.store.incarnation - 1) << SERIAL_BITS
             self.bootstrapping_server().bootstrap(config.epoch_ns)
         if config.installed:
-            self._install((*config.installed, *self._first_topologies()))
+            first: Sequence[tuple[Resource[Any], Tree]] = ()
+            if config.topology_updates_ns is not None:
+                from controlplane.scheduler_plugins.loops.node_reports import first_reports
+
+                first = first_reports(config.kubelet_settings)
+            self._install((*config.installed, *first))
         self.probes: list[scheduler.Probe] = []
         self.managers: list[controllers.Probe] = []
         self.own_managers: dict[str, list[controllers.Probe]] = {}
@@ -332,6 +338,11 @@ class Cluster:
         from controlplane.kubelet.loops.device_plugin import NodePlugins
 
         self.node_plugins = NodePlugins(self.world, self.address)
+        self.node_reports: NodeReports | None = None
+        if config.topology_updates_ns is not None:
+            from controlplane.scheduler_plugins.loops.node_reports import NodeReports
+
+            self.node_reports = NodeReports(self.world, config.topology_updates_ns, self.address)
         self.node_drivers: NodeDrivers | None = None  # DRA drivers, where devices are allocated
         devices = config.device_drivers or devices_of_objects(config.nodes or ())
         if devices is not None and minor_of(config.release) >= DEVICES_SINCE:
@@ -538,38 +549,10 @@ class Cluster:
                     self.node_drivers.add(tree)
                 self.node_plugins.add(tree)
                 main, *args = self._kubelet(tree, number)
+                if self.node_reports is not None:
+                    self.node_reports.add(name, settings, self.machines[name])
                 self.world.actor(name, main, *args, **self._kubelet_options(tree, settings))
                 self._write_manifests(name, settings)
-                if self._reports_topology(settings):
-                    self._add_topology_updater(name)
-
-    def _reports_topology(self, settings: KubeletSettings) -> bool:
-        asked = self.config.topology_updates_ns is not None
-        return asked and settings.machine is not None and settings.hands_out
-
-    def _first_topologies(self) -> list[tuple[Resource[Any], Tree]]:
-        """The reports of the nodes' zones of before the first step."""
-        if self.config.topology_updates_ns is None:
-            return []
-        from controlplane.kubelet.cm.errors import ManagerError
-        from controlplane.scheduler.community.node_resource_topology import TOPOLOGY
-        from controlplane.scheduler_plugins.zones import first_report
-
-        found = []
-        for name, settings in self.config.kubelet_settings.items():
-            if settings.machine is not None and self._reports_topology(settings):
-                given = (settings.machine, settings.policies, settings.features)
-                with suppress(ManagerError):  # the kubelet will say so
-                    found.append((TOPOLOGY.resource, first_report(name, *given)))
-        return found
-
-    def _add_topology_updater(self, node: str) -> None:
-        from controlplane.scheduler_plugins.loops import topology_updater
-
-        interval, sockets = self.config.topology_updates_ns, self.machines[node].sockets
-        name = topology_updater.actor_of(node)
-        address = self.address(name)
-        self.world.actor(name, topology_updater.run, node, sockets, interval, server=address)
 
     def _kubelet(self, tree: Tree, number: int) -> tuple[Any, ...]:
         """A machine, the main task of the kubelet on it, and the task's arguments."""
@@ -610,7 +593,7 @@ class Cluster:
         plugins = self.node_plugins.of(name)
         if plugins:
             options = evolve(options, device_plugins=plugins)
-        if not actor and self._reports_topology(settings):
+        if self.node_reports is not None and name in self.node_reports:
             options = evolve(options, pod_resources=True)
         return {"server": self.address(actor or name), "options": options}
 
@@ -641,6 +624,9 @@ class Cluster:
             self.node_drivers.add(tree, start=True)
         self.node_plugins.add(tree, start=True)
         main, *args = self._kubelet(tree, number)
+        if self.node_reports is not None:
+            host = self.machines[node]
+            self.node_reports.add(node, settings, host, kubelet=name, start=True)
         options = self._kubelet_options(tree, settings, actor=name, joins=not registers)
         if registers:
             self._given[node] = None
@@ -654,6 +640,8 @@ class Cluster:
         if self.node_drivers is not None:
             self.node_drivers.end(node)
         self.node_plugins.end(node)
+        if self.node_reports is not None:
+            self.node_reports.end(node)
         del self.machines[node]
 
     def options_of_servers(self) -> Callable[[], ServerOptions]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from actors import Context, EventLog, RandomWalk
-from controlplane.client.loops.clientset import PODS, Client
+from controlplane.client.loops.clientset import NODES, PODS, Client
 from controlplane.cluster import LATEST, Cluster, ClusterConfig, node_tree
-from controlplane.scenarios.engine.kubelets import equipped
+from controlplane.scenarios.engine.kubelets import equipment, equipped
 from controlplane.scheduler.community.pod_fingerprint import fingerprint
 from controlplane.scheduler_plugins.definitions import installation
 from controlplane.scheduler_plugins.loops.topology_updater import actor_of
@@ -119,6 +119,25 @@ def test_an_updater_that_crashed_reports_again():
     run(cluster)
     assert seen == [{"node-1": ["3", "4"]}]
     assert free(cluster) == {"node-1": ["1", "4"]}
+
+
+def test_a_node_that_joins_reports_its_zones_until_it_goes():
+    async def user(ctx: Context) -> None:
+        client = Client(ctx)
+        await ctx.sleep(2 * SECOND)
+        tree = node_tree("node-2", cpu="8", memory="16Gi")
+        await client.create(NODES, {**tree, "status": {}})
+        await ctx.sleep(5 * SECOND)
+        await client.create(PODS, exclusive("one", 2, nodeName="node-2"))
+        await ctx.sleep(10 * SECOND)
+        seen.append(free(cluster)["node-2"])
+        await client.delete(NODES, "", "node-2")
+
+    seen: list[list[str]] = []
+    equip = equipment(str(EXAMPLES / "numa-kubelet.yaml"), MACHINE, LATEST)
+    cluster = numa_world(user, {"joining_nodes": True, "equip": equip})
+    run(cluster)
+    assert seen == [["1", "4"]]
 
 
 async def three_pods(ctx: Context) -> None:
