@@ -160,6 +160,21 @@ def test_no_pod_is_placed_that_the_kubelet_refuses(args):
     assert [pod.status.phase for pod in placed] == ["Running", "Running"]
 
 
+@pytest.mark.parametrize(("resync", "refused"), [(0, ["TopologyAffinityError"]), (5, [])])
+def test_pods_in_a_burst_are_placed_by_reports_that_lag_unless_there_is_a_cache(resync, refused):
+    """Of 3 and 4 free CPUs, 1 and 2 are left after two pods: the third one fits their sum only."""
+
+    async def user(ctx: Context) -> None:
+        client = Client(ctx)
+        await ctx.sleep(2 * SECOND)
+        for number, cpus in enumerate((2, 2, 3)):
+            await client.create(PODS, exclusive(f"pod-{number}", cpus))
+
+    cluster = numa_world(user, topology(cacheResyncPeriodSeconds=resync))
+    run(cluster)
+    assert [pod.status.reason for pod in pods(cluster) if pod.status.reason] == refused
+
+
 def test_the_cache_believes_a_node_again_when_it_reports_its_pods():
     """Each pod placed since the last report is taken out of both zones: the second one waits for the next report."""
     cluster = numa_world(three_pods, topology(cacheResyncPeriodSeconds=5))

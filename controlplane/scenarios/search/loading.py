@@ -33,6 +33,7 @@ NAMED = {
     "gang-churn": "controlplane.scenarios.churns.gang_churn",
     "capacity-churn": "controlplane.scenarios.churns.capacity_churn",
     "coscheduling-churn": "controlplane.scenarios.churns.coscheduling_churn",
+    "numa-churn": "controlplane.scenarios.churns.numa_churn",
     "kueue-churn": "controlplane.scenarios.churns.kueue_churn",
     "storage-churn": "controlplane.scenarios.churns.storage_churn",
     "storage-hazards": "controlplane.scenarios.churns.storage_hazards",
