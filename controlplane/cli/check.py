@@ -13,7 +13,7 @@ from controlplane.cli.options import asked_of, declared_options, format_option, 
 from controlplane.errors import UsageError, either, nearest
 from controlplane.scenarios import manifest_run as files
 from controlplane.scenarios.check import scenario as checked
-from controlplane.scenarios.engine.common_options import UNTIL
+from controlplane.scenarios.engine.common_options import STRATEGY, UNTIL
 from controlplane.scenarios.search import loading
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ SCHEDULES = 2
     type=click.IntRange(1),
     default=SCHEDULES,
     show_default=True,
-    help="Schedules of each try: the default one, then random ones.",
+    help="Schedules of each try: first in, first out, then random ones.",
 )
 @click.option(
     "--seconds",
@@ -52,7 +52,9 @@ SCHEDULES = 2
     show_default=True,
     help="Begin no further try after this time on the clock.",
 )
-@declared_options(checked.SCENARIO, but=(files.FILES, checked.EVENTS, checked.BEGIN, UNTIL))
+@declared_options(
+    checked.SCENARIO, but=(files.FILES, checked.EVENTS, checked.BEGIN, UNTIL, STRATEGY)
+)
 @out_option("for each finding a folder with log.jsonl, run.rec and objects.yaml")
 @format_option(*FORMATS)
 def command(

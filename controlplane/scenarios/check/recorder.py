@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.cluster import APISERVER
 from controlplane.scenarios.check.cycles import cycle_in
 from controlplane.scenarios.check.history import Change
 from controlplane.scenarios.check.timeline import courses_of
@@ -54,7 +55,7 @@ class Recorder:
     def hears_answer(self, request: Any, value: Any, error: BaseException | None) -> None:
         """Keep what was written until this answer."""
         del value, error
-        if self._store.revision == self._seen:
+        if self._store.revision == self._seen or not request.peer.name.startswith(APISERVER):
             return
         seen, self._seen = self._seen, self._store.revision
         now, label = self._run.world.now, request.asker.label

@@ -206,6 +206,13 @@ def _moves(run: Run) -> tuple[bool, bool]:
     return FINDINGS in run.notes, run.notes[RECORDER].endless
 
 
+def _invariants(setting: Setting) -> tuple[Invariant, ...]:
+    from controlplane.cluster import APISERVER, numbered
+
+    after = ("user", *numbered(APISERVER, setting["apiservers"] or 1))
+    return (Invariant("check", _check, after, begin=_begin, looks_at=_moves),)
+
+
 SCENARIO = Scenario(
     "check",
     title="what happens to every cluster, to a configuration of yours",
@@ -215,14 +222,6 @@ SCENARIO = Scenario(
     options=(manifest_run.FILES, EVENTS, BEGIN, manifest_run.MAX_PODS),
     defaults=manifest_run.WHOLE,
     told=manifest_run.TOLD,
-    invariants=(
-        Invariant(
-            "check",
-            _check,
-            after=("user", "apiserver"),
-            begin=_begin,
-            looks_at=_moves,
-        ),
-    ),
+    invariants=_invariants,
     livelock_limit=LIVELOCK_LIMIT,
 )
