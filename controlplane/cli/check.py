@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -52,6 +54,11 @@ SCHEDULES = 2
     show_default=True,
     help="Begin no further try after this time on the clock.",
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    help="Processes that share the tries. [default: as many as there are cores]",
+)
 @declared_options(
     checked.SCENARIO, but=(files.FILES, checked.EVENTS, checked.BEGIN, UNTIL, STRATEGY)
 )
@@ -65,6 +72,7 @@ def command(
     pairs: bool,
     schedules: int,
     seconds: float,
+    jobs: int | None,
     **values: Any,
 ) -> int:
     """Try manifests (YAML, JSON, folders) under what happens to every cluster: load up and down, nodes drained,
@@ -75,6 +83,7 @@ def command(
     """
     from actors import collector
     from controlplane.scenarios.check.campaign import Check
+    from controlplane.scenarios.check.workers import shared
     from controlplane.scenarios.engine.execution import check_folder
     from controlplane.scenarios.engine.plan import plan_of
 
@@ -90,6 +99,7 @@ def command(
     if out is not None:
         check_folder(out)
     progress = output.Progress()
+    count = jobs or os.cpu_count() or 1
 
     def show(each: Found) -> None:
         progress.clear()
@@ -98,6 +108,7 @@ def command(
 
     with interruption.interruptible(lambda: check.interrupt(interruption.REASON)) as ended:
         check.run(
+            carry_out=partial(shared, count) if count > 1 else None,
             over=lambda: ended.came or time.perf_counter() - started > seconds,
             progress=lambda each: progress.show(f"{check.done} of {check.planned} tries: {each}"),
             found=show,

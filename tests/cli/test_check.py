@@ -98,6 +98,17 @@ def test_a_finding_replays(ask, monkeypatch, capsys, tmp_path):
     assert "the same as recorded" in told
 
 
+def test_several_processes_find_the_same(ask):
+    told = []
+    for jobs in ("1", "2"):
+        _, text, _ = ask(BROKEN, "--only", "drain", "--format", "json", "--jobs", jobs)
+        tree = json.loads(text)
+        del tree["wall_s"]
+        told.append(tree)
+    assert told[0] == told[1]
+    assert told[0]["tries"] > 4
+
+
 def test_hash_seeds_change_nothing(tmp_path):
     path = tmp_path / "files.yaml"
     path.write_text(BROKEN, encoding="utf-8")

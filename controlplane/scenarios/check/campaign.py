@@ -22,14 +22,25 @@ from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.search.exploring import RANDOM, Campaign, first_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from actors import Strategy
     from controlplane.scenarios.check.subject import Subject
     from controlplane.scenarios.check.verdicts import Finding
     from controlplane.scenarios.engine.plan import Plan
 
-__all__ = ["Check", "Found", "Try"]
+    CarryOut = Callable[
+        [
+            "Check",
+            Sequence["Try"],
+            Callable[[], bool],
+            Callable[["Try"], None],
+            Sequence[Event],
+        ],
+        Iterator[tuple["Try", "Outcome"]],
+    ]
+
+__all__ = ["Check", "Found", "Outcome", "Try", "in_order", "outcome_of"]
 
 
 SLOW: Final = ("lose", "lose-zone", "spot")
@@ -59,6 +70,19 @@ class Found:
 
     finding: Finding
     shown_by: Try
+
+
+@frozen
+class Outcome:
+    """What a try came to: its findings, and how it ended if that was otherwise than a run ends ("" if not)."""
+
+    findings: tuple[Finding, ...]
+    problem: str = ""
+
+    @property
+    def has_no_rest(self) -> bool:
+        """Return whether the cluster did not come to rest."""
+        return any(each.verdict == "never-at-rest" for each in self.findings)
 
 
 @define
@@ -95,32 +119,33 @@ class Check:
     def run(
         self,
         *,
+        carry_out: CarryOut | None = None,
         over: Callable[[], bool] = lambda: False,
         progress: Callable[[Try], None] = lambda _: None,
         found: Callable[[Found], None] = lambda _: None,
     ) -> list[Found]:
         """Try until all is tried or it is `over`; the findings in the order in which they came.
 
-        `progress` is told of each try before it runs, `found` of each finding at once.
+        `carry_out` carries the tries out: `in_order`, or `workers.shared` on several processes; they are counted in
+        their order either way. `progress` is told of each try before it runs, `found` of each finding at once.
         """
         self.planned = 1
         progress(Try())
-        run = self._carry_out(Try(), found)
-        if self.problems or _has_no_rest(run) or over() or not has_begun(run):
+        run = self.executed(Try())
+        outcome = outcome_of(run)
+        self._count(Try(), outcome, found)
+        if outcome.problem or outcome.has_no_rest or over() or not has_begun(run):
             return self.found
         self.subject = evolve(self.subject, nodes=nodes_at_rest(run))
         tries = self._tries(rest_of(run), alike(self.subject, placed_at_rest(run)))
         self.planned = 1 + len(tries)
         restless: list[Event] = []
-        for each in tries:
-            if over():
-                break
-            if len(each.events) > 1 and each.events[0] in restless:
+        for each, outcome in (carry_out or in_order)(self, tries, over, progress, restless):
+            if each.events[:-1] and each.events[0] in restless:
                 self.planned -= 1
                 continue
-            progress(each)
-            run = self._carry_out(each, found)
-            if len(each.events) == 1 and _has_no_rest(run):
+            self._count(each, outcome, found)
+            if len(each.events) == 1 and outcome.has_no_rest:
                 restless.append(each.events[0])
         return self.found
 
@@ -143,20 +168,20 @@ class Check:
         tries += [evolve(each, seed=seed) for seed in orders for each in again]
         return tries
 
-    def _carry_out(self, each: Try, tell: Callable[[Found], None]) -> Execution:
-        run = self._running = self.execution(each)
-        run.execute("bare")
+    def _count(self, each: Try, outcome: Outcome, tell: Callable[[Found], None]) -> None:
         self.done += 1
-        found = findings_of(run)
-        for finding in found:
+        for finding in outcome.findings:
             if finding.identity not in self._known:
                 self._known.add(finding.identity)
                 self.found.append(Found(finding, each))
                 tell(self.found[-1])
-        if not found and not run.result.ok:
-            self.problems.append(
-                f"{each}: the run ended as {run.result.verdict}: {run.result.reason}"
-            )
+        if outcome.problem:
+            self.problems.append(f"{each}: {outcome.problem}")
+
+    def executed(self, each: Try) -> Execution:
+        """The run of a try, at its end."""
+        run = self._running = self.execution(each)
+        run.execute("bare")
         return run
 
     def execution(self, each: Try, log: EventLog | None = None) -> Execution:
@@ -176,5 +201,31 @@ def _cost(each: Try) -> tuple[bool, int]:
     return any(event.kind.name in SLOW for event in each.events), len(each.events)
 
 
-def _has_no_rest(run: Execution) -> bool:
-    return any(each.verdict == "never-at-rest" for each in findings_of(run))
+def outcome_of(run: Execution) -> Outcome:
+    """What a run came to."""
+    found = tuple(findings_of(run))
+    if found or run.result.ok:
+        return Outcome(found)
+    return Outcome((), f"the run ended as {run.result.verdict}: {run.result.reason}")
+
+
+def in_order(
+    check: Check,
+    tries: Sequence[Try],
+    over: Callable[[], bool],
+    progress: Callable[[Try], None],
+    restless: Sequence[Event],
+) -> Iterator[tuple[Try, Outcome]]:
+    """Carry out one try after the other until it is `over`; each with what it came to.
+
+    Of an event after which there is no rest (`restless`, which grows as outcomes are taken), pairs come to nothing and
+    are not carried out.
+    """
+    for each in tries:
+        if over():
+            return
+        if each.events[:-1] and each.events[0] in restless:
+            yield each, Outcome(())
+            continue
+        progress(each)
+        yield each, outcome_of(check.executed(each))
