@@ -67,6 +67,9 @@ class _Lister(Generic[V]):
     def list(self) -> Iterator[V]:
         return (obj.view for obj in self._store)
 
+    def labelled(self, key: str, value: str) -> Iterator[V]:
+        return (view for view in self.list() if view.metadata.labels.get(key) == value)
+
 
 class Cluster:
     """The cluster as the caches have it now."""
