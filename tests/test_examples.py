@@ -73,6 +73,20 @@ SCRIPTS = {
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_for_upstream_shows_no_loss_with_the_repair(name, tmp_path):
     options, asked, expected = SCRIPTS[name]
+    done = run_against_serve(name, tmp_path, options, asked)
+    assert done.stdout == expected
+    assert done.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_script_for_upstream_shows_that_parameters_are_not_found(tmp_path):
+    done = run_against_serve("stopped_parameter_informer.py", tmp_path, ("--nodes", "0"), ())
+    assert "no params found for policy binding" in done.stdout
+    assert done.returncode == 1
+
+
+def run_against_serve(name, tmp_path, options, asked):
+    """The end of a script for upstream against `serve` with these options."""
     script = ROOT / "examples" / "upstream" / name
     kubeconfig = tmp_path / "kubeconfig"
     program = "from controlplane.cli.main import main; main()"
@@ -100,8 +114,7 @@ def test_a_script_for_upstream_shows_no_loss_with_the_repair(name, tmp_path):
             )
         finally:
             server.terminate()
-    assert done.stdout == expected
-    assert done.returncode == 0
+    return done
 
 
 def test_a_training_gang_preempts_and_runs_as_a_whole():

@@ -129,7 +129,7 @@ def _long_terminating(draining: Draining, pod: Pod) -> Verdict | None:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How a rule speaks of a kind of controller: its own name in messages, and that of the API."""
+    """The names of a kind of controller: that of messages, and that of the API."""
 
     said: str
     resource: str

@@ -25,7 +25,7 @@ from controlplane.autoscaler.groups import Instance
 from controlplane.autoscaler.options import SECOND
 
 MOST_EXPLORED: Final = 4
-"""How often a failure that is explored happens at most, where its description does not say: a run has to end."""
+"""The most times that an explored failure happens, where its description does not say: a run has to end."""
 _LABELS: Final = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
 _HOSTNAME: Final = "kubernetes.io/hostname"
 

@@ -33,7 +33,7 @@ class Cluster(Protocol):
 
     @property
     def beside(self) -> dict[str, Any]:
-        """What systems beside it show to observers, by name."""
+        """The values that systems beside the control plane show to observers, by name."""
 
     def address(self, process: str) -> RestConfig:
         """Return the transport of a process to the API servers."""

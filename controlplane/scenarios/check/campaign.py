@@ -56,7 +56,7 @@ class Try:
 
     @property
     def told(self) -> tuple[tuple[Event, ...], int | None]:
-        """What a report says of it: the events, and the seed of the order."""
+        """The name of a try in reports: its events, and the seed of the order."""
         return self.events, self.seed
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Found:
 
 @frozen
 class Outcome:
-    """What a try came to: its findings, and how it ended if that was otherwise than a run ends ("" if not)."""
+    """The result of a try: its findings, and its end if the run did not end as runs do ("" if it did)."""
 
     findings: tuple[Finding, ...]
     problem: str = ""
@@ -202,7 +202,7 @@ def _cost(each: Try) -> tuple[bool, int]:
 
 
 def outcome_of(run: Execution) -> Outcome:
-    """What a run came to."""
+    """The result of a run."""
     found = tuple(findings_of(run))
     if found or run.result.ok:
         return Outcome(found)

@@ -78,7 +78,7 @@ class Stage:
         return self.open
 
     def history(self) -> History:
-        """What has been recorded so far; a phase under way counts as one without rest."""
+        """The history recorded so far; a phase under way counts as one without rest."""
         phases = list(self.phases)
         if self.open is not None:
             phases.append(evolve(self.open, end_ns=self.user.ctx.now, rested=False))

@@ -72,7 +72,7 @@ def _visits(course: Course, begin_ns: int, end_ns: int) -> dict[object, list[Mom
 
 
 def _lines(course: Course, begin_ns: int, end_ns: int, reasons: Mapping[str, str]) -> list[str]:
-    """Who does what in the cycle, with counts, in the order of the first time."""
+    """The writes of a cycle by component and action, with counts, in the order of their first time."""
     acts: Counter[str] = Counter()
     first: dict[str, int] = {}
 

@@ -1,4 +1,4 @@
-"""What happens to every cluster, as data: the events that a configuration is tried under."""
+"""Events as data: what happens to every cluster, and what a configuration is tried under."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ class Event:
 
     @property
     def begins(self) -> str:
-        """What happens."""
+        """The sentence for the event itself."""
         return self.kind.says.format(self.target)
 
     @property
     def ends(self) -> str:
-        """What ends it, "" for what has no end."""
+        """The sentence for its end, "" for an event without one."""
         return self.kind.ends.format(self.target)
 
 
@@ -173,7 +173,7 @@ def tried_nodes(nodes: Sequence[Tree]) -> list[Tree]:
 
 
 def _sort_of(node: Tree) -> str:
-    """What makes nodes differ for pods: zone, other labels but the name's, taints, size."""
+    """The traits by which nodes differ for pods: zone, labels other than the name, taints, size."""
     labels = (node.get("metadata") or {}).get("labels") or {}
     kept = sorted((key, value) for key, value in labels.items() if value != name_of(node))
     taints = (node.get("spec") or {}).get("taints") or []

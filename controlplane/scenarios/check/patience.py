@@ -1,4 +1,4 @@
-"""How long to wait: how much quiet makes rest, and after how long a cluster that is not quiet is never at rest."""
+"""Time limits: the quiet that makes rest, and the time after which a cluster that is not quiet is never at rest."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WINDOWS: Final = 8
 
 @frozen
 class Patience:
-    """How long to wait, in nanoseconds.
+    """Time limits, in nanoseconds.
 
     `quiet_ns` is how long nothing must happen until the cluster is at rest if nothing is due, `due_ns` if something is:
     then it would have happened. `horizon_ns` is how long to wait for rest at most.

@@ -25,7 +25,7 @@ RESOURCES: Final = {
     "/registry/controllers/": "replicationcontrollers",
     "/registry/minions/": "nodes",
 }
-"""What is kept, by the prefix under which it is stored."""
+"""The recorded kinds, by the prefix under which they are stored."""
 EVENTS: Final = "/registry/events/"
 MANY: Final = 200
 ENDLESS: Final = 12

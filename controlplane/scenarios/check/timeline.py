@@ -53,7 +53,7 @@ class Moment:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What comes again in a cycle: the number wanted, and how many pods of which owner are where."""
+        """The state that recurs in a cycle: the number of replicas, and the pods of each owner by node."""
         return (self.wanted, tuple(sorted((each.owner, each.node) for each in self.pods)))
 
 

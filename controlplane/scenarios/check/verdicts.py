@@ -67,13 +67,13 @@ class Finding:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What makes it the same finding in another run."""
+        """The identity of the finding, equal in every run that shows it."""
         return (self.verdict, *(self.about or self.objects))
 
 
 @frozen
 class Scene:
-    """What a rule looks at: the configuration, the history with the course of each workload, and one phase of it."""
+    """The input of a rule: the configuration, the history with the course of each workload, and one phase of it."""
 
     subject: Subject
     history: History
@@ -145,7 +145,7 @@ def _never_at_rest(scene: Scene) -> Iterator[Finding]:
 
 
 def _lately(scene: Scene, key: str, since: int) -> str:
-    """What happened to a workload lately."""
+    """The recent changes of a workload."""
     course = scene.courses[key]
     made = sum(each.t_ns >= since for each in course.makings)
     ended = sum(each.t_ns >= since for each in course.endings)
@@ -271,7 +271,7 @@ def _gated(scene: Scene, owner: str, number: int, gates: tuple[str, ...]) -> Ite
 
 
 def _named_owner(key: str, pod: Tree) -> str:
-    """What a pod belongs to, by its own word: a Job, say; the pod itself without an owner."""
+    """The owner that a pod names, such as a Job; the pod itself without one."""
     above = owner_of(pod)
     if above is None:
         return f"Pod/{key}"
@@ -287,7 +287,7 @@ def _unschedulable(pod: Tree) -> str:
 
 
 def _reasons(message: str) -> list[str]:
-    """What the scheduler says of the nodes that are there: "2 Insufficient cpu" without the number."""
+    """The scheduler's reasons for the nodes that are there, without their counts: "Insufficient cpu"."""
     text = message.partition("nodes are available: ")[2] or message
     found: list[str] = []
     for part in text.split(", "):

@@ -46,7 +46,7 @@ LABEL: Final = "scheduling.x-k8s.io/pod-group"
 POD_GROUP: Final = CustomKind("PodGroup", Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups"))
 _DEFAULT_WAIT: Final = 60
 _CACHE_TIME: Final = 3 * SECOND
-"""How long a group stays permitted if no time is given."""
+"""The time for which a group stays permitted if none is given."""
 _NO_TIME: Final = -(1 << 63)
 
 

@@ -1,1 +1,1 @@
-"""What runs beside the scheduler and the kubelets."""
+"""Tasks that run beside the scheduler and the kubelets."""
