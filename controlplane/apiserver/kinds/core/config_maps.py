@@ -9,11 +9,11 @@ from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of
 from controlplane.apiserver.kinds.checks import problems, when
 from controlplane.apiserver.kinds.kind import Kind
-from controlplane.apiserver.kinds.strategy import Strategy
+from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid, too_long
 from controlplane.apiserver.schema.work import spend
 
-__all__ = ["DATA_LIMIT", "KIND", "validate_immutable"]
+__all__ = ["DATA_LIMIT", "KIND", "validate_emptied", "validate_immutable"]
 
 DATA_LIMIT = 1024 * 1024
 
@@ -50,13 +50,33 @@ def validate_immutable(new: Tree, old: Tree, keys: tuple[str, ...]) -> list[Fiel
     return errors
 
 
+def validate_emptied(ctx: Context, old: Tree, keys: tuple[str, ...]) -> list[FieldError]:
+    """Return the errors of maps that are written without entries into an immutable object that has no such map.
+
+    Upstream compares a map without entries with none, and they differ until the object is stored.
+    """
+    if not old.get("immutable"):
+        return []
+    emptied = [key for key in keys if ctx.written(key) == {} and not old.get(key)]
+    return [forbidden(key, _FIXED) for key in emptied]
+
+
 def validate_config_map_update(new: Tree, old: Tree) -> list[FieldError]:
     """Return the errors of a changed config map."""
     return validate_immutable(new, old, ("data", "binaryData")) + validate_config_map(new)
 
 
+class ConfigMapStrategy(Strategy):
+    """The rules of config maps."""
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """Return the errors of an update of this kind."""
+        errors = validate_emptied(ctx, old, ("data", "binaryData"))
+        return errors + super().validate_update(ctx, new, old)
+
+
 KIND = Kind(
-    strategy=Strategy(
+    strategy=ConfigMapStrategy(
         rule=validate_config_map,
         update_rule=validate_config_map_update,
         has_status=False,

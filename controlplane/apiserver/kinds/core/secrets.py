@@ -8,7 +8,11 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of
 from controlplane.apiserver.kinds.checks import immutable, problems, when
-from controlplane.apiserver.kinds.core.config_maps import DATA_LIMIT, validate_immutable
+from controlplane.apiserver.kinds.core.config_maps import (
+    DATA_LIMIT,
+    validate_emptied,
+    validate_immutable,
+)
 from controlplane.apiserver.kinds.kind import META, Kind
 from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.kinds.trees import filled
@@ -80,6 +84,10 @@ def validate_secret_update(new: Tree, old: Tree) -> list[FieldError]:
 
 class SecretStrategy(Strategy):
     """Secrets; a certificate that cannot be one is remarked on."""
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """Return the errors of an update of this kind."""
+        return validate_emptied(ctx, old, ("data",)) + super().validate_update(ctx, new, old)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
