@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import base64
+from functools import partial
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of
 from controlplane.apiserver.kinds.checks import problems, when
 from controlplane.apiserver.kinds.kind import Kind
+from controlplane.apiserver.kinds.metadata import meta_step
 from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid, too_long
 from controlplane.apiserver.schema.work import spend
 
-__all__ = ["DATA_LIMIT", "KIND", "validate_emptied", "validate_immutable"]
+__all__ = ["DATA_LIMIT", "KIND", "as_written", "validate_immutable"]
 
 DATA_LIMIT = 1024 * 1024
 
@@ -46,24 +48,25 @@ def validate_immutable(new: Tree, old: Tree, keys: tuple[str, ...]) -> list[Fiel
         return errors
     errors += when(not new.get("immutable"), forbidden, "immutable", _FIXED)
     for key in keys:
-        errors += when((new.get(key) or {}) != (old.get(key) or {}), forbidden, key, _FIXED)
+        mine, theirs = new.get(key), old.get(key)
+        changed = (mine or {}) != (theirs or {}) or (mine == {} and theirs is None)
+        errors += when(changed, forbidden, key, _FIXED)
     return errors
 
 
-def validate_emptied(ctx: Context, old: Tree, keys: tuple[str, ...]) -> list[FieldError]:
-    """Return the errors of maps that are written without entries into an immutable object that has no such map.
-
-    Upstream compares a map without entries with none, and they differ until the object is stored.
-    """
-    if not old.get("immutable"):
-        return []
-    emptied = [key for key in keys if ctx.written(key) == {} and not old.get(key)]
-    return [forbidden(key, _FIXED) for key in emptied]
+def as_written(ctx: Context, tree: Tree, keys: tuple[str, ...]) -> Tree:
+    """The object with maps that were written without entries, which upstream tells from none until they are stored."""
+    emptied: Tree = {key: {} for key in keys if key not in tree and ctx.written(key) == {}}
+    return {**tree, **emptied} if emptied else tree
 
 
 def validate_config_map_update(new: Tree, old: Tree) -> list[FieldError]:
     """Return the errors of a changed config map."""
-    return validate_immutable(new, old, ("data", "binaryData")) + validate_config_map(new)
+    step = partial(
+        meta_step, new["metadata"], old["metadata"], names.dns_subdomain, namespaced=True
+    )
+    errors = step("U") + validate_immutable(new, old, ("data", "binaryData"))
+    return errors + step("A") + validate_config_map(new)
 
 
 class ConfigMapStrategy(Strategy):
@@ -71,8 +74,7 @@ class ConfigMapStrategy(Strategy):
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of an update of this kind."""
-        errors = validate_emptied(ctx, old, ("data", "binaryData"))
-        return errors + super().validate_update(ctx, new, old)
+        return super().validate_update(ctx, as_written(ctx, new, ("data", "binaryData")), old)
 
 
 KIND = Kind(
@@ -80,7 +82,7 @@ KIND = Kind(
         rule=validate_config_map,
         update_rule=validate_config_map_update,
         has_status=False,
-        meta_steps="UA",
+        meta_steps="",
     ),
     row=lambda tree, now: [
         name_of(tree),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import partial
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
@@ -10,10 +11,11 @@ from controlplane.apiserver.kinds.cells import age_of, name_of
 from controlplane.apiserver.kinds.checks import immutable, problems, when
 from controlplane.apiserver.kinds.core.config_maps import (
     DATA_LIMIT,
-    validate_emptied,
+    as_written,
     validate_immutable,
 )
 from controlplane.apiserver.kinds.kind import META, Kind
+from controlplane.apiserver.kinds.metadata import meta_step
 from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.kinds.trees import filled
 from controlplane.apiserver.schema import go_json
@@ -78,8 +80,12 @@ def validate_secret(tree: Tree) -> list[FieldError]:
 
 def validate_secret_update(new: Tree, old: Tree) -> list[FieldError]:
     """Return the errors of a changed secret; its type stays."""
-    errors = immutable(new.get("type"), old.get("type"), "type")
-    return errors + validate_immutable(new, old, ("data",)) + validate_secret(new)
+    step = partial(
+        meta_step, new["metadata"], old["metadata"], names.dns_subdomain, namespaced=True
+    )
+    errors = step("U") + immutable(new.get("type"), old.get("type"), "type")
+    errors += validate_immutable(new, old, ("data",))
+    return errors + step("A") + validate_secret(new)
 
 
 class SecretStrategy(Strategy):
@@ -87,7 +93,7 @@ class SecretStrategy(Strategy):
 
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of an update of this kind."""
-        return validate_emptied(ctx, old, ("data",)) + super().validate_update(ctx, new, old)
+        return super().validate_update(ctx, as_written(ctx, new, ("data",)), old)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
@@ -106,7 +112,7 @@ KIND = Kind(
         rule=validate_secret,
         update_rule=validate_secret_update,
         has_status=False,
-        meta_steps="UA",
+        meta_steps="",
     ),
     row=lambda tree, now: [
         name_of(tree),
