@@ -83,6 +83,14 @@ _POINTERS = frozenset(
     DeviceAttribute.string DeviceAttribute.version AllocatedDeviceStatus.shareID
     DeviceRequestAllocationResult.shareID Device.nodeName BasicDevice.nodeName
     DeviceClassSpec.extendedResourceName DeviceTaintSelector.driver DeviceTaintSelector.pool DeviceTaintSelector.device
+    ValidatingAdmissionPolicySpec.failurePolicy MutatingAdmissionPolicySpec.failurePolicy
+    Validation.reason ParamRef.parameterNotFoundAction MatchResources.matchPolicy
+    LocalVolumeSource.fsType CSIVolumeSource.readOnly ResourceHealth.message
+    PodSchedulingGroup.podGroupName NodeAllocatableResourceMapping.capacityKey
+    ResourcePoolStatusRequestSpec.poolName PoolStatus.nodeName PoolStatus.validationError
+    CustomResourceDefinitionVersion.deprecationWarning
+    CustomResourceSubresourceScale.labelSelectorPath JSONSchemaProps.x-kubernetes-list-type
+    JSONSchemaProps.x-kubernetes-map-type ValidationRule.reason
     """.split()
 )
 # The status of an autoscaler/v1 counts generations with a pointer.

@@ -10,6 +10,7 @@ from controlplane.apiserver.kinds.checks import (
     entries,
     exclusive_star,
     named,
+    needed_one_of,
     one_of,
     present,
     problems,
@@ -136,7 +137,7 @@ def validate_match_conditions(owner: Tree, path: str, *, params: bool = False) -
 
 def validate_match_resources(match: Tree, path: str) -> list[FieldError]:
     """Return the errors of the matched resources of a policy or a binding."""
-    errors = choice(match, "matchPolicy", path, MATCH)
+    errors = needed_one_of(match.get("matchPolicy"), f"{path}.matchPolicy", MATCH)
     for key in ("namespaceSelector", "objectSelector"):
         errors += validate_label_selector(match.get(key), f"{path}.{key}")
     for key in ("resourceRules", "excludeResourceRules"):

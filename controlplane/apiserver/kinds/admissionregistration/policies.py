@@ -18,6 +18,7 @@ from controlplane.apiserver.kinds.checks import (
     choice,
     entries,
     named,
+    needed_one_of,
     one_of,
     present,
     problems,
@@ -67,7 +68,7 @@ MAX_ANNOTATIONS = 20
 
 def _policy(spec: Tree, variables: dict[str, Type], *, mutating: bool = False) -> list[FieldError]:
     """Return the errors of the parts that both kinds of policies have, and record the types of their variables."""
-    errors = choice(spec, "failurePolicy", "spec", FAILURE)
+    errors = needed_one_of(spec.get("failurePolicy"), "spec.failurePolicy", FAILURE)
     if spec.get("paramKind") is not None:
         errors += _param_kind(spec["paramKind"], "spec.paramKind")
     match = spec.get("matchConstraints")
