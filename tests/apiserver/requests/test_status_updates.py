@@ -117,7 +117,7 @@ def test_devices_that_are_given_back_report_no_more() -> None:
     device = {"driver": "d", "pool": "p", "device": "x"}
     given = {"status": {"allocation": {"devices": {"results": [RESULT]}}, "devices": [device]}}
     made = world.patch("resourceclaims", "a", given, sub="status", **where)
-    assert made.tree["status"]["devices"] == [device]
+    assert made.tree["status"]["devices"] == [{**device, "conditions": None}]
     made = world.patch(
         "resourceclaims", "a", {"status": {"allocation": None}}, sub="status", **where
     )
