@@ -12,7 +12,7 @@ from controlplane.logs.causes import HOPS, Hop, chain
 from controlplane.logs.reading import RunLog
 from controlplane.logs.subjects import subject, unknown
 from controlplane.logs.violation import tell
-from controlplane.logs.why import Entry, Story, story, with_preemptors
+from controlplane.logs.why import Entry, Story, story, with_preemptors, with_victims
 
 VIOLATION = "violation"
 WELL = ("quiescent", "until", "stopped")
@@ -51,6 +51,7 @@ def why(log: RunLog, text: str, hops: int = HOPS) -> Answer:
     causes = chain(log, found.decided, hops)
     name = f"{about.kind}/{about.key}"
     name_of = cache(partial(_name_of, log))
+    found.entries[:] = with_victims(found.entries, log.mentioning)
     for entry in found.entries:
         entry.what = with_preemptors(entry.what, name_of)
     ending = with_preemptors(found.ending, name_of)

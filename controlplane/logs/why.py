@@ -103,6 +103,27 @@ def with_preemptors(text: str, name_of: Callable[[str], str]) -> str:
     return _PREEMPTOR.sub(named, text)
 
 
+def with_victims(entries: list[Entry], mentioning: Callable[[str], Iterable[Line]]) -> list[Entry]:
+    """The entries with the evictions of Workloads that made room for the Workload that they are about.
+
+    `mentioning` returns the lines of the log in which a text stands.
+    """
+    uids = dict.fromkeys(each.uid for each in entries if each.uid and "owner" in each.data)
+    found = list(entries)
+    for uid in uids:
+        last: dict[str, str] = {}
+        for line in mentioning(f"(UID: {uid}, "):
+            state = str(line.data.get("state", ""))
+            before, last[line.obj] = last.get(line.obj), state
+            evicted = state.startswith("evicted (") and f"(UID: {uid}, " in state
+            if evicted and before != state:
+                owner = line.data.get("owner")
+                whose = f" of {owner}" if owner else ""
+                found.append(_entry(line, f"{line.obj}{whose} evicted for it", event="victim"))
+    found.sort(key=lambda each: each.step)
+    return found
+
+
 def _of_workload(line: Line) -> Entry:
     """Return the entry for a Workload of the object."""
     name = line.obj.rpartition("/")[2]

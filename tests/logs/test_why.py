@@ -7,7 +7,7 @@ import pytest
 from controlplane.errors import UsageError
 from controlplane.logs.reading import Line, RunLog, find
 from controlplane.logs.subjects import Subject, subject, unknown
-from controlplane.logs.why import folded, story, with_preemptors
+from controlplane.logs.why import folded, story, with_preemptors, with_victims
 
 POD = Subject("pod", "default", "web")
 
@@ -226,3 +226,15 @@ def test_a_preemptor_is_named_where_the_log_knows_it():
     named = "Preempted to accommodate Workload/default/w of Job/default/j due to prioritization"
     assert with_preemptors(text, lambda uid: names.get(uid, "")) == named
     assert with_preemptors(text, lambda uid: "") == text
+
+
+def test_the_victims_of_a_job_are_told():
+    state = "evicted (Preempted): Preempted to accommodate a workload (UID: u2, JobUID: u1) due"
+    data = {"code": 200, "verb": "patch workloads/status", "state": state, "owner": "Job/default/x"}
+    victim = [
+        line(step, "apiserver.write", "Workload/default/job-x", "u3", **data) for step in (3, 5)
+    ]
+    found = story([workload(2, "pending (Waiting): no quota"), workload(4, "admitted in q")], JOB)
+    entries = with_victims(found.entries, lambda text: victim if text == "(UID: u2, " else [])
+    assert [entry.step for entry in entries] == [2, 3, 4]
+    assert entries[1].what == "Workload/default/job-x of Job/default/x evicted for it"
