@@ -173,6 +173,10 @@ _NO_NAMES = frozenset(
 """Words that may name fields, but no variables. Upstream: cel-go parser/parser.go."""
 
 
+_BEGINNINGS = ("[", "{", "(", ".", "-", "!")
+"""The signs with which an operand begins."""
+
+
 class _Parser:
     def __init__(self, source: str, *, bindings: bool) -> None:
         self.source = source
@@ -199,9 +203,15 @@ class _Parser:
         signs = [value for kind, value, _ in self.tokens[: self.at] if kind == "sign"]
         return sum((sign in ("(", "[", "{")) - (sign in (")", "]", "}")) for sign in signs)
 
-    def unexpected(self) -> CelError:
+    def unexpected(self, word: str = "mismatched") -> CelError:
         _, value, at = self.tokens[self.at]
-        return CelError(f"Syntax error: mismatched input '{value}' expecting {{{_EXPECTED}}}", at)
+        return CelError(f"Syntax error: {word} input '{value}' expecting {{{_EXPECTED}}}", at)
+
+    def no_operand(self) -> CelError:
+        """The error where an operand is missing: the parser passes over one token if an operand is behind it."""
+        kind, value, _ = self.tokens[min(self.at + 1, len(self.tokens) - 1)]
+        begins = kind in ("value", "name") or (kind == "sign" and value in _BEGINNINGS)
+        return self.unexpected("extraneous" if begins else "mismatched")
 
     def whole(self) -> Expr:
         node = self.ternary()
@@ -361,7 +371,7 @@ class _Parser:
         if value == "{":
             self.take()
             return self.map_literal(at)
-        raise self.unexpected()
+        raise self.no_operand()
 
     def map_literal(self, at: int) -> Expr:
         parts: list[Expr] = []
