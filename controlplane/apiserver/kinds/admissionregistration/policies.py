@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from controlplane.api.equality import Seen
+from controlplane.api.jsonpath import JSONPathError
+from controlplane.api.jsonpath import parse as parse_json_path
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.admissionregistration.matching import (
@@ -186,8 +188,18 @@ def validate_validating_policy_status(new: Tree, _old: Tree) -> list[FieldError]
     checked, errors = status.get("typeChecking") or {}, []
     for warning, path in entries(checked, "expressionWarnings", "status.typeChecking"):
         errors += present(warning, "warning", path)
-        errors += when(not warning.get("fieldRef", "").strip(), required, f"{path}.fieldRef")
+        errors += _field_ref_problems(warning.get("fieldRef", "").strip(), f"{path}.fieldRef")
     return errors + validate_conditions(status.get("conditions"), "status.conditions")
+
+
+def _field_ref_problems(field_ref: str, path: str) -> list[FieldError]:
+    if not field_ref:
+        return [required(path)]
+    try:
+        parse_json_path(f"{{{field_ref}}}")
+    except JSONPathError as error:
+        return [invalid(path, field_ref, f"invalid JSONPath: {error}")]
+    return []
 
 
 def _validation(
