@@ -28,12 +28,14 @@ def test_deletions_are_not_changed_by_policies() -> None:
 
 
 def test_what_was_found_of_a_policy_names_a_field() -> None:
-    warnings = [{"warning": "w", "fieldRef": " "}, {"fieldRef": "spec.x"}]
+    broken = {"warning": "w", "fieldRef": "spec.x["}
+    warnings = [{"warning": "w", "fieldRef": " "}, {"fieldRef": "spec.x"}, broken]
     new = {"status": {"typeChecking": {"expressionWarnings": warnings}, "conditions": [{}]}}
     found = said(validate_validating_policy_status(new, {}))
     place = "status.typeChecking.expressionWarnings"
-    assert found[:2] == [
+    assert found[:3] == [
         f"{place}[0].fieldRef: Required value",
         f"{place}[1].warning: Required value",
+        f'{place}[2].fieldRef: Invalid value: "spec.x[": invalid JSONPath: unterminated array',
     ]
-    assert all(text.startswith("status.conditions[0].") for text in found[2:])
+    assert all(text.startswith("status.conditions[0].") for text in found[3:])
