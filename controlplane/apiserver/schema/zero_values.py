@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from controlplane.apiserver.schema.types import Field, Kind, StructType
 
-__all__ = ["is_pointer", "keeps_zero"]
+__all__ = ["keeps_zero"]
 
 _PLAIN_BOOLEANS = frozenset(
     """
@@ -125,8 +125,3 @@ def keeps_zero(owner: StructType, field: Field) -> bool:
     if field.kind == Kind.NUMBER:
         return True
     return False
-
-
-def is_pointer(owner: str, name: str) -> bool:
-    """True if the text field `name` of the type `owner` is a pointer: empty is not the same as absent."""
-    return f"{owner.rpartition('.')[2]}.{name}" in _POINTERS or f"{owner}.{name}" in _POINTER_TYPES

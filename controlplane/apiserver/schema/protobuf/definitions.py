@@ -13,27 +13,27 @@ __all__ = ["LISTED", "PACKAGE", "RULE", "SCHEMA"]
 PACKAGE: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 _LISTED: Final = {
     "CustomResourceColumnDefinition":
-        "name=1 type=2 format=3 description=4 ~priority=5 jsonPath=6",
-    "CustomResourceConversion": "strategy=1 webhook=2",
-    "CustomResourceDefinition": "metadata=1 spec=2 status=3",
+        "~name=1 ~type=2 ~format=3 ~description=4 ~priority=5 ~jsonPath=6",
+    "CustomResourceConversion": "~strategy=1 webhook=2",
+    "CustomResourceDefinition": "~metadata=1 ~spec=2 ~status=3",
     "CustomResourceDefinitionCondition":
-        "type=1 status=2 lastTransitionTime=3 reason=4 message=5 ~observedGeneration=6",
-    "CustomResourceDefinitionList": "metadata=1 items=2",
+        "~type=1 ~status=2 ~lastTransitionTime=3 ~reason=4 ~message=5 ~observedGeneration=6",
+    "CustomResourceDefinitionList": "~metadata=1 items=2",
     "CustomResourceDefinitionNames":
-        "plural=1 singular=2 shortNames=3 kind=4 listKind=5 categories=6",
+        "~plural=1 ~singular=2 shortNames=3 ~kind=4 ~listKind=5 categories=6",
     "CustomResourceDefinitionSpec":
-        "group=1 names=3 scope=4 versions=7 conversion=9 ~preserveUnknownFields=10",
+        "~group=1 ~names=3 ~scope=4 versions=7 conversion=9 ~preserveUnknownFields=10",
     "CustomResourceDefinitionStatus":
-        "conditions=1 acceptedNames=2 storedVersions=3 ~observedGeneration=4",
+        "conditions=1 ~acceptedNames=2 storedVersions=3 ~observedGeneration=4",
     "CustomResourceDefinitionVersion":
-        "name=1 served=2 storage=3 schema=4 subresources=5 additionalPrinterColumns=6 ~deprecated=7 "
+        "~name=1 served=2 storage=3 schema=4 subresources=5 additionalPrinterColumns=6 ~deprecated=7 "
         "deprecationWarning=8 selectableFields=9",
     "CustomResourceSubresourceScale":
-        "specReplicasPath=1 statusReplicasPath=2 labelSelectorPath=3",
+        "~specReplicasPath=1 ~statusReplicasPath=2 labelSelectorPath=3",
     "CustomResourceSubresources": "status=1 scale=2",
     "CustomResourceValidation": "openAPIV3Schema=1",
-    "SelectableField": "jsonPath=1",
-    "ServiceReference": "namespace=1 name=2 path=3 port=4",
+    "SelectableField": "~jsonPath=1",
+    "ServiceReference": "~namespace=1 ~name=2 path=3 port=4",
     "WebhookClientConfig": "service=1 caBundle=2 url=3",
     "WebhookConversion": "clientConfig=2 conversionReviewVersions=3",
 }  # fmt: skip

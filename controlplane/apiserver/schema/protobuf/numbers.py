@@ -1,8 +1,8 @@
 """The protobuf numbers of fields: package data, read from the published types of Kubernetes' API.
 
-An entry is `NAME=2`, or `~NAME=2` for a plain Go number or truth value, which is on the wire zero
-or not and whose zero is the same as absence; `&TYPE=2` stands for a message whose fields are the
-outer object's own in JSON.
+An entry is `NAME=2`, or `~NAME=2` for a plain Go field (no pointer), which is on the wire zero or not
+and whose zero is the same as absence; a number that JSON always shows needs no mark. `&TYPE=2` stands
+for a message whose fields are the outer object's own in JSON.
 """
 
 from __future__ import annotations

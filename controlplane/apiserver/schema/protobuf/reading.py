@@ -24,7 +24,6 @@ from controlplane.apiserver.schema.protobuf.numbers import (
 from controlplane.apiserver.schema.protobuf.wire import BYTES, FIXED32, FIXED64, PREFIX, VARINT
 from controlplane.apiserver.schema.types import Field, Kind
 from controlplane.apiserver.schema.work import spend
-from controlplane.apiserver.schema.zero_values import is_pointer
 
 __all__ = ["MEDIA_TYPE", "Unreadable", "decoded"]
 
@@ -92,12 +91,14 @@ def _message(name: str, raw: bytes, listing: str = "") -> Tree:
             tree.setdefault(known.name, {})[key] = _value(known.element, pair.get(2, b""))
         else:
             found = _value(known, value)
-            if found is None or (mark == "~" and not found):
-                continue
-            if found == "" and not is_pointer(name, known.name):
+            if found is None or (mark == "~" and not found and known.kind in _PLAIN):
                 continue
             tree[known.name] = found
     return tree
+
+
+_PLAIN: Final = frozenset((Kind.STRING, Kind.INT, Kind.BOOL, Kind.NUMBER))
+"""The kinds whose zero in a plain field says as much as absence."""
 
 
 def _value(known: Field, value: int | bytes) -> Any:

@@ -1,8 +1,8 @@
 """Answers in protobuf: JSON trees of built-in kinds as bytes.
 
-What a tree leaves out stays out, which a reader cannot tell from a zero. Only the plain fields of
-metadata and of a Status are always there, as upstream writes them. A field whose number is not
-known cannot be written: the answer is JSON then, so nothing is lost silently.
+A plain Go field (no pointer) is on the wire even when the tree leaves it out, as upstream's generated code
+writes it; only schemas of custom resources leave zeros out, which a reader cannot tell apart. A field
+whose number is not known cannot be written: the answer is JSON then, so nothing is lost silently.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from controlplane.api.times import SECOND, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.protobuf.definitions import PACKAGE, RULE, SCHEMA
 from controlplane.apiserver.schema.protobuf.numbers import (
-    META,
     Unnumbered,
     fields_of,
     type_named,
@@ -39,17 +38,6 @@ __all__ = ["Unwritable", "encoded", "event_frame", "listed", "writable"]
 
 Write = Callable[[Any], bytes]
 
-_ALWAYS: Final = {
-    "ObjectMeta": "name generateName namespace selfLink uid resourceVersion generation "
-    "creationTimestamp",
-    "ListMeta": "selfLink resourceVersion continue",
-    "ManagedFieldsEntry": "manager operation apiVersion fieldsType subresource",
-    "OwnerReference": "apiVersion kind name uid",
-    "Status": "status message reason code",
-    "StatusDetails": "name group kind retryAfterSeconds uid",
-    "StatusCause": "reason message field",
-}
-"""Plain Go fields, by type, that are on the wire although a tree leaves them out."""
 _TYPE: Final = ("apiVersion", "kind")
 _ONE, _TWO = tag(1, BYTES), tag(2, BYTES)
 _NO_ENCODING: Final = field(tag(3, BYTES), b"") + field(tag(4, BYTES), b"")
@@ -142,19 +130,18 @@ def _wrapped(api_version: str, kind: str, raw: bytes) -> bytes:
 class _Message:
     """The writer of a message: the fields of a tree, by ascending number."""
 
-    __slots__ = ("_always", "_fields", "_inner", "_within", "name")
+    __slots__ = ("_always", "_fields", "_inner", "_plain", "_within", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._fields: dict[str, tuple[int, Write]] = {}
-        self._always: list[tuple[str, int, bytes]] = []
+        self._always: list[tuple[str, int, bytes]] | None = None
+        self._plain: list[tuple[int, Field]] = []
         self._inner: list[tuple[int, bytes, _Message]] = []
         self._within: frozenset[str] = frozenset()
 
     def fill(self, listing: str = "") -> None:
         """Find the parts; apart from making it, as types may contain themselves."""
-        short = self.name.rpartition(".")[2]
-        always = _ALWAYS.get(short, "").split() if self.name.startswith(META) else ()
         within: set[str] = set()
         for number, (mark, known) in fields_of(self.name, listing).items():
             if known is None:
@@ -164,9 +151,8 @@ class _Message:
                 within |= inner._fields.keys()
                 continue
             self._fields[known.name] = number, _field_writer(number, known)
-            if known.name in always:
-                plain = tag(number, VARINT if known.kind == Kind.INT else BYTES)
-                self._always.append((known.name, number, plain + b"\0"))
+            if mark == "~":
+                self._plain.append((number, known))
         self._within = frozenset(within)
 
     def object(self, tree: Tree) -> bytes:
@@ -181,7 +167,12 @@ class _Message:
                 out.append((found[0], found[1](value)))
             elif name not in self._within and name not in _TYPE:
                 raise Unwritable(f"{self.name}.{name}")
-        for name, number, zero in self._always:
+        always = self._always
+        if always is None:
+            always = self._always = [
+                (known.name, number, _zero(number, known)) for number, known in self._plain
+            ]
+        for name, number, zero in always:
             if tree.get(name) is None:
                 out.append((number, zero))
         for number, start, inner in self._inner:
@@ -205,6 +196,19 @@ def _writer(name: str) -> _Message:
             del _WRITERS[name]
             raise
     return found
+
+
+def _zero(number: int, known: Field) -> bytes:
+    """Return the zero of a plain Go field, which upstream puts on the wire, too."""
+    if known.kind in (Kind.INT, Kind.BOOL):
+        return tag(number, VARINT) + b"\0"
+    if known.kind == Kind.NUMBER:
+        return tag(number, FIXED64) + pack("<d", 0.0)
+    if known.kind == Kind.STRUCT:
+        return field(tag(number, BYTES), _writer(known.type_name).object({}))
+    if known.kind in (Kind.QUANTITY, Kind.INT_OR_STRING):
+        return field(tag(number, BYTES), _LEAVES[known.kind](0))
+    return tag(number, BYTES) + b"\0"
 
 
 def _field_writer(number: int, known: Field) -> Write:

@@ -22,7 +22,6 @@ from controlplane.apiserver.schema.protobuf.writing import (
 )
 from controlplane.apiserver.schema.resources import builtin_resources
 from controlplane.apiserver.schema.types import Field, Kind
-from controlplane.apiserver.schema.zero_values import is_pointer
 from tests.apiserver.http.session import CONFIGMAPS, config, request, served
 from tests.apiserver.schema.protobuf.test_reading import CONFIGMAP
 
@@ -62,11 +61,13 @@ SCHEMA: st.SearchStrategy[Any] = st.recursive(
     max_leaves=4,
 )
 
+ZEROS = {Kind.QUANTITY: "0", Kind.INT_OR_STRING: 0}
 
-def leaf(owner: str, mark: str, field: Field) -> st.SearchStrategy[Any]:
+
+def leaf(mark: str, field: Field) -> st.SearchStrategy[Any]:
     kind = field.kind
     if kind == Kind.STRING:
-        return TEXT if is_pointer(owner, field.name) else FILLED
+        return FILLED if mark == "~" else TEXT
     if kind == Kind.INT:
         numbers = st.integers(-(1 << 63), (1 << 63) - 1)
         return numbers.filter(bool) if mark == "~" else numbers
@@ -87,28 +88,32 @@ def leaf(owner: str, mark: str, field: Field) -> st.SearchStrategy[Any]:
     return JSON
 
 
-def value(draw: Any, owner: str, mark: str, field: Field, depth: int) -> Any:
+def value(draw: Any, mark: str, field: Field, depth: int) -> Any:
     element = field.element
     if field.kind == Kind.LIST and element is not None:
-        return [value(draw, owner, "", element, depth) for _ in range(draw(st.integers(1, 2)))]
+        return [value(draw, "", element, depth) for _ in range(draw(st.integers(1, 2)))]
     if field.kind == Kind.MAP and element is not None:
         keys = draw(st.lists(FILLED, min_size=1, max_size=2, unique=True))
-        return {key: value(draw, owner, "", element, depth) for key in keys}
+        return {key: value(draw, "", element, depth) for key in keys}
     if field.kind == Kind.STRUCT:
         if field.type_name.endswith("JSONSchemaProps"):
             return draw(SCHEMA)
         return message(draw, field.type_name, depth - 1)
-    return draw(leaf(owner, mark, field))
+    return draw(leaf(mark, field))
 
 
 def message(draw: Any, name: str, depth: int, listing: str = "") -> dict[str, Any]:
-    """Some of the fields of a type; fewer the deeper it stands."""
+    """Some of the fields of a type; fewer the deeper it stands. Plain parts are there, as a reader gives them."""
     tree: dict[str, Any] = {}
     for mark, field in fields_of(name, listing).values():
         if field is None:
             tree |= message(draw, name, depth, mark)
         elif depth > 0 and draw(st.integers(0, 3)) == 0:
-            tree[field.name] = value(draw, name, mark, field, depth)
+            tree[field.name] = value(draw, mark, field, depth)
+        elif mark == "~" and field.kind in ZEROS:
+            tree[field.name] = ZEROS[field.kind]
+        elif mark == "~" and field.kind == Kind.STRUCT:
+            tree[field.name] = message(draw, field.type_name, 0)
     return tree
 
 
