@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import ClassVar
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
@@ -15,9 +17,10 @@ from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid, too_long
 from controlplane.apiserver.schema.work import spend
 
-__all__ = ["DATA_LIMIT", "KIND", "as_written", "validate_immutable"]
+__all__ = ["DATA_LIMIT", "KIND", "DataStrategy", "validate_data_update"]
 
 DATA_LIMIT = 1024 * 1024
+Rule = Callable[[Tree], list[FieldError]]
 
 
 def validate_config_map(tree: Tree) -> list[FieldError]:
@@ -54,27 +57,46 @@ def validate_immutable(new: Tree, old: Tree, keys: tuple[str, ...]) -> list[Fiel
     return errors
 
 
-def as_written(ctx: Context, tree: Tree, keys: tuple[str, ...]) -> Tree:
-    """The object with maps that were written without entries, which upstream tells from none until they are stored."""
-    emptied: Tree = {key: {} for key in keys if key not in tree and ctx.written(key) == {}}
-    return {**tree, **emptied} if emptied else tree
+def validate_data_update(
+    new: Tree, old: Tree, keys: tuple[str, ...], rule: Rule, own: Sequence[FieldError] = ()
+) -> list[FieldError]:
+    """Return the errors of a changed object with data, in upstream's order.
+
+    Args:
+        new: the object to be stored.
+        old: the object as it is stored.
+        keys: the fields with data, which stay while the object is immutable.
+        rule: the errors of a new object of this kind.
+        own: errors of other fields that stay.
+    """
+    step = partial(
+        meta_step, new["metadata"], old["metadata"], names.dns_subdomain, namespaced=True
+    )
+    errors = [*step("U"), *own, *validate_immutable(new, old, keys)]
+    return errors + step("A") + rule(new)
+
+
+class DataStrategy(Strategy):
+    """Rules of a kind with data. Until a map is stored, upstream tells one without entries from none."""
+
+    data_keys: ClassVar[tuple[str, ...]] = ("data",)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """Return the errors of an update of this kind."""
+        written = (key for key in self.data_keys if key not in new and ctx.written(key) == {})
+        emptied: Tree = {key: {} for key in written}
+        return super().validate_update(ctx, {**new, **emptied} if emptied else new, old)
+
+
+class ConfigMapStrategy(DataStrategy):
+    """The rules of config maps."""
+
+    data_keys = ("data", "binaryData")
 
 
 def validate_config_map_update(new: Tree, old: Tree) -> list[FieldError]:
     """Return the errors of a changed config map."""
-    step = partial(
-        meta_step, new["metadata"], old["metadata"], names.dns_subdomain, namespaced=True
-    )
-    errors = step("U") + validate_immutable(new, old, ("data", "binaryData"))
-    return errors + step("A") + validate_config_map(new)
-
-
-class ConfigMapStrategy(Strategy):
-    """The rules of config maps."""
-
-    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of an update of this kind."""
-        return super().validate_update(ctx, as_written(ctx, new, ("data", "binaryData")), old)
+    return validate_data_update(new, old, ConfigMapStrategy.data_keys, validate_config_map)
 
 
 KIND = Kind(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from functools import partial
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
@@ -11,12 +10,11 @@ from controlplane.apiserver.kinds.cells import age_of, name_of
 from controlplane.apiserver.kinds.checks import immutable, problems, when
 from controlplane.apiserver.kinds.core.config_maps import (
     DATA_LIMIT,
-    as_written,
-    validate_immutable,
+    DataStrategy,
+    validate_data_update,
 )
 from controlplane.apiserver.kinds.kind import META, Kind
-from controlplane.apiserver.kinds.metadata import meta_step
-from controlplane.apiserver.kinds.strategy import Context, Strategy
+from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.kinds.trees import filled
 from controlplane.apiserver.schema import go_json
 from controlplane.apiserver.schema.field_errors import FieldError, invalid, required, too_long
@@ -80,20 +78,12 @@ def validate_secret(tree: Tree) -> list[FieldError]:
 
 def validate_secret_update(new: Tree, old: Tree) -> list[FieldError]:
     """Return the errors of a changed secret; its type stays."""
-    step = partial(
-        meta_step, new["metadata"], old["metadata"], names.dns_subdomain, namespaced=True
-    )
-    errors = step("U") + immutable(new.get("type"), old.get("type"), "type")
-    errors += validate_immutable(new, old, ("data",))
-    return errors + step("A") + validate_secret(new)
+    own = immutable(new.get("type"), old.get("type"), "type")
+    return validate_data_update(new, old, SecretStrategy.data_keys, validate_secret, own)
 
 
-class SecretStrategy(Strategy):
+class SecretStrategy(DataStrategy):
     """Secrets; a certificate that cannot be one is remarked on."""
-
-    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
-        """Return the errors of an update of this kind."""
-        return super().validate_update(ctx, as_written(ctx, new, ("data",)), old)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
