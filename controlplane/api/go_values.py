@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from controlplane.api.go_numbers import json_float, shown_float
 
-__all__ = ["go_json", "go_syntax", "go_type", "go_value"]
+__all__ = ["HTML_ESCAPES", "go_json", "go_syntax", "go_type", "go_value"]
+
+HTML_ESCAPES: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+"""Characters that Go's JSON escapes inside texts, as a table of `str.translate`."""
 
 
 def go_value(value: Any) -> str:
@@ -34,7 +37,7 @@ def go_json(value: Any, *, indent: int = 0, depth: int = 0) -> str:
         depth: Levels around the value.
     """
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).translate(_ESCAPED)
+        return json.dumps(value, ensure_ascii=False).translate(HTML_ESCAPES)
     if isinstance(value, float):
         return json_float(value)
     if not isinstance(value, (dict, list)):
@@ -55,7 +58,6 @@ def go_json(value: Any, *, indent: int = 0, depth: int = 0) -> str:
     return opening + inner + ("," + inner).join(parts) + line + closing
 
 
-_ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 _TYPES = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool",
           float: "float64", type(None): "%!s(<nil>)"}  # fmt: skip
 

@@ -6,6 +6,7 @@ import json
 from math import isfinite
 from typing import Any, Final
 
+from controlplane.api.go_values import HTML_ESCAPES
 from controlplane.apiserver.schema.go_types import embedding
 from controlplane.apiserver.schema.work import spend
 
@@ -75,14 +76,12 @@ def plain_texts(value: Any) -> Any:
     return value
 
 
-_HTML: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
-"""Characters that Go's JSON escapes inside texts."""
 _scalar: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def json_text(value: Any) -> str:
     """Compact JSON as Go writes it; a text or number that is kept as it was written stands so."""
-    return _compact(value).translate(_HTML)
+    return _compact(value).translate(HTML_ESCAPES)
 
 
 def _compact(value: Any) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from controlplane.api.go_values import HTML_ESCAPES
 from controlplane.api.quantity import parse
 from controlplane.api.tree import Tree
 from controlplane.controllers.common.go_types import structs
@@ -16,9 +17,6 @@ from controlplane.controllers.common.go_types import structs
 _KEPT = {("HTTPHeader", "value"), ("Sysctl", "value")}
 """Fields that are written though they are empty."""
 _ABSENT = object()
-_ESCAPES = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-)
 
 
 def encoded_template(template: Tree) -> Tree:
@@ -30,7 +28,7 @@ def encoded_template(template: Tree) -> Tree:
 def compact_json(tree: Tree) -> bytes:
     """The bytes that Go writes for a map: keys sorted, and what could end a script in HTML escaped."""
     text = json.dumps(tree, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.translate(_ESCAPES).encode("utf-8", "surrogatepass")
+    return text.translate(HTML_ESCAPES).encode("utf-8", "surrogatepass")
 
 
 def _struct(name: str, value: Tree | None) -> Tree:

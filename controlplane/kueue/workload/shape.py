@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from controlplane.api.go_values import HTML_ESCAPES
 from controlplane.api.quantity import parse
 from controlplane.api.tree import Tree
 
@@ -40,7 +41,6 @@ _MAPS: Final = ("matchLabels",)
 _KEPT: Final = ("containerPort", "nodeSelectorTerms", "weight", "preference", "podAffinityTerm",
                 "key", "operator", "name", "maxSkew", "topologyKey", "whenUnsatisfiable")  # fmt: skip
 """Fields that are written although they are empty."""
-_ESCAPED: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def scheduling_hash(
@@ -99,7 +99,7 @@ def spec_shape(spec: Tree) -> Tree:
 
 def go_text(shape: Any) -> str:
     """JSON as Go writes it, fields in the order that they have."""
-    return json.dumps(shape, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPED)
+    return json.dumps(shape, ensure_ascii=False, separators=(",", ":")).translate(HTML_ESCAPES)
 
 
 def _containers(containers: Any) -> list[Tree] | None:

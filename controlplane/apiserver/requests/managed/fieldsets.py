@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from controlplane.api.go_values import HTML_ESCAPES
 from controlplane.api.recent import KEPT, IdentityCache
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema import work
@@ -246,11 +247,10 @@ def _json(value: Any) -> str:
     if kind is int:
         return str(value)
     text = _quoted(value) if kind is str else _encoded(value)
-    return text.translate(_ESCAPED) if _HTML.search(text) else text
+    return text.translate(HTML_ESCAPES) if _HTML.search(text) else text
 
 
 _HTML = re.compile("[<>&\u2028\u2029]")
-_ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def granular(found: Field | None) -> bool:

@@ -12,6 +12,7 @@ from zlib import crc32
 
 import attrs
 
+from controlplane.api.go_values import HTML_ESCAPES
 from controlplane.api.resource_claims import allocated_devices
 from controlplane.api.tree import Tree
 from controlplane.kubelet.cm.checkpoint import CheckpointError, corrupted
@@ -143,10 +144,7 @@ def _tree(device: Device) -> Tree:
 
 def _go_json(value: Any) -> str:
     """As encoding/json writes: compact, with the characters escaped that HTML gives a meaning."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).translate(HTML_ESCAPES)
 
 
 @attrs.frozen
