@@ -98,5 +98,8 @@ RESOURCE_CLAIMS: Resource = Resource("resource.k8s.io", "v1", "resourceclaims")
 RESOURCE_CLAIM_TEMPLATES: Resource = Resource("resource.k8s.io", "v1", "resourceclaimtemplates")
 RESOURCE_SLICES: Resource = Resource("resource.k8s.io", "v1", "resourceslices")
 DEVICE_TAINT_RULES: Resource = Resource("resource.k8s.io", "v1beta2", "devicetaintrules")
+CUSTOM_RESOURCE_DEFINITIONS: Resource = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions"
+)
 PRIORITY_CLASSES: Resource = Resource("scheduling.k8s.io", "v1", "priorityclasses")
 POD_GROUPS: Resource[PodGroup] = Resource("scheduling.k8s.io", "v1alpha2", "podgroups")

@@ -2,59 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from controlplane.api.tree import Tree
-from controlplane.client.resources import Resource
-
-__all__ = ["DEFINITIONS", "definitions", "installation"]
-
-DEFINITIONS: Final[Resource[Any]] = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions"
+from controlplane.api.custom_schemas import (
+    COUNT,
+    INT32,
+    INT64,
+    POSITIVE,
+    QUANTITY,
+    STRING,
+    TIME,
+    choice,
+    column,
+    definition,
+    items,
+    keyed,
+    mapping,
+    record,
+    version,
 )
+from controlplane.api.tree import Tree
+from controlplane.client.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
+
+__all__ = ["definitions", "installation"]
+
 _APPROVED: Final = "api-approved.kubernetes.io"
-_NUMBER: Final = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
-_QUANTITY: Final[Tree] = {
-    "anyOf": [{"type": "integer"}, {"type": "string"}],
-    "pattern": rf"^(\+|-)?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{_NUMBER}))?$",
-    "x-kubernetes-int-or-string": True,
-}
-_STRING: Final[Tree] = {"type": "string"}
-_TIME: Final[Tree] = {"type": "string", "format": "date-time"}
-_INT32: Final[Tree] = {"type": "integer", "format": "int32"}
-_INT64: Final[Tree] = {"type": "integer", "format": "int64"}
-_COST: Final[Tree] = {**_INT64, "minimum": 0}
+_COST: Final[Tree] = {**INT64, "minimum": 0}
+_AMOUNTS: Final = mapping(QUANTITY)
 
 
-def _record(required: Sequence[str] = (), /, **fields: Tree) -> Tree:
-    made: Tree = {"type": "object", "properties": fields}
-    return {**made, "required": list(required)} if required else made
+def _record(needed: Sequence[str] = (), /, **fields: Tree) -> Tree:
+    return record(fields, needed)
 
 
 def _list(of: Tree) -> Tree:
-    return {"type": "array", "items": of}
+    return items(of, kind="")
 
 
-def _enum(*words: str) -> Tree:
-    return {"type": "string", "enum": list(words)}
-
-
-_AMOUNTS: Final[Tree] = {"type": "object", "additionalProperties": _QUANTITY}
-_PAIRS: Final = _list(_record(("name", "value"), name=_STRING, value=_STRING))
+_PAIRS: Final = _list(_record(("name", "value"), name=STRING, value=STRING))
 
 _POD_GROUP: Final = _record(
-    spec=_record(
-        minMember={**_INT32, "minimum": 1}, minResources=_AMOUNTS, scheduleTimeoutSeconds=_INT32
-    ),
+    spec=_record(minMember=POSITIVE, minResources=_AMOUNTS, scheduleTimeoutSeconds=INT32),
     status=_record(
-        phase=_STRING,
-        occupiedBy=_STRING,
-        running=_INT32,
-        succeeded=_INT32,
-        failed=_INT32,
-        scheduleStartTime=_TIME,
+        phase=STRING,
+        occupiedBy=STRING,
+        running=INT32,
+        succeeded=INT32,
+        failed=INT32,
+        scheduleStartTime=TIME,
     ),
 )
 _ELASTIC_QUOTA: Final = _record(
@@ -62,37 +59,37 @@ _ELASTIC_QUOTA: Final = _record(
 )
 _ZONE: Final = _record(
     ("name", "type"),
-    name=_STRING,
-    type=_STRING,
-    parent=_STRING,
-    costs=_list(_record(("name", "value"), name=_STRING, value=_INT64)),
+    name=STRING,
+    type=STRING,
+    parent=STRING,
+    costs=_list(_record(("name", "value"), name=STRING, value=INT64)),
     attributes=_PAIRS,
     resources=_list(
         _record(
             ("allocatable", "available", "capacity", "name"),
-            name=_STRING,
-            capacity=_QUANTITY,
-            allocatable=_QUANTITY,
-            available=_QUANTITY,
+            name=STRING,
+            capacity=QUANTITY,
+            allocatable=QUANTITY,
+            available=QUANTITY,
         )
     ),
 )
 _NODE_TOPOLOGY: Final = _record(
-    ("zones",), topologyPolicies=_list(_STRING), attributes=_PAIRS, zones=_list(_ZONE)
+    ("zones",), topologyPolicies=_list(STRING), attributes=_PAIRS, zones=_list(_ZONE)
 )
 _WORKLOAD: Final = _record(
     ("kind", "name", "selector"),
-    kind=_STRING,
-    name=_STRING,
-    selector=_STRING,
-    apiVersion=_STRING,
-    namespace=_STRING,
+    kind=STRING,
+    name=STRING,
+    selector=STRING,
+    apiVersion=STRING,
+    namespace=STRING,
 )
 _APP_GROUP: Final = _record(
     spec=_record(
         ("numMembers", "topologySortingAlgorithm", "workloads"),
-        numMembers={**_INT32, "minimum": 1},
-        topologySortingAlgorithm=_STRING,
+        numMembers=POSITIVE,
+        topologySortingAlgorithm=STRING,
         workloads=_list(
             _record(
                 ("workload",),
@@ -101,7 +98,7 @@ _APP_GROUP: Final = _record(
                     _record(
                         ("workload",),
                         workload=_WORKLOAD,
-                        minBandwidth=_QUANTITY,
+                        minBandwidth=QUANTITY,
                         maxNetworkCost={**_COST, "maximum": 10000},
                     )
                 ),
@@ -109,21 +106,21 @@ _APP_GROUP: Final = _record(
         ),
     ),
     status=_record(
-        runningWorkloads={**_INT32, "minimum": 0},
-        scheduleStartTime=_TIME,
-        topologyCalculationTime=_TIME,
-        topologyOrder=_list(_record(workload=_WORKLOAD, index=_INT32)),
+        runningWorkloads=COUNT,
+        scheduleStartTime=TIME,
+        topologyCalculationTime=TIME,
+        topologyOrder=_list(_record(workload=_WORKLOAD, index=INT32)),
     ),
 )
 _ORIGIN: Final = _record(
     ("origin",),
-    origin=_STRING,
+    origin=STRING,
     costList=_list(
         _record(
             ("destination", "networkCost"),
-            destination=_STRING,
-            bandwidthCapacity=_QUANTITY,
-            bandwidthAllocated=_QUANTITY,
+            destination=STRING,
+            bandwidthCapacity=QUANTITY,
+            bandwidthAllocated=QUANTITY,
             networkCost=_COST,
         )
     ),
@@ -131,24 +128,24 @@ _ORIGIN: Final = _record(
 _NETWORK: Final = _record(
     spec=_record(
         ("configmapName", "weights"),
-        configmapName=_STRING,
+        configmapName=STRING,
         weights=_list(
             _record(
                 ("name", "topologyList"),
-                name=_STRING,
+                name=STRING,
                 topologyList=_list(
                     _record(
                         ("originList", "topologyKey"),
-                        topologyKey=_STRING,
+                        topologyKey=STRING,
                         originList=_list(_ORIGIN),
                     )
                 ),
             )
         ),
     ),
-    status=_record(nodeCount=_COST, weightCalculationTime=_TIME),
+    status=_record(nodeCount=_COST, weightCalculationTime=TIME),
 )
-_ACTION: Final = _enum(
+_ACTION: Final = choice(
     *(
         f"SCMP_ACT_{name}"
         for name in (
@@ -156,10 +153,10 @@ _ACTION: Final = _enum(
         )
     )
 )  # fmt: skip
-_COMPARISON: Final = _enum(
+_COMPARISON: Final = choice(
     *(f"SCMP_CMP_{name}" for name in ("NE", "LT", "LE", "EQ", "GE", "GT", "MASKED_EQ"))
 )
-_ARCHITECTURE: Final = _enum(
+_ARCHITECTURE: Final = choice(
     *(
         f"SCMP_ARCH_{name}"
         for name in (
@@ -170,51 +167,46 @@ _ARCHITECTURE: Final = _enum(
 )  # fmt: skip
 _CONDITION: Final = _record(
     ("lastTransitionTime", "reason", "status", "type"),
-    type=_STRING,
-    status=_STRING,
-    reason=_STRING,
-    message=_STRING,
-    lastTransitionTime=_TIME,
-    observedGeneration=_INT64,
+    type=STRING,
+    status=STRING,
+    reason=STRING,
+    message=STRING,
+    lastTransitionTime=TIME,
+    observedGeneration=INT64,
 )
 _SECCOMP: Final = _record(
     spec=_record(
         ("defaultAction",),
         defaultAction=_ACTION,
         architectures=_list(_ARCHITECTURE),
-        baseProfileName=_STRING,
-        flags=_list(_enum(*(f"SECCOMP_FILTER_FLAG_{n}" for n in ("TSYNC", "LOG", "SPEC_ALLOW")))),
+        baseProfileName=STRING,
+        flags=_list(choice(*(f"SECCOMP_FILTER_FLAG_{n}" for n in ("TSYNC", "LOG", "SPEC_ALLOW")))),
         syscalls=_list(
             _record(
                 ("action", "names"),
                 action=_ACTION,
-                names=_list(_STRING),
-                errnoRet=_STRING,
-                args={
-                    **_list(
-                        _record(
-                            ("index", "op"),
-                            index={"type": "integer", "minimum": 0},
-                            op=_COMPARISON,
-                            value=_COST,
-                            valueTwo=_COST,
-                        )
+                names=_list(STRING),
+                errnoRet=STRING,
+                args=items(
+                    _record(
+                        ("index", "op"),
+                        index={"type": "integer", "minimum": 0},
+                        op=_COMPARISON,
+                        value=_COST,
+                        valueTwo=_COST,
                     ),
-                    "maxItems": 6,
-                },
+                    most=6,
+                    kind="",
+                ),
             )
         ),
     ),
     status=_record(
-        status=_STRING,
-        path=_STRING,
-        localhostProfile=_STRING,
-        activeWorkloads=_list(_STRING),
-        conditions={
-            **_list(_CONDITION),
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        },
+        status=STRING,
+        path=STRING,
+        localhostProfile=STRING,
+        activeWorkloads=_list(STRING),
+        conditions=keyed(_CONDITION, ("type",)),
     ),
 )
 
@@ -224,17 +216,10 @@ class _Kind(NamedTuple):
     resource: Resource[Any]
     short: tuple[str, ...]
     schema: Tree
-    scope: str = "Namespaced"
+    namespaced: bool = True
     status: bool = False
     approved: str = ""
     columns: tuple[Tree, ...] = ()
-
-
-def _column(name: str, path: str, kind: str, told: str = "", priority: int = 0) -> Tree:
-    made: Tree = {"name": name, "jsonPath": path, "type": kind}
-    if told:
-        made["description"] = told
-    return {**made, "priority": priority} if priority else made
 
 
 _SCHEDULING: Final = "scheduling.x-k8s.io"
@@ -248,12 +233,12 @@ _KINDS: Final = (
         status=True,
         approved=f"{_PULLS}/50",
         columns=(
-            _column("Phase", ".status.phase", "string", "The phase of the group."),
-            _column("MinMember", ".spec.minMember", "integer", "The pods that it needs to run."),
-            _column("Running", ".status.running", "integer", "Pods in phase Running."),
-            _column("Succeeded", ".status.succeeded", "integer", "Pods in phase Succeeded."),
-            _column("Failed", ".status.failed", "integer", "Pods in phase Failed."),
-            _column("Age", ".metadata.creationTimestamp", "date", "Time since its creation."),
+            column("Phase", ".status.phase", "string", "The phase of the group."),
+            column("MinMember", ".spec.minMember", "integer", "The pods that it needs to run."),
+            column("Running", ".status.running", "integer", "Pods in phase Running."),
+            column("Succeeded", ".status.succeeded", "integer", "Pods in phase Succeeded."),
+            column("Failed", ".status.failed", "integer", "Pods in phase Failed."),
+            column("Age", ".metadata.creationTimestamp", "date", "Time since its creation."),
         ),
     ),
     _Kind(
@@ -264,9 +249,9 @@ _KINDS: Final = (
         status=True,
         approved=f"{_PULLS}/52",
         columns=(
-            _column("Used", ".status.used", "string", "What running pods use."),
-            _column("Max", ".spec.max", "string", "What pods can use at most."),
-            _column("Age", ".metadata.creationTimestamp", "date", "Time since its creation."),
+            column("Used", ".status.used", "string", "What running pods use."),
+            column("Max", ".spec.max", "string", "What pods can use at most."),
+            column("Age", ".metadata.creationTimestamp", "date", "Time since its creation."),
         ),
     ),
     _Kind(
@@ -274,7 +259,7 @@ _KINDS: Final = (
         Resource("topology.node.k8s.io", "v1alpha2", "noderesourcetopologies"),
         ("node-res-topo",),
         _NODE_TOPOLOGY,
-        scope="Cluster",
+        namespaced=False,
         approved="https://github.com/kubernetes/enhancements/pull/1870",
     ),
     _Kind(
@@ -296,9 +281,9 @@ _KINDS: Final = (
         _SECCOMP,
         status=True,
         columns=(
-            _column("Status", ".status.status", "string"),
-            _column("Age", ".metadata.creationTimestamp", "date"),
-            _column("LocalhostProfile", ".status.localhostProfile", "string", priority=10),
+            column("Status", ".status.status", "string"),
+            column("Age", ".metadata.creationTimestamp", "date"),
+            column("LocalhostProfile", ".status.localhostProfile", "string", priority=10),
         ),
     ),
 )
@@ -312,48 +297,19 @@ def definitions() -> tuple[Tree, ...]:
 
 def installation() -> list[tuple[Resource[Any], Tree]]:
     """The objects of an installation with their resources, in the order of their creation."""
-    return [(DEFINITIONS, each) for each in definitions()]
+    return [(CUSTOM_RESOURCE_DEFINITIONS, each) for each in definitions()]
 
 
 def _definition(facts: _Kind) -> Tree:
-    resource, kind = facts.resource, facts.kind
-    meta: dict[str, Any] = {"name": f"{resource.name}.{resource.group}"}
+    resource = facts.resource
+    made = definition(
+        facts.kind,
+        resource.name,
+        resource.group,
+        [version(resource.version, facts.schema, facts.columns, status=facts.status)],
+        facts.short,
+        namespaced=facts.namespaced,
+    )
     if facts.approved:
-        meta["annotations"] = {_APPROVED: facts.approved}
-    fields: Mapping[str, Any] = facts.schema["properties"]
-    schema = {
-        **facts.schema,
-        "properties": {
-            "apiVersion": _STRING,
-            "kind": _STRING,
-            "metadata": {"type": "object"},
-            **fields,
-        },
-    }
-    version: dict[str, Any] = {
-        "name": resource.version,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-    }
-    if facts.status:
-        version["subresources"] = {"status": {}}
-    if facts.columns:
-        version["additionalPrinterColumns"] = list(facts.columns)
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": meta,
-        "spec": {
-            "group": resource.group,
-            "scope": facts.scope,
-            "names": {
-                "kind": kind,
-                "listKind": f"{kind}List",
-                "plural": resource.name,
-                "singular": kind.lower(),
-                "shortNames": list(facts.short),
-            },
-            "versions": [version],
-        },
-    }
+        made["metadata"]["annotations"] = {_APPROVED: facts.approved}
+    return made

@@ -13,9 +13,8 @@ from attrs import evolve
 
 from actors.log import WARNING
 from controlplane.client.loops.informer import Informer, handler
-from controlplane.client.resources import CSI_DRIVERS
+from controlplane.client.resources import CSI_DRIVERS, CUSTOM_RESOURCE_DEFINITIONS
 from controlplane.cluster import CONTROLLER_MANAGER
-from controlplane.controllers.lifecycle.custom_kinds import DEFINITIONS
 from controlplane.controllers.loops import storage
 from controlplane.errors import UsageError
 
@@ -127,7 +126,7 @@ async def run(ctx: Context, installed: Installed, server: RestConfig) -> None:
         changed.notify_all()
 
     informers: list[Informer[Any]] = []
-    for resource in (CSI_DRIVERS, DEFINITIONS):
+    for resource in (CSI_DRIVERS, CUSTOM_RESOURCE_DEFINITIONS):
         informer: Informer[Any] = Informer(ctx, resource, server=server, immediate=True)
         informer.add_handler(handler(news, news, news))
         informer.start()

@@ -4,110 +4,69 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from controlplane.api.custom_schemas import (
+    INT64,
+    POSITIVE,
+    REASON_FORM,
+    SUBDOMAIN,
+    TIME,
+    choice,
+    column,
+    definition,
+    items,
+    keyed,
+    mapping,
+    record,
+    rule,
+    text,
+    version,
+)
+from controlplane.api.tree import Tree
 from controlplane.client.resources import Resource
 
 GROUP: Final = "autoscaling.x-k8s.io"
 REQUESTS: Final[Resource[Any]] = Resource(GROUP, "v1", "provisioningrequests")
-DEFINITIONS: Final[Resource[Any]] = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions"
-)
 
-_NAME: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-_IMMUTABLE: Final = [{"message": "Value is immutable", "rule": "self == oldSelf"}]
+_IMMUTABLE: Final = (rule("self == oldSelf", "Value is immutable"),)
+_KEPT: Final = {"x-kubernetes-validations": list(_IMMUTABLE)}
 
 
-def _text(longest: int, **more: Any) -> dict[str, Any]:
-    return {"type": "string", "maxLength": longest, **more}
+def _spec() -> Tree:
+    reference = record({"name": SUBDOMAIN}, ("name",))
+    pod_set = record({"count": POSITIVE, "podTemplateRef": reference}, ("count", "podTemplateRef"))
+    fields: Tree = {
+        "parameters": {**mapping(text(255), 100), **_KEPT},
+        "podSets": items(pod_set, most=32, least=1, kind="", rules=_IMMUTABLE),
+        "provisioningClassName": {**SUBDOMAIN, **_KEPT},
+    }
+    return record(fields, ("podSets", "provisioningClassName"))
 
 
-def _object(required: list[str], **properties: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "object", "properties": properties}
-    return {**found, "required": required} if required else found
+def _status() -> Tree:
+    condition: Tree = {
+        "lastTransitionTime": TIME,
+        "message": text(32768),
+        "observedGeneration": {**INT64, "minimum": 0},
+        "reason": text(1024, 1, REASON_FORM),
+        "status": choice("True", "False", "Unknown"),
+        "type": text(316),
+    }
+    needed = ("lastTransitionTime", "message", "reason", "status", "type")
+    fields: Tree = {
+        "conditions": keyed(record(condition, needed), ("type",)),
+        "provisioningClassDetails": mapping(text(32768), 64),
+    }
+    return record(fields)
 
 
-def _spec() -> dict[str, Any]:
-    reference = _object(["name"], name=_text(253, pattern=_NAME))
-    count = {"type": "integer", "format": "int32", "minimum": 1}
-    return _object(
-        ["podSets", "provisioningClassName"],
-        parameters={
-            "type": "object",
-            "additionalProperties": _text(255),
-            "maxProperties": 100,
-            "x-kubernetes-validations": _IMMUTABLE,
-        },
-        podSets={
-            "type": "array",
-            "items": _object(["count", "podTemplateRef"], count=count, podTemplateRef=reference),
-            "minItems": 1,
-            "maxItems": 32,
-            "x-kubernetes-validations": _IMMUTABLE,
-        },
-        provisioningClassName=_text(253, pattern=_NAME, **{"x-kubernetes-validations": _IMMUTABLE}),
-    )
-
-
-def _status() -> dict[str, Any]:
-    condition = _object(
-        ["lastTransitionTime", "message", "reason", "status", "type"],
-        lastTransitionTime={"type": "string", "format": "date-time"},
-        message=_text(32768),
-        observedGeneration={"type": "integer", "format": "int64", "minimum": 0},
-        reason=_text(1024, minLength=1, pattern="^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"),
-        status={"type": "string", "enum": ["True", "False", "Unknown"]},
-        type=_text(316),
-    )
-    return _object(
-        [],
-        conditions={
-            "type": "array",
-            "items": condition,
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        },
-        provisioningClassDetails={
-            "type": "object",
-            "additionalProperties": _text(32768),
-            "maxProperties": 64,
-        },
-    )
-
-
-def definition() -> dict[str, Any]:
+def provisioning_request_definition() -> Tree:
     """Return the CustomResourceDefinition."""
-    text = {"type": "string"}
-    schema = _object(
-        ["spec"],
-        apiVersion=text,
-        kind=text,
-        metadata={"type": "object"},
-        spec=_spec(),
-        status=_status(),
+    schema = record({"spec": _spec(), "status": _status()}, ("spec",))
+    age = column("Age", ".metadata.creationTimestamp", "date")
+    return definition(
+        "ProvisioningRequest",
+        REQUESTS.name,
+        GROUP,
+        [version(REQUESTS.version, schema, (age,), status=True)],
+        ("provreq", "provreqs"),
     )
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-        "additionalPrinterColumns": [
-            {"jsonPath": ".metadata.creationTimestamp", "name": "Age", "type": "date"}
-        ],
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"provisioningrequests.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "names": {
-                "kind": "ProvisioningRequest",
-                "listKind": "ProvisioningRequestList",
-                "plural": "provisioningrequests",
-                "singular": "provisioningrequest",
-                "shortNames": ["provreq", "provreqs"],
-            },
-            "scope": "Namespaced",
-            "versions": [version],
-        },
-    }

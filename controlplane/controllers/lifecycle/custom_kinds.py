@@ -10,9 +10,6 @@ from controlplane.controllers.common.rest_mapper import ServedKind
 if TYPE_CHECKING:
     from controlplane.api.object import Object
 
-DEFINITIONS: Final[Resource[Any]] = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions"
-)
 VERBS: Final = (
     "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
 )  # fmt: skip

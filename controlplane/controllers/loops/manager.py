@@ -13,7 +13,7 @@ from attrs import define, frozen
 
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.informer import Handler, Informer, handler, together
-from controlplane.client.resources import LEASES, NODES, PODS
+from controlplane.client.resources import CUSTOM_RESOURCE_DEFINITIONS, LEASES, NODES, PODS
 from controlplane.controllers.autoscaling.podautoscaler.controller import (
     HorizontalPodAutoscalerController,
 )
@@ -29,7 +29,6 @@ from controlplane.controllers.devices.tainteviction.controller import (
 from controlplane.controllers.lifecycle.clusterroleaggregation.controller import (
     ClusterRoleAggregationController,
 )
-from controlplane.controllers.lifecycle.custom_kinds import DEFINITIONS
 from controlplane.controllers.lifecycle.garbagecollector.controller import (
     GarbageCollectorController,
 )
@@ -214,8 +213,8 @@ async def run(
             told.setdefault(resource, []).append(handler(*handlers))
     custom = CustomKinds(ctx, server, mapper, [each.controller for each in running])
     if custom.needed:
-        caches.of(DEFINITIONS)
-        told.setdefault(DEFINITIONS, []).append(handler(*custom.handlers()))
+        caches.of(CUSTOM_RESOURCE_DEFINITIONS)
+        told.setdefault(CUSTOM_RESOURCE_DEFINITIONS, []).append(handler(*custom.handlers()))
     others: list[Callable[[int], None]] = []
     if not own:
         others = _others(ctx, epoch_ns, server, caches, told, chosen, options)

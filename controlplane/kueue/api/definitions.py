@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, NamedTuple
 
+from controlplane.api.custom_schemas import column, definition, version
 from controlplane.api.tree import Tree
 from controlplane.kueue.api.quota_schemas import QUOTA_SCHEMAS
-from controlplane.kueue.api.shapes import STRING
 from controlplane.kueue.api.workload_schema import WORKLOAD_SCHEMA
 from controlplane.kueue.names import GROUP, VERSION
 
@@ -19,29 +19,16 @@ __all__ = ["definitions"]
 OLD_VERSION: Final = "v1beta1"
 
 
-class _Column(NamedTuple):
-    name: str
-    path: str
-    type: str
-    description: str
-    wide: bool = False
-
-    def tree(self) -> Tree:
-        made: Tree = {"name": self.name, "jsonPath": self.path, "type": self.type}
-        made["description"] = self.description
-        return {**made, "priority": 1} if self.wide else made
-
-
 class _Kind(NamedTuple):
     plural: str
     short: tuple[str, ...]
     namespaced: bool = False
     status: bool = True
     also_old: bool = False
-    columns: tuple[_Column, ...] = ()
+    columns: tuple[Tree, ...] = ()
 
 
-_PENDING: Final = _Column(
+_PENDING: Final = column(
     "Pending Workloads", ".status.pendingWorkloads", "integer", "Number of pending workloads"
 )
 _KINDS: Final[dict[str, _Kind]] = {
@@ -49,23 +36,23 @@ _KINDS: Final[dict[str, _Kind]] = {
         "clusterqueues",
         ("cq",),
         columns=(
-            _Column(
+            column(
                 "Cohort", ".spec.cohortName", "string", "Cohort that this ClusterQueue belongs to"
             ),
-            _Column(
+            column(
                 "Strategy",
                 ".spec.queueingStrategy",
                 "string",
                 "The queueing strategy used to prioritize workloads",
-                wide=True,
+                priority=1,
             ),
             _PENDING,
-            _Column(
+            column(
                 "Admitted Workloads",
                 ".status.admittedWorkloads",
                 "integer",
                 "Number of admitted workloads that haven't finished yet",
-                wide=True,
+                priority=1,
             ),
         ),
     ),
@@ -74,9 +61,9 @@ _KINDS: Final[dict[str, _Kind]] = {
         ("queue", "queues", "lq"),
         namespaced=True,
         columns=(
-            _Column("ClusterQueue", ".spec.clusterQueue", "string", "Backing ClusterQueue"),
+            column("ClusterQueue", ".spec.clusterQueue", "string", "Backing ClusterQueue"),
             _PENDING,
-            _Column(
+            column(
                 "Admitted Workloads",
                 ".status.admittedWorkloads",
                 "integer",
@@ -89,31 +76,31 @@ _KINDS: Final[dict[str, _Kind]] = {
         ("kwl", "kueueworkload", "kueueworkloads"),
         namespaced=True,
         columns=(
-            _Column(
+            column(
                 "Queue",
                 ".spec.queueName",
                 "string",
                 "Name of the queue this workload was submitted to",
             ),
-            _Column(
+            column(
                 "Reserved in",
                 ".status.admission.clusterQueue",
                 "string",
                 "Name of the ClusterQueue where the workload is reserving quota",
             ),
-            _Column(
+            column(
                 "Admitted",
                 ".status.conditions[?(@.type=='Admitted')].status",
                 "string",
                 "Admission status",
             ),
-            _Column(
+            column(
                 "Finished",
                 ".status.conditions[?(@.type=='Finished')].status",
                 "string",
                 "Workload finished",
             ),
-            _Column("Age", ".metadata.creationTimestamp", "date", "Time this workload was created"),
+            column("Age", ".metadata.creationTimestamp", "date", "Time this workload was created"),
         ),
     ),
     "Cohort": _Kind("cohorts", ("co",)),
@@ -129,7 +116,7 @@ _KINDS: Final[dict[str, _Kind]] = {
         status=False,
         also_old=True,
         columns=(
-            _Column("Value", ".value", "integer", "Value of workloadPriorityClass's Priority"),
+            column("Value", ".value", "integer", "Value of workloadPriorityClass's Priority"),
         ),
     ),
 }
@@ -146,38 +133,11 @@ def _definition(kind: str, facts: _Kind) -> Tree:
     versions = [_version(VERSION, kind, facts, schema, stored=True)]
     if facts.also_old:
         versions.insert(0, _version(OLD_VERSION, kind, facts, schema, stored=False))
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{facts.plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "names": {
-                "kind": kind,
-                "listKind": f"{kind}List",
-                "plural": facts.plural,
-                "singular": kind.lower(),
-                "shortNames": list(facts.short),
-            },
-            "scope": "Namespaced" if facts.namespaced else "Cluster",
-            "versions": versions,
-        },
-    }
+    return definition(kind, facts.plural, GROUP, versions, facts.short, namespaced=facts.namespaced)
 
 
 def _version(name: str, kind: str, facts: _Kind, schema: Tree, *, stored: bool) -> Tree:
-    fields = {"apiVersion": STRING, "kind": STRING, "metadata": {"type": "object"}}
-    whole = {**schema, "properties": {**fields, **schema["properties"]}}
-    made: Tree = {
-        "name": name,
-        "served": True,
-        "storage": stored,
-        "schema": {"openAPIV3Schema": whole},
-    }
-    if facts.columns:
-        made["additionalPrinterColumns"] = [column.tree() for column in facts.columns]
-    if facts.status:
-        made["subresources"] = {"status": {}}
+    made = version(name, schema, facts.columns, stored=stored, status=facts.status)
     if kind == "Workload":
         made["selectableFields"] = [{"jsonPath": ".status.admission.clusterQueue"}]
     return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from controlplane.client.resources import NAMESPACES, Resource
+from controlplane.client.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Resource
 from controlplane.kueue.api.definitions import definitions
 from controlplane.kueue.api.webhook_configurations import NAMESPACE, webhook_configurations
 
@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.kueue.process.settings import Settings
 
-DEFINITIONS: Final[Resource[Any]] = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions"
-)
 REGISTRATION: Final = "admissionregistration.k8s.io"
 
 
@@ -27,6 +24,6 @@ def installation(settings: Settings) -> list[tuple[Resource[Any], Tree]]:
     ]
     return [
         (NAMESPACES, namespace),
-        *((DEFINITIONS, each) for each in definitions()),
+        *((CUSTOM_RESOURCE_DEFINITIONS, each) for each in definitions()),
         *hooks,
     ]

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from controlplane.api.tree import Tree
-from controlplane.kueue.api.shapes import (
+from controlplane.api.custom_schemas import (
     INT32,
     INT64,
     LABEL_FORM,
@@ -27,6 +26,7 @@ from controlplane.kueue.api.shapes import (
     rule,
     text,
 )
+from controlplane.api.tree import Tree
 
 __all__ = ["QUOTA_SCHEMAS", "TOLERATIONS"]
 

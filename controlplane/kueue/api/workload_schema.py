@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from controlplane.api.tree import Tree
-from controlplane.kueue.api.quota_schemas import TOLERATIONS
-from controlplane.kueue.api.shapes import (
+from controlplane.api.custom_schemas import (
     BOOLEAN,
     COUNT,
     INT32,
@@ -30,6 +28,8 @@ from controlplane.kueue.api.shapes import (
     rule,
     text,
 )
+from controlplane.api.tree import Tree
+from controlplane.kueue.api.quota_schemas import TOLERATIONS
 
 __all__ = ["WORKLOAD_SCHEMA"]
 

@@ -126,11 +126,12 @@ def _autoscaler_waits_s(setting: Setting) -> float:
 
 
 def _request_kinds(setting: Setting) -> Installed:
-    from controlplane.autoscaler.provisioning.definition import DEFINITIONS, definition
+    from controlplane.autoscaler.provisioning.definition import provisioning_request_definition
+    from controlplane.client.resources import CUSTOM_RESOURCE_DEFINITIONS
 
     content: NodeGroups = setting.parsed["node_groups"]
     wanted = content.settings.provisioning_requests
-    return ((DEFINITIONS, definition()),) if wanted else ()
+    return ((CUSTOM_RESOURCE_DEFINITIONS, provisioning_request_definition()),) if wanted else ()
 
 
 NODE_GROUPS = Option(

@@ -1,4 +1,4 @@
-"""A short way to write the schemas of custom resources."""
+"""CustomResourceDefinitions, and a short way to write their schemas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ __all__ = [
     "SUBDOMAIN",
     "TIME",
     "choice",
+    "column",
     "conditions",
+    "definition",
     "integer",
     "items",
     "keyed",
@@ -24,6 +26,7 @@ __all__ = [
     "record",
     "rule",
     "text",
+    "version",
 ]
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -32,7 +35,7 @@ _NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 LABEL_FORM: Final = f"^{_LABEL}$"
 SUBDOMAIN_FORM: Final = f"^{_SUBDOMAIN}$"
 QUALIFIED_FORM: Final = f"^({_SUBDOMAIN}/)?({_NAME})$"
-_REASON_FORM: Final = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+REASON_FORM: Final = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 _NUMBER: Final = r"(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 _QUANTITY_FORM: Final = rf"^{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE]{_NUMBER}))?$"
 
@@ -108,8 +111,10 @@ def items(
     kind: str = "atomic",
     rules: Sequence[Tree] = (),
 ) -> Tree:
-    """A list that is replaced as a whole, or a set."""
-    made: Tree = {"type": "array", "items": item, "x-kubernetes-list-type": kind}
+    """A list of a kind: one that is replaced as a whole, or a set; "" does not say which."""
+    made: Tree = {"type": "array", "items": item}
+    if kind:
+        made["x-kubernetes-list-type"] = kind
     if most:
         made["maxItems"] = most
     if least:
@@ -119,7 +124,7 @@ def items(
     return made
 
 
-def keyed(item: Tree, keys: Sequence[str], most: int, least: int = 0) -> Tree:
+def keyed(item: Tree, keys: Sequence[str], most: int = 0, least: int = 0) -> Tree:
     """A list whose items are known by some of their fields."""
     return {**items(item, most, least, "map"), "x-kubernetes-list-map-keys": list(keys)}
 
@@ -131,8 +136,72 @@ def conditions() -> Tree:
         "status": choice("True", "False", "Unknown"),
         "observedGeneration": {**INT64, "minimum": 0},
         "lastTransitionTime": TIME,
-        "reason": text(1024, 1, _REASON_FORM),
+        "reason": text(1024, 1, REASON_FORM),
         "message": text(32768),
     }
     needed = ("lastTransitionTime", "message", "reason", "status", "type")
     return keyed(record(fields, needed), ("type",), 16)
+
+
+def column(name: str, path: str, kind: str, description: str = "", priority: int = 0) -> Tree:
+    """A column of `kubectl get`; one with a priority is shown with `-o wide` alone."""
+    made: Tree = {"name": name, "jsonPath": path, "type": kind}
+    if description:
+        made["description"] = description
+    return {**made, "priority": priority} if priority else made
+
+
+def version(
+    name: str, schema: Tree, columns: Sequence[Tree] = (), *, stored: bool = True, status: bool
+) -> Tree:
+    """A served version of a kind.
+
+    Args:
+        name: its name.
+        schema: the fields of an object besides apiVersion, kind and metadata.
+        columns: made by `column`.
+        stored: objects are stored in this version.
+        status: the status is a subresource.
+    """
+    fields = {"apiVersion": STRING, "kind": STRING, "metadata": {"type": "object"}}
+    whole = {**schema, "properties": {**fields, **schema["properties"]}}
+    made: Tree = {
+        "name": name,
+        "served": True,
+        "storage": stored,
+        "schema": {"openAPIV3Schema": whole},
+    }
+    if columns:
+        made["additionalPrinterColumns"] = list(columns)
+    if status:
+        made["subresources"] = {"status": {}}
+    return made
+
+
+def definition(
+    kind: str,
+    plural: str,
+    group: str,
+    versions: Sequence[Tree],
+    short: Sequence[str] = (),
+    *,
+    namespaced: bool = True,
+) -> Tree:
+    """The CustomResourceDefinition of a kind; `versions` are made by `version`."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": plural,
+                "singular": kind.lower(),
+                "shortNames": list(short),
+            },
+            "scope": "Namespaced" if namespaced else "Cluster",
+            "versions": list(versions),
+        },
+    }
