@@ -43,17 +43,19 @@ def format_time(now: int) -> str:
 
 def format_nano_time(now: int) -> str:
     """As Go's RFC3339Nano in UTC: with as many digits of the second as there are."""
-    nanos = now % SECOND
-    fraction = f".{nanos:09}".rstrip("0") if nanos else ""
-    return f"{_seconds_text(now // SECOND)}{fraction}Z"
+    seconds, nanos = divmod(now, SECOND)
+    return f"{_seconds_text(seconds)}{_fraction(nanos)}Z"
 
 
 def go_time(now: int) -> str:
     """As Go prints a time in UTC: 2026-01-01 00:00:00 +0000 UTC, with a fraction if there is one."""
     seconds, nanos = divmod(now, SECOND)
     date, _, clock = _seconds_text(seconds).partition("T")
-    fraction = f".{nanos:09}".rstrip("0") if nanos else ""
-    return f"{date} {clock}{fraction} +0000 UTC"
+    return f"{date} {clock}{_fraction(nanos)} +0000 UTC"
+
+
+def _fraction(nanos: int) -> str:
+    return f".{nanos:09}".rstrip("0") if nanos else ""
 
 
 def format_micro_time(now: int) -> str:

@@ -29,7 +29,7 @@ from controlplane.autoscaler.nodes import (
 )
 from controlplane.autoscaler.options import HOUR, MINUTE, SECOND, Options
 from controlplane.autoscaler.planner import Ongoing, Planner, Unneeded
-from controlplane.autoscaler.pods import is_daemon_set_pod, recreatable
+from controlplane.autoscaler.pods import is_daemon_set_pod, is_unschedulable, recreatable
 from controlplane.autoscaler.removal import Placement, Unremovable
 from controlplane.autoscaler.scaleup import (
     Outcome,
@@ -501,9 +501,4 @@ def _allocated(pod: Pod) -> bool:
 
 
 def _unschedulable(pod: Pod) -> bool:
-    if _terminal(pod) or _allocated(pod):
-        return False
-    return any(
-        each.type == "PodScheduled" and each.status == "False" and each.reason == "Unschedulable"
-        for each in pod.status.conditions
-    )
+    return not (_terminal(pod) or _allocated(pod)) and is_unschedulable(pod)

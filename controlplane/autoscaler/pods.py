@@ -36,6 +36,17 @@ def is_static_pod(pod: Pod) -> bool:
     return pod.metadata.annotations.get(CONFIG_SOURCE, "api") != "api"
 
 
+def is_unschedulable(pod: Pod, since: int = 0) -> bool:
+    """Return whether the scheduler noted that no node fits a pod, at a time or later."""
+    return any(
+        each.type == "PodScheduled"
+        and each.status == "False"
+        and each.reason == "Unschedulable"
+        and (each.last_transition_time or 0) >= since
+        for each in pod.status.conditions
+    )
+
+
 def recreatable(pods: Iterable[Pod]) -> list[Pod]:
     """Return the pods that something makes again elsewhere: neither static nor of a DaemonSet."""
     return [

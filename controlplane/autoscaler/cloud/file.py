@@ -30,7 +30,14 @@ from controlplane.autoscaler.cloud.specs import (
 )
 from controlplane.autoscaler.groups import GroupOptions
 from controlplane.autoscaler.options import MINUTE
-from controlplane.autoscaler.process.flags import duration, fraction, settings_of, switch, whole
+from controlplane.autoscaler.process.flags import (
+    duration,
+    fraction,
+    settings_of,
+    switch,
+    text,
+    whole,
+)
 from controlplane.autoscaler.process.settings import Settings
 from controlplane.errors import UsageError, either, shown, unknown_name
 
@@ -205,19 +212,13 @@ def _failure(reader: _Reader, tree: Any, field: str) -> Failure:
         raise reader.error(f"{field}.after", found.get("after"), told)
     return Failure(
         kind,
-        reader.read(found, field, "message", _text, _MESSAGES.get(kind, "")),
+        reader.read(found, field, "message", text, _MESSAGES.get(kind, "")),
         error_class,
-        reader.read(found, field, "errorCode", _text, "STOCKOUT" if kind == CREATION_ERROR else ""),
+        reader.read(found, field, "errorCode", text, "STOCKOUT" if kind == CREATION_ERROR else ""),
         reader.read(found, field, "after", duration, 0),
         reader.read(found, field, "count", whole, None),
         reader.read(found, field, "explored", switch, False),
     )
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError("text")
-    return value
 
 
 def _template(reader: _Reader, tree: Any, field: str) -> Tree:
@@ -270,5 +271,5 @@ def _taint(reader: _Reader, tree: Any, field: str) -> Tree:
     effects = ("NoSchedule", "PreferNoSchedule", "NoExecute")
     if found.get("effect") not in effects:
         raise reader.error(f"{field}.effect", found.get("effect"), either([*effects]))
-    reader.read({"key": found.get("key")}, field, "key", _text, "")
+    reader.read({"key": found.get("key")}, field, "key", text, "")
     return dict(found)

@@ -66,16 +66,15 @@ def cloud_of(groups: Sequence[GroupSpec]) -> Callable[[Cluster], None]:
     def add(cluster: Cluster) -> None:
         config = cluster.config
         probe = cluster.beside[CLOUD] = cloud.CloudProbe()
-        options = cloud.CloudOptions(config.kubelets, config.heartbeats, config.stages)
-        cluster.world.experimenter(
-            CLOUD,
-            cloud.run,
-            config.epoch_ns,
+        options = cloud.CloudOptions(
             groups,
             _Machines(cluster),
-            options,
             cluster.address(CLOUD),
-            probe,
+            config.epoch_ns,
+            config.kubelets,
+            config.heartbeats,
+            config.stages,
         )
+        cluster.world.experimenter(CLOUD, cloud.run, options, probe)
 
     return add

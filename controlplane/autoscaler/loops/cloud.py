@@ -31,13 +31,13 @@ from controlplane.autoscaler.options import SECOND
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import NODES, Client
 from controlplane.client.loops.event_recorder import EventRecorder
+from controlplane.controllers.lifecycle.node_lifecycle import is_ready
 from controlplane.kubelet.node.node_status import adopted, has_kubelet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from actors import Context
-    from controlplane.api.node import Node
     from controlplane.api.tree import Tree
     from controlplane.autoscaler.cloud.messages import Request
     from controlplane.autoscaler.cloud.specs import GroupSpec
@@ -62,14 +62,22 @@ class Machines(Protocol):
 
 @frozen
 class CloudOptions:
-    """The world around the cloud.
+    """The cloud and the world around it.
 
     Args:
+        specs: its node groups.
+        machines: its machines.
+        server: the API servers.
+        epoch_ns: the wall time of the first step.
         kubelets: machines have kubelets.
         heartbeats: a Node without kubelet becomes not ready.
         stages: stages of KWOK take care of fake nodes, which have no kubelet.
     """
 
+    specs: Sequence[GroupSpec]
+    machines: Machines
+    server: RestConfig
+    epoch_ns: int
     kubelets: bool = True
     heartbeats: bool = True
     stages: bool = False
@@ -86,37 +94,17 @@ class CloudProbe:
     """The Nodes of instances that are gone, as was asked for."""
 
 
-async def run(
-    ctx: Context,
-    epoch_ns: int,
-    specs: Sequence[GroupSpec],
-    machines: Machines,
-    options: CloudOptions,
-    server: RestConfig,
-    probe: CloudProbe,
-) -> None:
+async def run(ctx: Context, options: CloudOptions, probe: CloudProbe) -> None:
     """Main task: start the first instances, then answer requests."""
-    await _Cloud(ctx, epoch_ns, specs, machines, options, server, probe).serve()
+    await _Cloud(ctx, options, probe).serve()
 
 
 class _Cloud:
-    def __init__(
-        self,
-        ctx: Context,
-        epoch_ns: int,
-        specs: Sequence[GroupSpec],
-        machines: Machines,
-        options: CloudOptions,
-        server: RestConfig,
-        probe: CloudProbe,
-    ) -> None:
+    def __init__(self, ctx: Context, options: CloudOptions, probe: CloudProbe) -> None:
         self._probe = probe
         self._ctx = ctx
-        self._epoch = epoch_ns
-        self._machines = machines
         self._options = options
-        self._server = server
-        self._fleet = probe.fleet = Fleet(specs, ctx.choose)
+        self._fleet = probe.fleet = Fleet(options.specs, ctx.choose)
         self._on: dict[str, None] = {}
         self._recorder: EventRecorder | None = None
 
@@ -173,7 +161,7 @@ class _Cloud:
             return
         if self._has_kubelet(boot.tree):
             self._on[boot.name] = None
-            self._machines.power_on(boot.tree)
+            self._options.machines.power_on(boot.tree)
         else:
             await self._register(ctx, boot.tree)
 
@@ -182,8 +170,8 @@ class _Cloud:
 
     async def _register(self, ctx: Context, tree: Tree) -> None:
         """Create the Node of a machine without kubelet; retry until the server answers."""
-        client, name = Client(ctx, self._server), tree["metadata"]["name"]
-        wanted = adopted(tree, self._epoch + ctx.now)
+        client, name = Client(ctx, self._options.server), tree["metadata"]["name"]
+        wanted = adopted(tree, self._options.epoch_ns + ctx.now)
         while self._fleet.has(name):
             try:
                 await client.create(NODES, wanted)
@@ -213,7 +201,7 @@ class _Cloud:
         had_kubelet = name in self._on
         if had_kubelet:
             del self._on[name]
-            self._machines.power_off(name)
+            self._options.machines.power_off(name)
         if successor is not None:
             ctx.spawn(self._boot, successor, name="boot")
         ctx.spawn(self._clear, name, had_kubelet and self._options.heartbeats, name="node")
@@ -223,15 +211,17 @@ class _Cloud:
 
     async def _clear(self, ctx: Context, name: str, becomes_unready: bool) -> None:
         """Delete the Node of an instance that is gone, as soon as it is not ready."""
-        client = Client(ctx, self._server)
+        client = Client(ctx, self._options.server)
         while True:
             await ctx.sleep(NODE_PERIOD - ctx.now % NODE_PERIOD, point="cloud.node")
             try:
                 node = (await client.get(NODES, "", name)).view
-                if becomes_unready and _ready(node):
+                if becomes_unready and is_ready(node):
                     continue
                 if self._recorder is None:
-                    self._recorder = EventRecorder(ctx, COMPONENT, self._epoch, server=self._server)
+                    self._recorder = EventRecorder(
+                        ctx, COMPONENT, self._options.epoch_ns, server=self._options.server
+                    )
                 text = f"Deleting node {name} because it does not exist in the cloud provider"
                 self._recorder.event(node, "Normal", "DeletingNode", text)
                 await client.delete(NODES, "", name)
@@ -242,7 +232,3 @@ class _Cloud:
                 continue
             else:
                 return
-
-
-def _ready(node: Node) -> bool:
-    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)

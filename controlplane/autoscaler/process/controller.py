@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from controlplane.api.times import SECOND
 from controlplane.autoscaler.expander import Market
 from controlplane.autoscaler.loop import Autoscaler
-from controlplane.autoscaler.nodes import marked_for_deletion, readiness
+from controlplane.autoscaler.nodes import TO_BE_DELETED, marked_for_deletion, readiness
+from controlplane.autoscaler.pods import is_unschedulable
 from controlplane.autoscaler.process import taints
 from controlplane.autoscaler.process.actuation import Actuator
 from controlplane.autoscaler.process.listing import Cluster
@@ -34,6 +35,7 @@ from controlplane.controllers.common.controller import (
     Work,
 )
 from controlplane.controllers.common.effects import Reconcile, RequestFailed
+from controlplane.decisions import immediate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -174,11 +176,8 @@ class ClusterAutoscaler(Controller):
 
     def periodic(self) -> Sequence[Periodic]:
         """Ask for instances anew."""
-        return (
-            Periodic(
-                "autoscaler.instances", INSTANCES_PERIOD, self._refresh_instances, INSTANCES_PERIOD
-            ),
-        )
+        refresh = immediate(self._autoscaler.state.refresh_instances)
+        return (Periodic("autoscaler.instances", INSTANCES_PERIOD, refresh, INSTANCES_PERIOD),)
 
     @classmethod
     def goes_on(cls) -> tuple[str, ...]:
@@ -189,11 +188,6 @@ class ClusterAutoscaler(Controller):
     def families(self) -> Iterator[Family]:
         """The metrics."""
         return self._metrics.families(self._autoscaler, self._actuator.drainer.counts)
-
-    def _refresh_instances(self) -> Reconcile[None]:
-        self._autoscaler.state.refresh_instances()
-        return
-        yield
 
     def _wait(self, delay: int, *, idle: bool) -> None:
         self._number += 1
@@ -253,16 +247,15 @@ class ClusterAutoscaler(Controller):
         for node in nodes:
             if cloud.group_of(node) is None or not marked_for_deletion(node):
                 continue
-            key = "ToBeDeletedByClusterAutoscaler"
             try:
                 yield from taints.clean_to_be_deleted(
                     node, self._clock, cordon=self._settings.cordon
                 )
             except RequestFailed as error:
-                text = f"failed to clean {key} on node {node.name}: {error}"
+                text = f"failed to clean {TO_BE_DELETED} on node {node.name}: {error}"
                 self._reporter.report(node, WARNING, "ClusterAutoscalerCleanup", text)
             else:
-                text = f"removed {key} taint from node {node.name}"
+                text = f"removed {TO_BE_DELETED} taint from node {node.name}"
                 self._reporter.report(node, NORMAL, "ClusterAutoscalerCleanup", text)
 
     def _aborted(self, nodes: Sequence[Node]) -> Reconcile[bool]:
@@ -355,13 +348,7 @@ def _unschedulable_since(pod: Pod, time: int) -> bool:
     """Return whether the scheduler found no node for a pod, at a time or later."""
     if pod.spec.node_name or pod.status.phase in ("Succeeded", "Failed"):
         return False
-    return any(
-        each.type == "PodScheduled"
-        and each.status == "False"
-        and each.reason == "Unschedulable"
-        and (each.last_transition_time or 0) >= time
-        for each in pod.status.conditions
-    )
+    return is_unschedulable(pod, time)
 
 
 def autoscaler_of(content: NodeGroups) -> type[ClusterAutoscaler]:

@@ -15,7 +15,7 @@ from controlplane.autoscaler.options import HOUR, MINUTE, SECOND, Options
 from controlplane.autoscaler.process.settings import Settings
 from controlplane.errors import UsageError, either, shown, unknown_name
 
-__all__ = ["duration", "fraction", "settings_of", "switch", "whole"]
+__all__ = ["duration", "fraction", "settings_of", "switch", "text", "whole"]
 
 Read = Callable[[Any], Any]
 _GIB: Final = 1 << 30
@@ -72,7 +72,8 @@ def switch(value: Any) -> bool:
     return found
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
+    """Return a text that is not empty. Raises ValueError with what is expected."""
     if not isinstance(value, str) or not value:
         raise ValueError("text")
     return value
@@ -151,12 +152,12 @@ _SETTINGS: Final[Mapping[str, tuple[str, Read]]] = {
         lambda value: whole(value) * SECOND,
     ),
     "max-pod-eviction-time": ("max_pod_eviction_time", duration),
-    "namespace": ("namespace", _text),
+    "namespace": ("namespace", text),
     "node-deletion-batcher-interval": ("batcher_interval", duration),
     "node-deletion-delay-timeout": ("deletion_delay_timeout", duration),
     "scale-up-from-zero": ("scale_up_from_zero", switch),
     "scan-interval": ("scan_interval", duration),
-    "status-config-map-name": ("status_name", _text),
+    "status-config-map-name": ("status_name", text),
     "write-status-configmap": ("writes_status", switch),
 }
 _RATIOS: Final[Mapping[str, tuple[str, Read]]] = {

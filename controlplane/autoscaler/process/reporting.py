@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from controlplane.api.times import SECOND, format_time
+from controlplane.api.times import go_time
 from controlplane.api.view import View
 from controlplane.api.yaml_text import dumper
 from controlplane.autoscaler.process.drain import Report
@@ -99,7 +99,7 @@ class StatusMap:
             return
 
     def _write(self, status: Mapping[str, Any], now: int) -> Reconcile[None]:
-        stamp = f"{format_time(now)[:-1].replace('T', ' ')}{_fraction(now)} +0000 UTC"
+        stamp = go_time(now)
         text = yaml.dump(
             {"time": stamp, **{name: each for name, each in status.items() if name != "time"}},
             Dumper=dumper(),
@@ -136,9 +136,3 @@ class StatusMap:
             "uid": written.uid,
             "resourceVersion": written.metadata.get("resourceVersion", ""),
         }
-
-
-def _fraction(now: int) -> str:
-    """Return the part of a second, as Go's layout .999999999 has it."""
-    left = now % SECOND
-    return f".{left:09d}".rstrip("0") if left else ""

@@ -58,6 +58,12 @@ def ready_condition(node: Node) -> NodeCondition | None:
     return next((found for found in node.status.conditions if found.type == "Ready"), None)
 
 
+def is_ready(node: Node) -> bool:
+    """Return whether the node's Ready condition is True."""
+    found = ready_condition(node)
+    return found is not None and found.status == "True"
+
+
 def has_taint(node: Node, key: str, effect: str) -> bool:
     """Return whether the node has a taint with that key and effect."""
     return any(taint.key == key and taint.effect == effect for taint in node.spec.taints)

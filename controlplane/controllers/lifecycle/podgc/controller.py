@@ -11,11 +11,11 @@ from controlplane.client.resources import NODES, PODS
 from controlplane.controllers.common.controller import Controller, Periodic
 from controlplane.controllers.common.effects import Reconcile, RequestFailed, together
 from controlplane.controllers.common.pod_status import BY_UID, fail_and_delete
+from controlplane.controllers.lifecycle.node_lifecycle import is_ready
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.controllers.common.controller import Caches, Host
 
@@ -73,7 +73,7 @@ class PodGCController(Controller):
         if pod.metadata.deletion_timestamp is None:
             return False
         node = self._nodes.get(pod.spec.node_name)
-        if node is None or _is_ready(node.view):
+        if node is None or is_ready(node.view):
             return False
         return any(taint.key == OUT_OF_SERVICE for taint in node.view.spec.taints)
 
@@ -111,7 +111,3 @@ class PodGCController(Controller):
             yield from fail_and_delete(pod, self.host.now, reason, message, by_uid=by_uid)
         except RequestFailed:
             return
-
-
-def _is_ready(node: Node) -> bool:
-    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
