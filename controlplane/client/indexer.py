@@ -6,8 +6,9 @@ starts here. Upstream: client-go tools/cache/thread_safe_store.go.
 
 from __future__ import annotations
 
+from functools import cache
 from sys import intern
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from controlplane.api.generic import V
 
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from controlplane.api.object import Object
+
+
+@cache
+def label_index(key: str) -> Callable[[Object[Any]], tuple[str, ...]]:
+    """Return the index function of the values of a label; one for each label, as `Indexer.add_indexes` asks for."""
+
+    def values(obj: Object[Any]) -> tuple[str, ...]:
+        value = (obj.metadata.get("labels") or {}).get(key)
+        return (value,) if value else ()
+
+    return values
 
 
 class Indexer(Generic[V]):

@@ -24,7 +24,7 @@ from controlplane.scheduler.framework.custom import NO_OBJECTS, CustomObjects
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.deferred_resize import args_of
 from controlplane.scheduler.framework.handle import Handle, keep_order
-from controlplane.scheduler.framework.interface import Code
+from controlplane.scheduler.framework.interface import Code, Plugin
 from controlplane.scheduler.framework.names import DEFERRED_POD_SCHEDULING
 from controlplane.scheduler.framework.runtime import Framework
 from controlplane.scheduler.framework.writes import EventIntent
@@ -140,6 +140,10 @@ class Scheduler:
             profile.scheduler_name: build_framework(profile, handle, registry)
             for profile in self.config.profiles
         }
+        self.all_plugins: tuple[Plugin, ...] = tuple(
+            plugin for framework in self.frameworks.values() for plugin in framework.all_plugins
+        )
+        """The plugins of all profiles."""
         first = next(iter(self.frameworks.values()))
         sort = first.plugins.queue_sort[0]
         self.ordered_by: tuple[str, ...] = ("plugins",) if sort.custom else ()

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.request import MERGE_PATCH
 from controlplane.client import calls
+from controlplane.client.indexer import label_index
 from controlplane.client.resources import PODS, Resource
 from controlplane.controllers.common.controller import NORMAL, Controller, Handlers, Work
 from controlplane.controllers.common.effects import Reconcile
+from controlplane.controllers.common.ref_manager import namespace_index
 from controlplane.decisions import Choose
 from controlplane.scheduler.community.capacity_scheduling import ELASTIC_QUOTA
 from controlplane.scheduler.community.coscheduling import LABEL, POD_GROUP
@@ -45,14 +47,8 @@ _GROUPS: Final = POD_GROUP.resource
 _QUOTAS: Final = ELASTIC_QUOTA.resource
 
 
-def _label_index(obj: Object[Pod]) -> tuple[str, ...]:
-    """Index pods by the group that they name, in whatever namespace."""
-    name = (obj.metadata.get("labels") or {}).get(LABEL)
-    return (name,) if name else ()
-
-
-def _namespace_index(obj: Object[Any]) -> tuple[str, ...]:
-    return (obj.namespace,)
+_groups_of = label_index(LABEL)
+"""Indexes pods by the group that they name, in whatever namespace."""
 
 
 class SchedulerPluginsController(Controller):
@@ -68,8 +64,8 @@ class SchedulerPluginsController(Controller):
         self._group_queue = host.queue(GROUPS)
         self._quota_queue = host.queue(QUOTAS)
         self._groups = caches.of(_GROUPS)
-        self._quotas = caches.of(_QUOTAS, namespace=_namespace_index)
-        self._pods = caches.of(PODS, group=_label_index, namespace=_namespace_index)
+        self._quotas = caches.of(_QUOTAS, namespace=namespace_index)
+        self._pods = caches.of(PODS, group=_groups_of, namespace=namespace_index)
 
     def work(self) -> tuple[Work, ...]:
         """One worker for each kind."""
@@ -158,7 +154,7 @@ def _last(told: Sequence[Any]) -> Object[Any]:
 
 
 def _group_key(obj: Object[Pod]) -> str:
-    names = _label_index(obj)
+    names = _groups_of(obj)
     return f"{obj.namespace}/{names[0]}" if names else ""
 
 

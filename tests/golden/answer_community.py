@@ -11,7 +11,7 @@ from controlplane.scheduler.community import PLUGINS, args
 from controlplane.scheduler.community.load import Metric
 from controlplane.scheduler.community.network_aware import NetworkOverhead, TopologicalSort
 from controlplane.scheduler.community.node_resource_topology import NodeResourceTopologyMatch
-from controlplane.scheduler.community.objects import Objects, PanicError
+from controlplane.scheduler.community.objects import Objects
 from controlplane.scheduler.community.sysched import SySched
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.interface import (
@@ -21,6 +21,7 @@ from controlplane.scheduler.framework.interface import (
     QueueSortPlugin,
     ScorePlugin,
 )
+from controlplane.scheduler.framework.panic import PanicError
 from tests.golden.runner import UNANSWERED
 from tests.golden.scheduler_world import World, status_json
 

@@ -7,8 +7,9 @@ from typing import Any
 from controlplane.api.pod import Pod
 from controlplane.scheduler.community.node_resource_topology import NodeResourceTopologyMatch
 from controlplane.scheduler.community.numa_cache import OverReserve
-from controlplane.scheduler.community.objects import Objects, PanicError
+from controlplane.scheduler.community.objects import Objects
 from controlplane.scheduler.framework.cycle_state import CycleState
+from controlplane.scheduler.framework.panic import PanicError
 from tests.golden.scheduler_world import World, status_json
 
 Case = dict[str, Any]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from controlplane.api.quantity import parse
-from controlplane.scheduler.community.objects import Tree
+from controlplane.scheduler.framework.custom import Tree
 from controlplane.scheduler.framework.cycle_state import Clonable
 from controlplane.scheduler.state.resources import Resource, is_scalar_resource
 

@@ -13,7 +13,8 @@ import attrs
 
 from controlplane.api.pod_resources import compute_qos
 from controlplane.api.quantity import Quantity, parse
-from controlplane.scheduler.community.objects import PanicError, Tree
+from controlplane.scheduler.framework.custom import Tree
+from controlplane.scheduler.framework.panic import PanicError
 from controlplane.scheduler.state.resources import is_native_resource
 
 if TYPE_CHECKING:

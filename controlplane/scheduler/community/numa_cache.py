@@ -6,9 +6,10 @@ Upstream: pkg/noderesourcetopology/cache. The placement of running containers (t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from controlplane.decisions import at_once
+from controlplane.decisions import at_once, immediate
 from controlplane.scheduler.community.numa import (
     Amounts,
     Topology,
@@ -18,8 +19,9 @@ from controlplane.scheduler.community.numa import (
     read_topology,
     same_manager,
 )
-from controlplane.scheduler.community.objects import Objects, Tree
+from controlplane.scheduler.community.objects import Objects
 from controlplane.scheduler.community.pod_fingerprint import fingerprint
+from controlplane.scheduler.framework.custom import Tree
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -161,11 +163,7 @@ class OverReserve(Passthrough):
 
     def resync(self) -> None:
         """Take over what nodes reported, from the objects that were given."""
-        at_once(self.resync_steps(self._given))
-
-    def _given(self, node: str) -> Effects[Tree | None]:
-        return self._objects.get(KIND, "", node)
-        yield
+        at_once(self.resync_steps(immediate(partial(self._objects.get, KIND, ""))))
 
     def resync_steps(self, read: Callable[[str], Effects[Tree | None]]) -> Effects[bool]:
         """Take over what nodes reported, if they reported it for the pods that are known here; False for nothing.

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 from controlplane.api.go_integers import divide, int64
 from controlplane.api.quantity import Quantity
 from controlplane.scheduler.community.numa import ZERO, Amounts, Manager, Zone, is_affine
-from controlplane.scheduler.community.objects import PanicError
 from controlplane.scheduler.community.scores import MOST, as_int64
+from controlplane.scheduler.framework.panic import PanicError
 
 __all__ = ["STRATEGIES", "Strategy", "fewest_zones", "mean_of_zones", "out_of_range", "suits"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controlplane.scheduler.framework.custom import Tree
-from controlplane.scheduler.framework.panic import NIL_POINTER, PanicError
 
-__all__ = ["NIL_POINTER", "Objects", "PanicError", "Tree"]
+__all__ = ["Objects"]
 
 
 class Objects:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from controlplane.client.deltas import Notification
     from controlplane.client.loops.connection import RestConfig
     from controlplane.client.resources import Resource
+    from controlplane.scheduler.framework.interface import Plugin
     from controlplane.scheduler.framework.runtime import Framework
 
 __all__ = ["CustomCaches", "event_informers", "pod_handlers"]
@@ -42,15 +43,14 @@ class CustomCaches(CustomObjects):
         self._server = server
         self._found: dict[str, Informer[View]] = {}
 
-    def informers(self, frameworks: Iterable[Framework]) -> list[Informer[View]]:
+    def informers(self, plugins: Iterable[Plugin]) -> list[Informer[View]]:
         """Return the informers that fill the caches, to be started."""
-        for framework in frameworks:
-            for plugin in framework.all_plugins:
-                for each in plugin.custom:
-                    informer = self._informer(each)
-                    if isinstance(plugin, ObjectHandler):
-                        handle = _of_objects(plugin, each.kind)
-                        informer.add_task_handler(handle, plugin.name, awaited=False)
+        for plugin in plugins:
+            for each in plugin.custom:
+                informer = self._informer(each)
+                if isinstance(plugin, ObjectHandler):
+                    handle = _of_objects(plugin, each.kind)
+                    informer.add_task_handler(handle, plugin.name, awaited=False)
         return list(self._found.values())
 
     def _informer(self, kind: CustomKind) -> Informer[View]:
@@ -103,12 +103,11 @@ def event_informers(
     return made
 
 
-def pod_handlers(frameworks: Iterable[Framework]) -> list[tuple[PodHandler, TaskHandler[Pod]]]:
+def pod_handlers(plugins: Iterable[Plugin]) -> list[tuple[PodHandler, TaskHandler[Pod]]]:
     """Return the handlers of plugins on the informer of pods."""
     return [
         (plugin, _of_pods(plugin))
-        for framework in frameworks
-        for plugin in framework.all_plugins
+        for plugin in plugins
         if isinstance(plugin, PodHandler) and plugin.hears_pods
     ]
 

@@ -8,11 +8,10 @@ resource of which nothing exists costs a list and a watch.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, Generic
 
 from controlplane.api.generic import V
-from controlplane.client.indexer import Indexer
+from controlplane.client.indexer import Indexer, label_index
 from controlplane.client.loops.informer import Informer, TaskHandler
 from controlplane.client.resources import (
     DEVICE_CLASSES,
@@ -33,7 +32,7 @@ from controlplane.scheduler.state.cache import CacheCorruptedError
 from controlplane.scheduler.state.listers import Listers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from actors import Context
     from controlplane.api.node import Node
@@ -113,17 +112,6 @@ class StoreLister(Generic[V]):
 
 def _index_of(label: str) -> str:
     return f"label {label}"
-
-
-@cache
-def _label_index(key: str) -> Callable[[Object[Any]], tuple[str, ...]]:
-    """Return the index function of the values of a label."""
-
-    def values(obj: Object[Any]) -> tuple[str, ...]:
-        value = (obj.metadata.get("labels") or {}).get(key)
-        return (value,) if value else ()
-
-    return values
 
 
 def needed(frameworks: Iterable[Framework], *, groups: bool = False) -> dict[str, None]:
@@ -223,21 +211,21 @@ class Informers:
             if name in EVENTS:
                 informer.add_task_handler(handlers.other(EVENTS[name]), "scheduler")
             others.append(informer)
-        frameworks = core.frameworks.values()
-        for framework in frameworks:
-            for plugin in framework.all_plugins:
-                for label in plugin.pod_labels:
-                    self.pods.store.add_indexes(**{_index_of(label): _label_index(label)})
+        for plugin in core.all_plugins:
+            for label in plugin.pod_labels:
+                self.pods.store.add_indexes(**{_index_of(label): label_index(label)})
         # Upstream a plugin's cache is made with it, or blocks its first reader: none is read before it has listed.
-        caches = self.custom.informers(frameworks)
+        caches = self.custom.informers(core.all_plugins)
         for each in caches:
             each.start()
         for each in caches:
             await each.wait_synced_or_unserved()
-        self._waited = event_informers(self._ctx, self._server, frameworks, handlers.other)
+        self._waited = event_informers(
+            self._ctx, self._server, core.frameworks.values(), handlers.other
+        )
         others += self._waited
         self.pods.add_task_handler(handlers.pods(), "scheduler")
-        for hearer, handle in pod_handlers(frameworks):
+        for hearer, handle in pod_handlers(core.all_plugins):
             self.pods.add_task_handler(handle, hearer.name, awaited=hearer.awaited)
         self.nodes.add_task_handler(handlers.nodes(), "scheduler")
         informers = [*others, self.pods, self.nodes]

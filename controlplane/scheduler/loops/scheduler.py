@@ -195,8 +195,7 @@ async def run(
     ctx.part("queue", core.queue, core.queue.active_q, core.queue.backoff_q, apart=PARTS_OF_QUEUE)
     ctx.part("cache", core.cache, apart={"expires": ""})
     ctx.part("cycle", handle.snapshot, handle.columns, core.search)
-    for framework in core.frameworks.values():
-        ctx.part("plugins", *framework.all_plugins)
+    ctx.part("plugins", *core.all_plugins)
     dra = handle.dra
     ctx.part("plugins", dra, dra.extended, dra.tracker, dra.tracker.cache, dra.tracker.devices)
     running = _Running(shared)
@@ -224,11 +223,7 @@ class _Running:
         self._groups = GroupScheduler(
             shared, self._preemptor, self._assume, self._accept, self._failed, self._rest
         )
-        self._activates = any(
-            plugin.activates
-            for each in shared.core.frameworks.values()
-            for plugin in each.all_plugins
-        )
+        self._activates = any(plugin.activates for plugin in shared.core.all_plugins)
         self._resizes = shared.core.handle.preempts_for_resizes
         self._unlocked = not shared.gates.fixed("139884")
 
@@ -307,14 +302,13 @@ class _Running:
 
     async def fill_caches(self, ctx: Context) -> None:
         """Let plugins fill their caches, and begin the passes that bring them up to date."""
-        for framework in self._core.frameworks.values():
-            for plugin in framework.all_plugins:
-                if not isinstance(plugin, ResyncedPlugin):
-                    continue
-                ctx.reads("plugins")
-                if plugin.resync_period:
-                    await self._shared.run(ctx, plugin.fill(), RESYNC)
-                    ctx.spawn(self._resync, plugin, name=f"resync {plugin.name}")
+        for plugin in self._core.all_plugins:
+            if not isinstance(plugin, ResyncedPlugin):
+                continue
+            ctx.reads("plugins")
+            if plugin.resync_period:
+                await self._shared.run(ctx, plugin.fill(), RESYNC)
+                ctx.spawn(self._resync, plugin, name=f"resync {plugin.name}")
 
     async def _resync(self, ctx: Context, plugin: ResyncedPlugin) -> None:
         """Passes at their interval; what stays as it is for many of them is not waited for."""

@@ -116,11 +116,7 @@ class Shared:
         self.unlocked = ctx.condition()
         """Told when the queue's lock was let go."""
         self.recorder = EventRecorder(ctx, COMPONENT, epoch_ns, server=server)
-        self._filters_note = any(
-            isinstance(plugin, ResyncedPlugin)
-            for framework in core.frameworks.values()
-            for plugin in framework.all_plugins
-        )
+        self._filters_note = any(isinstance(each, ResyncedPlugin) for each in core.all_plugins)
         """A filter notes what it refuses, in a cache of its plugin."""
         self.guards = gates.fixed("140177")
         self._newest: dict[str, StatusPatchCall] = {}
