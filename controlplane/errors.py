@@ -71,5 +71,10 @@ def either(names: list[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
+def plural(number: int, noun: str, form: str = "") -> str:
+    """1 pod, 2 pods; `form` is what several are called, where an s does not make it."""
+    return f"{number:,} {noun if number == 1 else form or f'{noun}s'}"
+
+
 class UsageError(Exception):
     """Bad input. Its text is one line that names the place and what was expected."""

@@ -18,3 +18,9 @@ EMPTY_MAP: Final[dict[str, Any]] = {}
 def metadata_of(tree: Tree) -> Tree:
     """The metadata object of a tree, empty when absent or null."""
     return tree.get("metadata") or EMPTY_MAP
+
+
+def is_ready(tree: Tree) -> bool:
+    """Return whether the condition Ready of a Pod or a Node is True."""
+    conditions = (tree.get("status") or EMPTY_MAP).get("conditions") or ()
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)

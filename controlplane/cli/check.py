@@ -12,7 +12,7 @@ import click
 from controlplane.cli import interruption, output
 from controlplane.cli.ci_formats import FORMATS, Report
 from controlplane.cli.options import asked_of, declared_options, format_option, out_option
-from controlplane.errors import UsageError, either, nearest
+from controlplane.errors import UsageError, either, nearest, plural
 from controlplane.scenarios import manifest_run as files
 from controlplane.scenarios.check import scenario as checked
 from controlplane.scenarios.engine.common_options import STRATEGY, UNTIL
@@ -126,7 +126,7 @@ def command(
     else:
         _print(check, saved, wall, len(check.events()))
     if ended.came:
-        interruption.tell(output.plural(check.done, "try", "tries"))
+        interruption.tell(plural(check.done, "try", "tries"))
     return status
 
 
@@ -229,8 +229,8 @@ def _print(check: Check, saved: Sequence[Path], wall: float, events: int) -> Non
         output.tell(f"controlplane replay {folder}")
     for problem in check.problems:
         output.tell(problem)
-    number = output.plural(len(check.found), "finding") if check.found else "no finding"
-    tries = output.plural(check.done, "try", "tries")
+    number = plural(len(check.found), "finding") if check.found else "no finding"
+    tries = plural(check.done, "try", "tries")
     if check.done < check.planned:
         tries = f"{check.done} of {check.planned} tries"
-    output.tell(f"{number} in {tries} of {output.plural(events, 'event')}, {wall:.1f} s")
+    output.tell(f"{number} in {tries} of {plural(events, 'event')}, {wall:.1f} s")

@@ -18,6 +18,7 @@ from controlplane.cli.options import (
     format_option,
     out_option,
 )
+from controlplane.errors import plural
 
 if TYPE_CHECKING:
     from controlplane.scenarios.search.forking import Applied
@@ -113,8 +114,8 @@ def command(
         )
     else:
         output.echo(
-            f"{output.plural(at, 'step')} of {file} repeated,"
-            f" {output.plural(result.steps - at, 'step')} since ({strategy}, seed {seed})"
+            f"{plural(at, 'step')} of {file} repeated,"
+            f" {plural(result.steps - at, 'step')} since ({strategy}, seed {seed})"
         )
         then = f"{recording.verdict}: {recording.reason}" if recording.reason else recording.verdict
         output.echo(f"{result.verdict}: {result.reason}")

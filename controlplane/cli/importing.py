@@ -13,7 +13,7 @@ import click
 from controlplane.api.redaction import redacted
 from controlplane.api.yaml_text import dumper
 from controlplane.cli import output
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, plural
 from controlplane.scenarios.inputs import manifests
 from controlplane.scenarios.inputs.exported import RECORDS, identity_of, manifests_of
 
@@ -100,7 +100,7 @@ def command(
     if not found:
         raise UsageError("import: no objects found")
     written = _write(out, found)
-    output.echo(f"{out}: {output.plural(len(found), 'object')} in {output.plural(written, 'file')}")
+    output.echo(f"{out}: {plural(len(found), 'object')} in {plural(written, 'file')}")
     if left_out:
         kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(left_out.items()))
         output.echo(f"left out, for the control plane makes them itself: {kinds}")

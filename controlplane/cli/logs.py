@@ -18,7 +18,7 @@ from controlplane.cli import output
 from controlplane.cli.names import Choice, Group
 from controlplane.cli.options import allow_code_option, allowed_code, format_option, grouped
 from controlplane.cli.run_logs import RUN, opened, run_option, runs_option
-from controlplane.errors import UsageError, unknown_name
+from controlplane.errors import UsageError, plural, unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -161,9 +161,9 @@ def _show_summary(name: str, told: Any) -> None:
     output.tell(f"{name}: {what}{seed}".rstrip(": "))
     output.tell(f"  {ended}")
     output.tell(
-        f"  {output.plural(told.events, 'event')}, {output.plural(told.steps, 'step')}, "
-        f"{_time(told.t)} of virtual time; {output.plural(told.attempts, 'scheduling attempt')}, "
-        f"{told.failed_attempts:,} of them failed; {output.plural(told.conflicts, 'conflict')}"
+        f"  {plural(told.events, 'event')}, {plural(told.steps, 'step')}, "
+        f"{_time(told.t)} of virtual time; {plural(told.attempts, 'scheduling attempt')}, "
+        f"{told.failed_attempts:,} of them failed; {plural(told.conflicts, 'conflict')}"
     )
     if told.pods:
         said = ", ".join(f"{count:,} {phase}" for phase, count in told.pods.items())

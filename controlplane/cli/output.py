@@ -78,11 +78,6 @@ def emit_json(value: Any) -> None:
     echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def plural(number: int, noun: str, form: str = "") -> str:
-    """1 pod, 2 pods; `form` is what several are called, where an s does not make it."""
-    return f"{number:,} {noun if number == 1 else form or f'{noun}s'}"
-
-
 def table(
     title: str,
     columns: Sequence[str],

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from controlplane.cli import debug, interruption, output
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, plural
 from controlplane.metrics.listing import rows
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ def print_summary(summary: Summary, wall: float, out: Path | None = None) -> Non
     _print_pending(summary, out)
     did = summary.activity
     output.tell(
-        f"{output.plural(did.created, 'pod')} created, {did.bound:,} bound to a node after"
+        f"{plural(did.created, 'pod')} created, {did.bound:,} bound to a node after"
         f" {float(did.mean_wait_s):.4g} s on average ({did.longest_wait_s} s at most),"
-        f" {output.plural(did.deleted, 'deletion')}"
+        f" {plural(did.deleted, 'deletion')}"
     )
     output.tell(
         f"{summary.verdict}: {summary.reason}. Virtual time {summary.virtual_s} s, {summary.steps} steps,"

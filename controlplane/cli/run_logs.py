@@ -10,7 +10,7 @@ import click
 
 from controlplane.cli import output
 from controlplane.cli.options import allowed_code
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def runs_option(metavar: str = "[RUN]...", *, least: int = 0, most: int = 0) -> 
         def call(runs: tuple[Path, ...], logged: tuple[Path, ...], **values: Any) -> Any:
             places = (*runs, *logged)
             if len(places) < least or 0 < most < len(places):
-                raise UsageError(f"expected {metavar}, found {output.plural(len(places), 'run')}")
+                raise UsageError(f"expected {metavar}, found {plural(len(places), 'run')}")
             return function(places=places or (Path(),), **values)
 
         return _declared(call, metavar)

@@ -22,7 +22,7 @@ from controlplane.cli.options import (
     out_option,
 )
 from controlplane.cli.search_options import NO_LIMIT, SHRINKS, Results, SearchLimits
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,9 +106,7 @@ def _searched(
         _whether_read(lambda: reporting.print_exploration(campaign, found, wall, own, earlier))
         _whether_read(lambda: _print_unattended(campaign, ended))
     if ended.came:
-        interruption.tell(
-            f"this is what {output.plural(found.schedules - earlier, 'schedule')} showed"
-        )
+        interruption.tell(f"this is what {plural(found.schedules - earlier, 'schedule')} showed")
         status = output.Outcome.status = ended.status
     if shown is None:
         if output_format == "json":
@@ -280,10 +278,10 @@ def _print_story(short: Short, cause: Cause) -> None:
 
     shrunk = short.shrunk
     runs, decisions = (
-        output.plural(shrunk.runs, "run"),
-        output.plural(shrunk.deviations, "decision"),
+        plural(shrunk.runs, "run"),
+        plural(shrunk.deviations, "decision"),
     )
-    draws = output.plural(shrunk.operations, "draw")
+    draws = plural(shrunk.operations, "draw")
     output.echo(
         f"\nIn {runs} it came down to {decisions} of the schedule and {draws} of the workload:\n"
     )
@@ -608,6 +606,6 @@ def shrink_command(file: Path, runs: int, out: Path | None, output_format: str) 
         _print_story(short, cause)
         reporting.print_left(out, left)
     if ended.came:
-        interruption.tell(f"this is what {output.plural(short.shrunk.runs, 'run')} came to")
+        interruption.tell(f"this is what {plural(short.shrunk.runs, 'run')} came to")
         return ended.status
     return 1

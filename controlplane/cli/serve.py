@@ -20,7 +20,7 @@ from controlplane.cli.options import (
     show_secrets_option,
 )
 from controlplane.cli.run import prepare
-from controlplane.errors import UsageError
+from controlplane.errors import UsageError, plural
 from controlplane.logs.reading import RECORDING
 from controlplane.scenarios import manifest_run as files
 from controlplane.scenarios.search import loading, replaying
@@ -315,9 +315,9 @@ def _announce(kubeconfig: Path, context: str, address: Address, run: Execution) 
     entries.write(kubeconfig, address, context, live=is_live, alone=alone)
     chosen = "" if context == entries.NAME else f" --context {context}"
     nodes, objects = len(run.cluster.config.nodes or ()), len(run.plan.given.submissions)
-    loaded = output.plural(nodes, "node")
+    loaded = plural(nodes, "node")
     if objects:
-        loaded += f" and {output.plural(objects, 'object')} of the files"
+        loaded += f" and {plural(objects, 'object')} of the files"
     told = f"{address.url}, {loaded}, Ctrl-C ends it"
     if address.token and not address.url.startswith("https"):
         output.echo(

@@ -300,11 +300,15 @@ def _copies(submission: reading.Submission, notes: Mapping[str, str], note: str)
 
 
 async def workload(user: User) -> None:
-    """Submit what the files hold, each at its time."""
+    """Submit the content of the files, each object at its time."""
+    await submit_all(user, user.run.setting.given)
+
+
+async def submit_all(user: User, given: Given) -> None:
+    """Submit the objects, each at its time, and measure the load that they describe, for ever."""
     from controlplane.scenarios.engine.load import follow, has_load
     from controlplane.scenarios.inputs.submission import submit
 
-    given: Given = user.run.setting.given
     if has_load((*given.nodes, *(each.tree for each in given.submissions))):
         user.spawn(follow)
     await submit(user.ctx, given.submissions, given.resources)

@@ -13,7 +13,7 @@ from controlplane.api.flags import flag
 from controlplane.api.object import Object
 from controlplane.api.request import FollowedLog, Request, Response
 from controlplane.api.times import format_time
-from controlplane.api.tree import Tree
+from controlplane.api.tree import Tree, is_ready
 from controlplane.api.validation import aggregate
 from controlplane.apiserver.kinds.core.pods.kind import bound
 from controlplane.apiserver.kinds.deletion import DeleteOptions
@@ -142,7 +142,7 @@ def eviction(parts: Parts, ctx: Context) -> Steps[Response]:
     else:
         budget = _budget_of(ctx, found)
         if budget is not None:
-            if not _ready(found) and _unhealthy_allowed(budget.tree):
+            if not is_ready(found.tree) and _unhealthy_allowed(budget.tree):
                 if options.version is None:
                     options.version = found.metadata["resourceVersion"]
             else:
@@ -180,13 +180,6 @@ def _may_change(pod: Object) -> bool:
 def _ignores_budgets(pod: Object) -> bool:
     phase = pod.tree["status"].get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod.metadata
-
-
-def _ready(pod: Object) -> bool:
-    return any(
-        condition["type"] == "Ready" and condition.get("status") == "True"
-        for condition in pod.tree["status"].get("conditions") or ()
-    )
 
 
 def _budget_of(ctx: Context, pod: Object) -> Object | None:

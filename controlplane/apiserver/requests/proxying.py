@@ -12,7 +12,7 @@ from typing import Final
 from controlplane.api.container_inside import answer_of, front_of
 from controlplane.api.object import Object
 from controlplane.api.request import Response
-from controlplane.api.tree import Tree
+from controlplane.api.tree import Tree, is_ready
 from controlplane.api.validation import parse_int64
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.parts import Parts
@@ -145,11 +145,7 @@ def _node(parts: Parts, ctx: Context, name: str, port: str) -> Steps[Response]:
     )
     if not address:
         raise status.bad_request("no preferred addresses found; known addresses: []")
-    ready = any(
-        each["type"] == "Ready" and each["status"] == "True"
-        for each in state.get("conditions") or ()
-    )
-    if parse_int64(port or str(KUBELET)) != KUBELET or not ready:
+    if parse_int64(port or str(KUBELET)) != KUBELET or not is_ready(node.tree):
         raise _unreachable(f"dial tcp {address}:{port or KUBELET}: connect: connection refused")
     path = _path_behind(ctx)
     if path == "healthz":

@@ -12,7 +12,7 @@ from controlplane.api import usage
 from controlplane.api.object import Object
 from controlplane.api.request import Response
 from controlplane.api.times import format_time
-from controlplane.api.tree import Tree
+from controlplane.api.tree import Tree, is_ready
 from controlplane.apiserver.kinds.selectable import interest_of
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
@@ -60,7 +60,7 @@ def node_metrics(ctx: Context) -> Response:
     pods: dict[str, list[Tree]] = {}
     for obj in ctx.lookup.all("", "pods"):
         pods.setdefault((obj.tree.get("spec") or {}).get("nodeName", ""), []).append(obj.tree)
-    nodes = [obj for obj in ctx.lookup.all("", "nodes") if _is_ready(obj.tree)]
+    nodes = [obj for obj in ctx.lookup.all("", "nodes") if is_ready(obj.tree)]
     return _answer(
         ctx,
         [
@@ -90,11 +90,6 @@ def pod_metrics(ctx: Context) -> Response:
             ]
             measured.append((obj, {"containers": containers}))
     return _answer(ctx, measured)
-
-
-def _is_ready(node: Tree) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _answer(ctx: Context, measured: list[tuple[Object, Tree]]) -> Response:

@@ -59,6 +59,10 @@ class Try:
         """The name of a try in reports: its events, and the seed of the order."""
         return self.events, self.seed
 
+    def is_vain(self, restless: Sequence[Event]) -> bool:
+        """Return whether it comes to nothing: an event follows one after which the cluster does not come to rest."""
+        return len(self.events) > 1 and self.events[0] in restless
+
     def __str__(self) -> str:
         told = ", ".join(map(str, self.events)) or "no event"
         return told if self.seed is None else f"{told} (seed {self.seed})"
@@ -141,7 +145,7 @@ class Check:
         self.planned = 1 + len(tries)
         restless: list[Event] = []
         for each, outcome in (carry_out or in_order)(self, tries, over, progress, restless):
-            if each.events[:-1] and each.events[0] in restless:
+            if each.is_vain(restless):
                 self.planned -= 1
                 continue
             self._count(each, outcome, found)
@@ -218,13 +222,12 @@ def in_order(
 ) -> Iterator[tuple[Try, Outcome]]:
     """Carry out one try after the other until it is `over`; each with what it came to.
 
-    Of an event after which there is no rest (`restless`, which grows as outcomes are taken), pairs come to nothing and
-    are not carried out.
+    Tries that are in vain (`Try.is_vain`) are not carried out; `restless` grows as outcomes are taken.
     """
     for each in tries:
         if over():
             return
-        if each.events[:-1] and each.events[0] in restless:
+        if each.is_vain(restless):
             yield each, Outcome(())
             continue
         progress(each)

@@ -8,7 +8,12 @@ from attrs import define, evolve, field
 
 from controlplane.api.request import MERGE_PATCH
 from controlplane.api.times import SECOND
-from controlplane.client.errors import ApiError, is_not_found, is_unsupported_media_type
+from controlplane.client.errors import (
+    ApiError,
+    is_conflict,
+    is_not_found,
+    is_unsupported_media_type,
+)
 from controlplane.client.loops.clientset import PODS
 from controlplane.scenarios.check.cycles import cycle_in
 from controlplane.scenarios.check.events import lasts
@@ -88,16 +93,12 @@ class Stage:
     async def _rest(self, begin: int) -> bool:
         """Return whether nothing has happened for long enough; not if a cycle shows, or time is up."""
         patience = self.patience
-        changes = self.recorder.changes
-        seen = len(changes)
+        seen = len(self.recorder.changes)
         last, looked, counted = begin, begin, seen
         while True:
             await self.user.sleep(LOOK_S)
             now = self.user.ctx.now
-            for change in changes[seen:]:
-                if is_activity(change):
-                    last = change.t_ns
-            seen = len(changes)
+            seen, last = self._activity(seen, last)
             quiet = now - last
             if quiet >= patience.due_ns:
                 return True
@@ -111,6 +112,14 @@ class Stage:
                 looked, counted = now, seen
                 if self._cycles(begin, now):
                     return False
+
+    def _activity(self, seen: int, last: int) -> tuple[int, int]:
+        """Return the number of writes by now, and the time of the last one after `seen` that counts, else `last`."""
+        changes = self.recorder.changes
+        for change in changes[seen:]:
+            if is_activity(change):
+                last = change.t_ns
+        return len(changes), last
 
     def _cycles(self, begin: int, end: int) -> bool:
         courses = courses_of(self.recorder.changes)
@@ -182,26 +191,29 @@ class Stage:
         workload = self.subject.workload(target)
         loads = None if workload is None else loads_of(self.subject, workload.tree)
         if loads is not None:
-            kind, namespace, name = target.split("/")
             noted = {LOAD: milli(loads.most if most else loads.least)}
-            patch = {"metadata": {"annotations": noted}}
-            await self.user.attempt(self.user.patch(kind, name, patch, namespace))
+            await self._patch(target, {"metadata": {"annotations": noted}})
+
+    async def _patch(self, target: str, patch: Tree) -> None:
+        kind, namespace, name = target.split("/")
+        await self.user.attempt(self.user.patch(kind, name, patch, namespace))
+
+    async def _update(self, target: str, noted: dict[str, str]) -> None:
+        """Update a workload by annotations of its template."""
+        template = {"metadata": {"annotations": noted}}
+        await self._patch(target, {"spec": {"template": template}})
 
     async def rollout(self, target: str) -> None:
         """Update a workload's template, as `kubectl rollout restart` does."""
-        kind, namespace, name = target.split("/")
         noted = {"kubectl.kubernetes.io/restartedAt": str(self.user.ctx.now // SECOND)}
-        patch = {"spec": {"template": {"metadata": {"annotations": noted}}}}
-        await self.user.attempt(self.user.patch(kind, name, patch, namespace))
+        await self._update(target, noted)
 
     async def start(self, target: str) -> None:
         """Update a workload whose pods need twice their share of the load's CPU while they start."""
         workload = self.subject.workload(target)
         bears = 0 if workload is None else each_bears(self.subject, workload)
-        kind, namespace, name = target.split("/")
         noted = {START_USAGE: milli(round(2 * bears)), START_SECONDS: str(START_S)}
-        patch = {"spec": {"template": {"metadata": {"annotations": noted}}}}
-        await self.user.attempt(self.user.patch(kind, name, patch, namespace))
+        await self._update(target, noted)
 
     async def taint(self, node: str) -> None:
         """Give a node a NoExecute taint that nothing knows."""
@@ -222,7 +234,7 @@ class Stage:
                     {**tree, "spec": {**spec, "taints": change(spec.get("taints") or [])}}
                 )
             except ApiError as error:
-                if error.code != 409:
+                if not is_conflict(error):
                     return
             else:
                 return
@@ -272,11 +284,7 @@ class Stage:
             if not refused:
                 return ()
             await self.user.sleep(LOOK_S)
-            changes = self.recorder.changes
-            for change in changes[seen:]:
-                if is_activity(change):
-                    last = change.t_ns
-            seen = len(changes)
+            seen, last = self._activity(seen, last)
             now = self.user.ctx.now
             if now - last >= STUCK_S * SECOND:
                 return tuple(self._kept(*each) for each in refused)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from controlplane.api.times import SECOND
-from controlplane.scenarios.check.timeline import is_ready, lives, owner_of
+from controlplane.api.tree import is_ready
+from controlplane.scenarios.check.timeline import lives, owner_of
 from controlplane.scenarios.engine.load import starting
 
 if TYPE_CHECKING:

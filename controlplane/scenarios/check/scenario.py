@@ -21,7 +21,7 @@ from controlplane.scenarios.check.report import told
 from controlplane.scenarios.check.subject import Subject, subject_of
 from controlplane.scenarios.check.timeline import courses_of
 from controlplane.scenarios.check.verdicts import judge
-from controlplane.scenarios.engine.load import LOAD, follow, has_load
+from controlplane.scenarios.engine.load import LOAD
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario
 from controlplane.scenarios.engine.systems import longest_wait_s
@@ -110,17 +110,12 @@ def _begin(run: Run) -> None:
 
 async def workload(user: User) -> None:
     """Submit the files, let the events happen, and judge."""
-    from controlplane.scenarios.inputs.submission import submit
-
     given, subject = user.run.setting.given
     options, recorder = user.options, user.notes[RECORDER]
     patience = patience_of(subject, longest_wait_s(user.run.setting))
     stage = Stage(user, subject, recorder, patience, _places(given, subject))
     user.notes[STAGE] = stage
-    trees = (*given.nodes, *(each.tree for each in given.submissions))
-    if has_load(trees):
-        user.spawn(follow)
-    await submit(user.ctx, given.submissions, given.resources)
+    await manifest_run.submit_all(user, given)
     begin = options["begin"]
     if begin is None:
         await stage.settle(0, "")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import define, field, frozen
 
+from controlplane.api.tree import is_ready
 from controlplane.scenarios.check.subject import KEEPERS
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.scenarios.check.history import Change
 
-__all__ = ["Course", "Moment", "Placed", "courses_of", "is_ready", "lives", "owner_of", "pending"]
+__all__ = ["Course", "Moment", "Placed", "courses_of", "lives", "owner_of", "pending"]
 
 KIND_OF: Final = {
     "deployments": "Deployment",
@@ -87,12 +88,6 @@ def owner_of(tree: Tree) -> Tree | None:
     """The reference to the controller that an object belongs to."""
     references = (tree.get("metadata") or {}).get("ownerReferences") or ()
     return next((each for each in references if each.get("controller")), None)
-
-
-def is_ready(pod: Tree) -> bool:
-    """Return whether a pod is ready and stays."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
 def lives(pod: Tree | None) -> bool:

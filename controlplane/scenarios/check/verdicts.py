@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Final
 from attrs import frozen
 
 from controlplane.api.times import SECOND
+from controlplane.api.tree import is_ready
+from controlplane.errors import plural
 from controlplane.scenarios.check.cycles import cycle_in
 from controlplane.scenarios.check.subject import zone_of
 from controlplane.scenarios.check.timeline import courses_of, owner_of, pending
-from controlplane.scenarios.check.words import actor_of, counted, span
+from controlplane.scenarios.check.words import actor_of, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -98,10 +100,6 @@ def judge(subject: Subject, history: History) -> list[Finding]:
     return sorted(found.values(), key=lambda each: order.index(each.verdict))
 
 
-def _after(phase: Phase) -> str:
-    return phase.event
-
-
 # ---------------------------------------------------------------------- rest
 
 
@@ -124,7 +122,7 @@ def _never_at_rest(scene: Scene) -> Iterator[Finding]:
             "never-at-rest",
             (cycle.workload,),
             cycle.begin_ns,
-            _after(scene.phase),
+            scene.phase.event,
             cycle.says,
             lines=cycle.lines,
         )
@@ -138,7 +136,7 @@ def _never_at_rest(scene: Scene) -> Iterator[Finding]:
         "never-at-rest",
         tuple(busy),
         scene.phase.begin_ns,
-        _after(scene.phase),
+        scene.phase.event,
         f"after {minutes} minutes there is no rest",
         lines=tuple(_lately(scene, key, since) for key in busy),
     )
@@ -150,10 +148,10 @@ def _lately(scene: Scene, key: str, since: int) -> str:
     made = sum(each.t_ns >= since for each in course.makings)
     ended = sum(each.t_ns >= since for each in course.endings)
     if made or ended:
-        return f"{key}: {counted(made, 'pod')} made and {ended} ended in the last {span(LATELY_NS)}"
+        return f"{key}: {plural(made, 'pod')} made and {ended} ended in the last {span(LATELY_NS)}"
     moments = course.within(since, scene.phase.end_ns)
     lost = sum(after.ready < before.ready for before, after in pairwise(moments))
-    return f"{key}: a pod got unready {counted(lost, 'time')} in the last {span(LATELY_NS)}"
+    return f"{key}: a pod got unready {plural(lost, 'time')} in the last {span(LATELY_NS)}"
 
 
 def _swings(scene: Scene) -> Iterator[Finding]:
@@ -173,7 +171,7 @@ def _swings(scene: Scene) -> Iterator[Finding]:
             "unstable-replicas",
             (scaler.target, f"HorizontalPodAutoscaler/{scaler.key}"),
             scene.phase.begin_ns,
-            _after(scene.phase),
+            scene.phase.event,
             f"replicas of {scaler.target} go from {' to '.join(map(str, numbers))}, though its load does not change;"
             f" {actor_of(peak.cause.by)} sets {peak.wanted}",
         )
@@ -205,8 +203,8 @@ def _cascade(scene: Scene) -> Iterator[Finding]:
         "cascade",
         tuple(f"Node/{node}" for node in nodes),
         failed[0][0],
-        _after(phase),
-        f"{counted(len(nodes), 'more node' if phase.down else 'node')} {_verb(nodes)} under the load",
+        phase.event,
+        f"{plural(len(nodes), 'more node' if phase.down else 'node')} {_verb(nodes)} under the load",
         lines=lines,
         about=("load",),
     )
@@ -239,15 +237,13 @@ def _without_node(scene: Scene) -> Iterator[Finding]:
         short = bool(reasons) and all(_CAPACITY.search(each) for each in reasons)
         if short and "lose-zone" in scene.phase.kinds:
             continue  # room for the pods of a whole zone is a matter of price, not of configuration
-        count = (
-            f"{len(pods)} pod{'s'[: len(pods) != 1]} of {owner}" if owner[:4] != "Pod/" else owner
-        )
+        count = f"{plural(len(pods), 'pod')} of {owner}" if owner[:4] != "Pod/" else owner
         waits = "waits" if len(pods) == 1 else "wait"
         yield Finding(
             "no-room" if short else "no-node",
             tuple(dict.fromkeys((owner, *(f"Pod/{key}" for key, _ in pods[:3])))),
             scene.phase.end_ns,
-            _after(scene.phase),
+            scene.phase.event,
             f"{count} {waits} for a node, and nothing will change that: {message}",
             (owner, *sorted(_kind_of_reason(each) for each in reasons)),
         )
@@ -264,8 +260,8 @@ def _gated(scene: Scene, owner: str, number: int, gates: tuple[str, ...]) -> Ite
             "missing",
             (owner,),
             scene.phase.end_ns,
-            _after(scene.phase),
-            f"{counted(number, 'pod')} of {owner} {'waits' if number == 1 else 'wait'} at the scheduling gate"
+            scene.phase.event,
+            f"{plural(number, 'pod')} of {owner} {'waits' if number == 1 else 'wait'} at the scheduling gate"
             f" {', '.join(gates)}, and nothing opens it",
         )
 
@@ -326,7 +322,7 @@ def _missing(scene: Scene) -> Iterator[Finding]:
                 "missing",
                 (key,),
                 now.t_ns,
-                _after(scene.phase),
+                scene.phase.event,
                 f"{key} wants {now.wanted} pods and has {len(now.pods)}, and nothing makes the others",
             )
         elif unready:
@@ -334,7 +330,7 @@ def _missing(scene: Scene) -> Iterator[Finding]:
                 "missing",
                 (key, *(f"Pod/{each.key}" for each in unready[:3])),
                 now.t_ns,
-                _after(scene.phase),
+                scene.phase.event,
                 f"{now.ready} of {now.wanted} pods of {key} are ready, and the others do not get ready",
                 (key,),
             )
@@ -365,9 +361,9 @@ def _below_minimum(scene: Scene) -> Iterator[Finding]:
             "below-minimum",
             (scaler.target, f"HorizontalPodAutoscaler/{scaler.key}"),
             low.t_ns,
-            _after(scene.phase),
+            scene.phase.event,
             f"{actor_of(low.cause.by)} sets replicas of {scaler.target} to {low.wanted}; HorizontalPodAutoscaler"
-            f" {scaler.key} has minReplicas {scaler.least}: {counted(len(gone), 'pod')} end, and it stays so {lasted}",
+            f" {scaler.key} has minReplicas {scaler.least}: {plural(len(gone), 'pod')} end, and it stays so {lasted}",
         )
 
 
@@ -396,7 +392,7 @@ def _blocked_drain(scene: Scene) -> Iterator[Finding]:
             "blocked-drain",
             (*objects, kept.workload),
             scene.phase.end_ns,
-            _after(scene.phase),
+            scene.phase.event,
             kept.says,
         )
 
@@ -419,7 +415,7 @@ def _below_budget(scene: Scene) -> Iterator[Finding]:
                 "below-budget",
                 (f"PodDisruptionBudget/{budget.key}", workload.key),
                 moment.t_ns,
-                _after(scene.phase),
+                scene.phase.event,
                 f"{actor_of(moment.cause.by)} leaves {moment.ready} of {moment.wanted} pods of {workload.key} ready;"
                 f" PodDisruptionBudget {budget.key} asks for {needed}, but updates do not ask it",
             )
@@ -467,7 +463,7 @@ def _outage(scene: Scene) -> Iterator[Finding]:
             "outage",
             (key,),
             dark.t_ns,
-            _after(scene.phase),
+            scene.phase.event,
             f"none of the {before.wanted} replicas of {key} is ready"
             + (f": {where}" if where else ""),
         )
@@ -494,7 +490,7 @@ def _one_zone(scene: Scene) -> Iterator[Finding]:
                 "one-zone",
                 (key,),
                 now.t_ns,
-                _after(scene.phase),
+                scene.phase.event,
                 f"all {len(now.pods)} replicas of {key} are in zone {next(iter(there))}, and nothing moves them,"
                 " though they ask to be spread over zones",
             )
@@ -532,13 +528,8 @@ def _zones_at(history: History, until_ns: int) -> dict[str, str]:
 def _takes_pods(node: Tree) -> bool:
     spec = node.get("spec") or {}
     effects = [each.get("effect") for each in spec.get("taints") or ()]
-    ready = any(
-        each.get("type") == "Ready" and each.get("status") == "True"
-        for each in (node.get("status") or {}).get("conditions") or ()
-    )
-    return (
-        ready and not spec.get("unschedulable") and not {"NoSchedule", "NoExecute"} & set(effects)
-    )
+    closed = spec.get("unschedulable") or {"NoSchedule", "NoExecute"} & set(effects)
+    return is_ready(node) and not closed
 
 
 RULES: Sequence[Callable[[Scene], Iterator[Finding]]] = (

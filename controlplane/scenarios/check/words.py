@@ -1,4 +1,4 @@
-"""Words for authors of writes, numbers and times."""
+"""Words for authors of writes, and for times."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from controlplane.api.times import SECOND
 
-__all__ = ["actor_of", "counted", "span"]
+__all__ = ["actor_of", "span"]
 
 PROCESSES: Final = {
     "user": "the user",
@@ -38,11 +38,6 @@ def actor_of(by: str) -> str:
     if part in ("status-manager", "kubelet", "pleg", "pod-workers"):
         return f"the kubelet of {process}"
     return process
-
-
-def counted(number: int, noun: str) -> str:
-    """1 pod, 2 pods."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def span(ns: int) -> str:

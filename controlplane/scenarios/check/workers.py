@@ -46,7 +46,7 @@ def shared(
     ) as pool:
         while True:
             while len(waiting) < AHEAD * jobs and (each := next(left, None)) is not None:
-                skipped = each.events[:-1] and each.events[0] in restless
+                skipped = each.is_vain(restless)
                 waiting.append((each, None if skipped else pool.submit(work, header, each)))
             if not waiting:
                 return

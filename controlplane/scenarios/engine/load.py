@@ -16,6 +16,7 @@ from controlplane.api.labels import from_label_selector
 from controlplane.api.pod_resources import pod_limits
 from controlplane.api.quantity import Quantity, QuantityError, parse
 from controlplane.api.times import SECOND, parse_time
+from controlplane.api.tree import is_ready
 from controlplane.api.usage import PREFIX, of_pods
 
 if TYPE_CHECKING:
@@ -127,10 +128,7 @@ def _begun(pod: Tree) -> int | None:
 
 def _serves(pod: Tree) -> bool:
     """Return whether load comes to a pod: it is ready, and stays."""
-    if pod["metadata"].get("deletionTimestamp"):
-        return False
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    return is_ready(pod) and not pod["metadata"].get("deletionTimestamp")
 
 
 def _limited(pod: Object, amount: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.api.tree import is_ready
 from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.views import PODS, stored_pods
 
@@ -105,11 +106,10 @@ def enough_stay_ready(label: str, value: str, least: int) -> Invariant:
 
     def ready(run: Run) -> int:
         return sum(
-            each.get("type") == "Ready" and each.get("status") == "True"
+            is_ready(pod)
             for pod in _pods(run)
             if (pod["metadata"].get("labels") or {}).get(label) == value
             and not pod["metadata"].get("deletionTimestamp")
-            for each in (pod.get("status") or {}).get("conditions") or ()
         )
 
     def check(run: Run) -> str | None:
