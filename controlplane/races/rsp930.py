@@ -21,13 +21,13 @@ from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone, with_community_plugin
 from controlplane.scenarios.invariants.scheduler_plugins import A_GANG_RUNS_WHOLLY_OR_NOT_AT_ALL
+from controlplane.scheduler.community.coscheduling import LABEL, POD_GROUP
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios import User
     from controlplane.scenarios.engine.setting import Setting
 
-LABEL = "scheduling.x-k8s.io/pod-group"
 REST_S = 30
 
 
@@ -46,8 +46,6 @@ def member(number: int, cpu: str) -> dict[str, Any]:
 
 async def deleted_and_created(user: User) -> None:
     """A gang of which one pod waits is deleted; the next one has room for one of its pods."""
-    from controlplane.scheduler.community.coscheduling import POD_GROUP
-
     groups = POD_GROUP.resource
     group = {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",

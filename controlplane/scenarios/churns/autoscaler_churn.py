@@ -8,8 +8,10 @@ autoscaler may crash and begin again.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.scenarios.churns.parts import crash, pause
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario, Sometimes
 from controlplane.scenarios.invariants.autoscaler import (
@@ -149,12 +151,10 @@ async def churn(user: User) -> None:
     await user.create(_deployment(STEADY, REPLICAS, "300m"))
     todo = [_some_change, _some_change, _some_change, _some_removal]
     if user.options["crashes"]:
-        todo.append(_some_crash)
+        todo.append(partial(crash, process=AUTOSCALER, named="the autoscaler"))
     for _ in range(user.options["operations"]):
         await todo[user.choose(len(todo), "what")](user)
-        pause = PAUSES[user.choose(len(PAUSES), "pause")]
-        if pause:
-            await user.sleep(pause)
+        await pause(user, PAUSES)
     user.notes["calm"] = len(user.cluster.beside["cloud"].calls)
     await user.sleep(60)
 
@@ -173,12 +173,6 @@ async def _some_change(user: User) -> None:
 async def _some_removal(user: User) -> None:
     name = NAMES[user.choose(len(NAMES), "which Deployment")]
     await user.attempt(user.delete("Deployment", name, "default"))
-
-
-async def _some_crash(user: User) -> None:
-    user.crash(AUTOSCALER)
-    await user.sleep(user.choose(3, "how long the autoscaler is away"))
-    user.restart(AUTOSCALER)
 
 
 def _happened(reason: str) -> Any:

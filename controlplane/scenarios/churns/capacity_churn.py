@@ -6,10 +6,12 @@ crashes and starts again, if the option says so.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone, with_community_plugin
+from controlplane.scenarios.churns.parts import close_or_open_node, crash, pause
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.scheduler_plugins import QUOTAS_ARE_NEVER_OVERDRAWN
@@ -73,14 +75,12 @@ async def churn(user: User) -> None:
 
 
 async def _share(user: User, count: int) -> None:
-    todo = [_some_pod, _some_pod, _some_pod, _some_node]
+    todo = [_some_pod, _some_pod, _some_pod, close_or_open_node]
     if user.options["crashes"]:
-        todo.append(_some_crash)
+        todo.append(partial(crash, process="scheduler", named="the scheduler"))
     for _ in range(count):
         await todo[user.choose(len(todo), "what")](user)
-        pause = PAUSES[user.choose(len(PAUSES), "pause")]
-        if pause:
-            await user.sleep(pause)
+        await pause(user, PAUSES)
 
 
 async def _some_pod(user: User) -> None:
@@ -94,24 +94,6 @@ async def _some_pod(user: User) -> None:
     tree = pod(name, "1", priority=(0, 10)[user.choose(2, "priority")])
     tree["metadata"]["namespace"] = namespace
     await user.attempt(user.create(tree))
-
-
-async def _some_node(user: User) -> None:
-    name = f"node-{1 + user.choose(max(1, user.options['nodes']), 'which node')}"
-    found = {obj.name: obj for obj in user.run.objects("/registry/minions/")}.get(name)
-    if found is not None:
-        closed = bool((found.tree.get("spec") or {}).get("unschedulable"))
-        await user.attempt(user.patch("Node", name, {"spec": {"unschedulable": not closed}}))
-
-
-async def _some_crash(user: User) -> None:
-    if user.notes.get("down"):
-        return
-    user.notes["down"] = True
-    user.crash("scheduler")
-    await user.sleep(user.choose(3, "how long the scheduler is away"))
-    user.restart("scheduler")
-    user.notes["down"] = False
 
 
 def _borrowed(run: Run) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone, with_community_plugin
+from controlplane.scenarios.churns.parts import close_or_open_node, pause, stored
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.scheduler_plugins import (
@@ -22,6 +23,7 @@ from controlplane.scenarios.invariants.scheduling import (
     NO_BOUND_POD_IS_QUEUED,
     THE_SCHEDULER_LIVES,
 )
+from controlplane.scheduler.community.coscheduling import LABEL, POD_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +40,6 @@ PAUSES: Final = (0, 0, 1, 7)
 LEAST: Final = 2
 WAIT_S: Final = 10
 REST_S: Final = 60
-LABEL: Final = "scheduling.x-k8s.io/pod-group"
 
 OPERATIONS = Option("operations", type=int, low=1, default=12, help="How many things the users do.")
 USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
@@ -68,65 +69,44 @@ def _group(name: str) -> Tree:
 
 
 async def churn(user: User) -> None:
-    """Several tasks do their share; closed nodes are opened at the end."""
+    """Several tasks do their share."""
     await user.divide(_share, user.options["operations"], user.options["users"])
     await user.sleep(REST_S)
 
 
 async def _share(user: User, count: int) -> None:
     for _ in range(count):
-        todo = (_some_gang, _some_gang, _some_single, _some_node)
+        todo = (_some_gang, _some_gang, _some_single, close_or_open_node)
         await todo[user.choose(len(todo), "what")](user)
-        pause = PAUSES[user.choose(len(PAUSES), "pause")]
-        if pause:
-            await user.sleep(pause)
-
-
-def _there(user: User, path: str) -> dict[str, Any]:
-    """Objects as they are: users look past every cache."""
-    return {obj.name: obj for obj in user.run.objects(path)}
+        await pause(user, PAUSES)
 
 
 async def _some_gang(user: User) -> None:
     """Create a gang of two or three pods, its group before the pod of a drawn number; or delete all of one."""
     name = NAMES[user.choose(len(NAMES), "which gang")]
-    mine = [each for each in _there(user, "/registry/pods/") if each.startswith(f"{name}-")]
-    if mine or name in _there(user, GROUPS):
+    mine = [each for each in stored(user, "/registry/pods/") if each.startswith(f"{name}-")]
+    if mine or name in stored(user, GROUPS):
         for each in mine:
             await user.attempt(user.delete("Pod", each, grace_period_seconds=0))
-        await user.attempt(user.client.delete(_resource(), "default", name))
+        await user.attempt(user.client.delete(POD_GROUP.resource, "default", name))
         return
     size = LEAST + user.choose(2, "one more than it needs")
     when = user.choose(size + 1, "when the group comes")
     for number in range(size + 1):
         if number == when:
-            await user.attempt(user.client.create(_resource(), _group(name)))
+            await user.attempt(user.client.create(POD_GROUP.resource, _group(name)))
         if number < size:
             tree = pod(f"{name}-{number}", "1")
             tree["metadata"]["labels"] = {LABEL: name}
             await user.attempt(user.create(tree))
 
 
-def _resource() -> Any:
-    from controlplane.scheduler.community.coscheduling import POD_GROUP
-
-    return POD_GROUP.resource
-
-
 async def _some_single(user: User) -> None:
     name = SINGLES[user.choose(len(SINGLES), "which single pod")]
-    if name in _there(user, "/registry/pods/"):
+    if name in stored(user, "/registry/pods/"):
         await user.attempt(user.delete("Pod", name, grace_period_seconds=0))
     else:
         await user.attempt(user.create(pod(name, "1")))
-
-
-async def _some_node(user: User) -> None:
-    name = f"node-{1 + user.choose(max(1, user.options['nodes']), 'which node')}"
-    found = _there(user, "/registry/minions/").get(name)
-    if found is not None:
-        closed = bool((found.tree.get("spec") or {}).get("unschedulable"))
-        await user.attempt(user.patch("Node", name, {"spec": {"unschedulable": not closed}}))
 
 
 def _ever(*, bound: bool) -> Callable[[Run], bool]:

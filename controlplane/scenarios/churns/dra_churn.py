@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.client.errors import ApiError
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone
+from controlplane.scenarios.churns.parts import pause, stored
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.devices import (
@@ -168,19 +169,12 @@ async def _share(user: User, count: int) -> None:
     todo = (_some_pod, _some_pod, _some_claim, _some_pod, _publish, _tidy_up)
     for number in range(count):
         await _other(user, todo, number, "what")(user, number)
-        pause = PAUSES[user.choose(len(PAUSES), "pause")]
-        if pause:
-            await user.sleep(pause)
-
-
-def _there(user: User, path: str) -> dict[str, Any]:
-    """Objects as they are: users look past every cache."""
-    return {obj.name: obj for obj in user.run.objects(path)}
+        await pause(user, PAUSES)
 
 
 async def _some_pod(user: User, number: int) -> None:
     name: str = _other(user, PODS, number, "which pod")
-    if name not in _there(user, "/registry/pods/"):
+    if name not in stored(user, "/registry/pods/"):
         await user.attempt(user.create(_pod(user, name)))
         return
     await user.attempt(user.delete("Pod", name, grace_period_seconds=0))
@@ -190,7 +184,7 @@ async def _some_pod(user: User, number: int) -> None:
 
 async def _some_claim(user: User, number: int) -> None:
     name: str = _other(user, CLAIMS, number, "which claim")
-    if name not in _there(user, "/registry/resourceclaims/"):
+    if name not in stored(user, "/registry/resourceclaims/"):
         await user.attempt(user.create(_claim(user, name)))
     elif user.choose(3, "delete the claim") == 1:
         await user.attempt(user.delete("ResourceClaim", name))
@@ -202,13 +196,13 @@ async def _some_claim(user: User, number: int) -> None:
 async def _publish(user: User, _number: int) -> None:
     """A driver publishes its pool anew, one slice after the other. Devices in use it does not take away."""
     node = f"node-{1 + user.choose(max(1, user.options['nodes']), 'which node')}"
-    found = _there(user, "/registry/resourceslices/")
+    found = stored(user, "/registry/resourceslices/")
     known = found.get(f"{node}-0")
     if known is None:
         return
     held = [
         result
-        for claim in _there(user, "/registry/resourceclaims/").values()
+        for claim in stored(user, "/registry/resourceclaims/").values()
         for result in _results(claim.tree)
     ]
     mine = any(each["pool"] == node and each["device"] == "whole" for each in held)
@@ -233,7 +227,7 @@ async def _tidy_up(user: User, _number: int) -> None:
         except ApiError:
             continue
         status = claim.get("status") or {}
-        pods = _there(user, "/registry/pods/")
+        pods = stored(user, "/registry/pods/")
         users = [
             each
             for each in status.get("reservedFor") or ()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone
+from controlplane.scenarios.churns.parts import close_or_open_node, pause, stored
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.pod_groups import (
@@ -64,23 +65,16 @@ async def churn(user: User) -> None:
 
 async def _share(user: User, count: int) -> None:
     for _ in range(count):
-        todo = (_some_gang, _some_gang, _some_single, _some_node)
+        todo = (_some_gang, _some_gang, _some_single, close_or_open_node)
         await todo[user.choose(len(todo), "what")](user)
-        pause = PAUSES[user.choose(len(PAUSES), "pause")]
-        if pause:
-            await user.sleep(pause)
-
-
-def _there(user: User, path: str) -> dict[str, Any]:
-    """Objects as they are: users look past every cache."""
-    return {obj.name: obj for obj in user.run.objects(path)}
+        await pause(user, PAUSES)
 
 
 async def _some_gang(user: User) -> None:
     """Create a gang of two or three pods, its group before the pod of a drawn number; or delete all of one."""
     name = GROUPS[user.choose(len(GROUPS), "which gang")]
-    mine = [each for each in _there(user, "/registry/pods/") if each.startswith(f"{name}-")]
-    if mine or name in _there(user, "/registry/podgroups/"):
+    mine = [each for each in stored(user, "/registry/pods/") if each.startswith(f"{name}-")]
+    if mine or name in stored(user, "/registry/podgroups/"):
         for each in mine:
             await user.attempt(user.delete("Pod", each, grace_period_seconds=0))
         await user.attempt(user.delete("PodGroup", name))
@@ -97,18 +91,10 @@ async def _some_gang(user: User) -> None:
 
 async def _some_single(user: User) -> None:
     name = SINGLES[user.choose(len(SINGLES), "which single pod")]
-    if name in _there(user, "/registry/pods/"):
+    if name in stored(user, "/registry/pods/"):
         await user.attempt(user.delete("Pod", name, grace_period_seconds=0))
     else:
         await user.attempt(user.create(pod(name, "1")))
-
-
-async def _some_node(user: User) -> None:
-    name = f"node-{1 + user.choose(max(1, user.options['nodes']), 'which node')}"
-    found = _there(user, "/registry/minions/").get(name)
-    if found is not None:
-        closed = bool((found.tree.get("spec") or {}).get("unschedulable"))
-        await user.attempt(user.patch("Node", name, {"spec": {"unschedulable": not closed}}))
 
 
 def _ever(*, bound: bool) -> Callable[[Run], bool]:

@@ -6,9 +6,11 @@ runs, hand quota back for what was evicted (what a job's reconciler does once th
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.request import MERGE_PATCH
+from controlplane.scenarios.churns.parts import crash, pause
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.kueue import (
@@ -139,12 +141,10 @@ async def _patch(user: User, kind: str, namespace: str, name: str, spec: Tree) -
 async def _share(user: User, count: int) -> None:
     todo = [*[_some_workload] * 5, _some_end, _some_release, _some_priority, _some_stop]
     if user.options["crashes"]:
-        todo.append(_some_crash)
+        todo.append(partial(crash, process="kueue", named="Kueue"))
     for _ in range(count):
         await todo[user.choose(len(todo), "what")](user)
-        pause = PAUSES[user.choose(len(PAUSES), "pause")]
-        if pause:
-            await user.sleep(pause)
+        await pause(user, PAUSES)
 
 
 def _there(user: User) -> dict[str, Tree]:
@@ -223,16 +223,6 @@ async def _some_stop(user: User) -> None:
     name = QUEUES[user.choose(len(QUEUES), "which queue")]
     policy = policies[user.choose(len(policies), "which policy")]
     await user.attempt(_patch(user, "ClusterQueue", "", name, {"stopPolicy": policy}))
-
-
-async def _some_crash(user: User) -> None:
-    if user.notes.get("down"):
-        return
-    user.notes["down"] = True
-    user.crash("kueue")
-    await user.sleep(user.choose(3, "how long Kueue is away"))
-    user.restart("kueue")
-    user.notes["down"] = False
 
 
 def _ever(kind: str, *states: str) -> Callable[[Run], bool]:

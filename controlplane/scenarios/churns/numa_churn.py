@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import nodes_with_managers, with_community_plugin
+from controlplane.scenarios.churns.parts import pause
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario, Sometimes
 from controlplane.scenarios.invariants.scheduling import (
@@ -72,9 +73,7 @@ async def _share(user: User, count: int) -> None:
             resources = tree["spec"]["containers"][0]["resources"]
             resources["limits"] = dict(resources["requests"])
             await user.attempt(user.create(tree))
-        pause = PAUSES[user.choose(len(PAUSES), "pause")]
-        if pause:
-            await user.sleep(pause)
+        await pause(user, PAUSES)
 
 
 def _pods(run: Run) -> list[Any]:
