@@ -312,7 +312,7 @@ class Cluster:
         self._joined: dict[str, str] = {}
         """By Node, the actors of kubelets that were started while the world ran."""
         self.beside: dict[str, Any] = {}
-        """What systems of `additions` show to observers, by name."""
+        """The values that systems of `additions` publish for observers outside the run, by the system's name."""
         self._given: dict[str, None] = {}
         """Nodes that have their machines, whatever clients do."""
         self.apiservers = numbered(APISERVER, config.apiservers)

@@ -147,7 +147,7 @@ class Scheduler:
         first = next(iter(self.frameworks.values()))
         sort = first.plugins.queue_sort[0]
         self.ordered_by: tuple[str, ...] = ("plugins",) if sort.custom else ()
-        """What the order of the queue depends on besides the queue, for race detection."""
+        """The parts of memory besides the queue that its order depends on, for race detection."""
         self.queue = PriorityQueue(
             sort.less,
             listers.pods,

@@ -1,4 +1,4 @@
-"""The content of a NodeResourceTopology from what a kubelet tells of its managers.
+"""The content of a NodeResourceTopology from a kubelet's report of its managers.
 
 Follows node-feature-discovery's topology updater (`pkg/resourcemonitor`, `cmd/nfd-topology-updater`): zones with the
 exclusive resources that are free, the topology manager's configuration, and the fingerprint of the node's pods.

@@ -1,4 +1,4 @@
-"""The kubelet's pod resources API: what containers have for themselves, and what there is to give.
+"""The kubelet's pod resources API: exclusive resources of containers, and allocatable resources.
 
 Upstream: pkg/kubelet/apis/podresources. The policies are those that the real kubelet tells at /configz.
 """

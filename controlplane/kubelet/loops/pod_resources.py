@@ -1,6 +1,7 @@
 """The server of the pod resources API, for a process beside the kubelet on its machine.
 
-Task: `pod-resources`. Point: that of its mailbox. State files that the managers write are told to who watches them.
+Task: `pod-resources`. Point: that of its mailbox. Writes of the managers' state files are announced to the process that
+watches them.
 """
 
 from __future__ import annotations

@@ -43,14 +43,14 @@ class Recorder:
         self._seen = self._store.revision
         self.changes: list[Change] = []
         self.endless = False
-        """A workload goes round in one instant: time will not move on."""
+        """A workload is in a cycle within one instant of virtual time, so that time cannot advance."""
         self._instant = -1
         self._next_look = MANY
         """The number of writes at which to look next; it grows by half, so that looking costs little."""
         self.reasons: dict[str, str] = {}
 
     def hears(self, message: Any, target: Any) -> None:
-        """Nothing (`actors.interception.Listener`)."""
+        """Ignore requests (`actors.interception.Listener`)."""
 
     def hears_answer(self, request: Any, value: Any, error: BaseException | None) -> None:
         """Keep what was written until this answer."""
@@ -74,7 +74,7 @@ class Recorder:
         self._look(now)
 
     def _look(self, now: int) -> None:
-        """See whether a workload goes round in this instant, after every so many writes in it."""
+        """Look for a cycle within the current instant of virtual time, each time the writes have grown by half."""
         if self._instant != now:
             self._instant = now
             self._next_look = len(self.changes) + MANY

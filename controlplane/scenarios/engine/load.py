@@ -70,10 +70,10 @@ def _template(tree: Tree) -> Tree:
 
 
 def usage_of(workloads: Iterable[Object], pods: Sequence[Object], now: int) -> dict[str, int]:
-    """What each pod uses in thousandths of a CPU, by its key; pods of which nothing is said are left out.
+    """Return the CPU usage of pods in thousandths of a CPU, by their keys, for those with an annotated load.
 
     Args:
-        workloads: what keeps the pods; those with the annotation `cpu-load` have a load.
+        workloads: the objects that own the pods; those with the annotation `cpu-load` have a load.
         pods: all pods.
         now: the wall time in nanoseconds.
     """
@@ -103,7 +103,10 @@ def usage_of(workloads: Iterable[Object], pods: Sequence[Object], now: int) -> d
 
 
 def starting(pod: Tree, now: int) -> int | None:
-    """What a pod uses because it has just started, 0 when that is over; None if nothing is said of it."""
+    """Return the CPU usage of a pod for its start in thousandths of a CPU, 0 once the start is over.
+
+    None for a pod without the annotation `cpu-start-usage`.
+    """
     extra = _amount(pod["metadata"], START_USAGE)
     if extra is None:
         return None
@@ -117,7 +120,7 @@ def starting(pod: Tree, now: int) -> int | None:
 
 
 def _begun(pod: Tree) -> int | None:
-    """When the first of a pod's containers began to run, as wall time in nanoseconds."""
+    """Return the start time of the first running container, as wall time in nanoseconds."""
     times = []
     for each in (pod.get("status") or {}).get("containerStatuses") or ():
         running = (each.get("state") or {}).get("running")

@@ -1,4 +1,4 @@
-"""The quota of Kueue's ClusterQueues at the end of a run: what each has, uses and borrows."""
+"""The quota of Kueue's ClusterQueues at the end of a run: nominal, reserved and borrowed amounts."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _nominal(spec: Tree) -> Iterator[tuple[_Place, str]]:
 
 
 def _used(state: Tree) -> dict[_Place, tuple[str, str]]:
-    """What is reserved and borrowed, by flavor and resource."""
+    """Return the reserved and the borrowed amounts by flavor and resource."""
     return {
         (flavor.get("name", ""), resource.get("name", "")): (
             str(resource.get("total", "0")),

@@ -1,4 +1,4 @@
-"""The topology updater of a node: it asks the kubelet what it gave to whom and publishes it as a NodeResourceTopology.
+"""The topology updater of a node: it publishes the assignments of the kubelet as a NodeResourceTopology.
 
 It does so at its start, when the kubelet has written a state file, and at each interval; in between the object is
 behind the kubelet's managers. Points: `pod-resources.list`, that of its mailbox, and one for every request. Follows

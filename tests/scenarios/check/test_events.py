@@ -1,4 +1,4 @@
-"""What happens to a cluster is derived from the manifests and the nodes."""
+"""Events of a check, derived from the manifests and the nodes."""
 
 from __future__ import annotations
 
