@@ -124,11 +124,17 @@ class User(UserFaults):
         *,
         uid: str = "",
         grace_period_seconds: int | None = None,
+        propagation_policy: str = "",
     ) -> None:
-        """Delete an object; with `uid` only that very one."""
+        """Delete an object; with `uid` only that very one. `propagation_policy` as `kubectl delete --cascade`."""
         resource, namespace = _place(kind, namespace)
         await self.client.delete(
-            resource, namespace, name, uid=uid, grace_period_seconds=grace_period_seconds
+            resource,
+            namespace,
+            name,
+            uid=uid,
+            grace_period_seconds=grace_period_seconds,
+            propagation_policy=propagation_policy,
         )
 
     async def apply(self, tree: Tree, namespace: str = "") -> Object:

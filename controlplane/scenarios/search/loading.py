@@ -35,6 +35,7 @@ NAMED = {
     "coscheduling-churn": "controlplane.scenarios.churns.coscheduling_churn",
     "numa-churn": "controlplane.scenarios.churns.numa_churn",
     "kueue-churn": "controlplane.scenarios.churns.kueue_churn",
+    "system-churn": "controlplane.scenarios.churns.system_churn",
     "storage-churn": "controlplane.scenarios.churns.storage_churn",
     "storage-hazards": "controlplane.scenarios.churns.storage_hazards",
 }

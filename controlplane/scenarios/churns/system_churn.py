@@ -1,0 +1,449 @@
+"""The churn of all systems together: scheduler, kubelets, controllers, and what runs beside them.
+
+Users create, scale, update, orphan and delete workloads of every kind, and bare pods under a few names that come
+again; they resize and evict pods, take nodes out and bring them back, and set budgets, quotas and autoscalers.
+Processes crash and connections break. A Descheduler, a Cluster Autoscaler and Kueue take part as the option `systems`
+says; a search goes through all its values. Which of all that a run is about is drawn at its start.
+
+It aims at nothing. In the end everything that a user closed is opened, and the cluster has to come to rest complete:
+no system undoes for ever what another one does, nothing is lost, and nothing is left over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from controlplane.api.times import SECOND
+from controlplane.scenarios.authoring.workloads import pod
+from controlplane.scenarios.churns.parts import crash, pause, stored
+from controlplane.scenarios.churns.system_world import (
+    AUTOSCALER,
+    KUEUE,
+    SYSTEMS,
+    beside,
+    build,
+)
+from controlplane.scenarios.engine.option import Option
+from controlplane.scenarios.engine.scenario import Invariant, Scenario, Sometimes
+from controlplane.scenarios.invariants.autoscaler import (
+    AT_REST_GROUPS_HAVE_THEIR_NODES,
+    PODS_LEAVE_BEFORE_THEIR_NODE,
+)
+from controlplane.scenarios.invariants.contexts import EVERY_CONTEXT_ENDS
+from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
+from controlplane.scenarios.invariants.kueue import (
+    AT_REST_KUEUE_KNOWS_EACH_WORKLOAD,
+    AT_REST_NOTHING_THAT_FITS_IS_PARKED,
+    QUOTA_IS_GIVEN_ONCE,
+)
+from controlplane.scenarios.invariants.nodes import (
+    ended_pods_hold_nothing,
+    kubelets_start,
+    nothing_starts_with_more_than_promised,
+    statuses_are_their_own,
+)
+from controlplane.scenarios.invariants.rest import (
+    AT_REST_WORKLOADS_ARE_COMPLETE,
+    CALM,
+    pods_settle,
+)
+from controlplane.scenarios.invariants.scheduling import ROOM_IS_USED, THE_SCHEDULER_LIVES
+from controlplane.scenarios.invariants.scheduling_picture import LAWS, picture_holds
+from controlplane.scenarios.invariants.workloads import (
+    no_orphans,
+    one_active_pod_an_index,
+    one_daemon_a_node,
+    one_life_of_an_ordinal,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from controlplane.scenarios.engine.run import Run
+    from controlplane.scenarios.engine.setting import Setting
+    from controlplane.scenarios.engine.user import User
+
+    Do = Callable[[User], Coroutine[Any, Any, None]]
+
+Tree = dict[str, Any]
+PODS: Final = "/registry/pods/"
+NODES: Final = "/registry/minions/"
+STORED: Final = {
+    "Deployment": "/registry/deployments/",
+    "StatefulSet": "/registry/statefulsets/",
+    "ReplicaSet": "/registry/replicasets/",
+    "DaemonSet": "/registry/daemonsets/",
+    "batch/v1/Job": "/registry/jobs/",
+    "policy/v1/PodDisruptionBudget": "/registry/poddisruptionbudgets/",
+    "v1/ResourceQuota": "/registry/resourcequotas/",
+    "autoscaling/v2/HorizontalPodAutoscaler": "/registry/horizontalpodautoscalers/",
+}
+"""The paths of kinds in the store, where users look past every cache."""
+NAMES: Final = ("a", "b")
+CPUS: Final = ("250m", "500m", "1")
+PAUSES: Final = (0, 0, 1, 5, 20, 60)
+POLICIES: Final = ("Background", "Foreground", "Orphan")
+MOST_PODS: Final = 60
+"""Pods that may be created after the last change; all workloads together have about thirty."""
+REST_S: Final = 400
+"""Virtual seconds at the end: longer than a pod waits on a lost node, and than the queue's flush takes."""
+DRAWN: Final = "what the churn is about"
+QUEUE: Final = {"kueue.x-k8s.io/queue-name": "work"}
+
+OPERATIONS = Option("operations", type=int, low=1, default=14, help="How many things the users do.")
+USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
+FAULTS = Option(
+    "faults", type=bool, default=True, help="Whether processes crash and connections break."
+)
+
+
+def _some(user: User, what: str, among: Sequence[Any]) -> Any:
+    return among[user.choose(len(among), what)]
+
+
+# -- workloads -------------------------------------------------------------------------------------
+
+
+def _template(app: str, cpu: str, **spec: Any) -> Tree:
+    container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "metadata": {"labels": {"app": app}},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, **spec},
+    }
+
+
+def _workload(api: str, kind: str, name: str, spec: Tree, **metadata: Any) -> Tree:
+    named = {"name": name, "namespace": "default", **metadata}
+    return {"apiVersion": api, "kind": kind, "metadata": named, "spec": spec}
+
+
+def _replicated(kind: str, name: str, replicas: int, cpu: str, **spec: Any) -> Tree:
+    app = f"{kind.lower()}-{name}"
+    asked = {"replicas": replicas, "selector": {"matchLabels": {"app": app}}, **spec}
+    return _workload("apps/v1", kind, name, {**asked, "template": _template(app, cpu)})
+
+
+async def _replicas(user: User) -> None:
+    """Create a Deployment, ReplicaSet or StatefulSet; scale it, update it or delete it if it is there."""
+    kind, name = _some(user, "which kind", ("Deployment", "StatefulSet", "ReplicaSet")), "a"
+    if kind == "Deployment":
+        name = _some(user, "which one", NAMES)
+    count = user.choose(4, "replicas")
+    if name not in stored(user, STORED[kind]):
+        more = {"serviceName": name} if kind == "StatefulSet" else {}
+        tree = _replicated(kind, name, count, _some(user, "which CPU", CPUS), **more)
+        await user.attempt(user.create(tree))
+        return
+    what = user.choose(4, "what about it")
+    if what == 0:
+        await user.attempt(user.scale(kind, name, count))
+    elif what == 1:
+        image = f"app:{user.ctx.serial()}"
+        containers = [{"name": "main", "image": image}]
+        patch = {"spec": {"template": {"spec": {"containers": containers}}}}
+        await user.attempt(user.patch(kind, name, patch))
+    elif what == 2:
+        await _delete(user, f"apps/v1/{kind}", name)
+    else:
+        await user.attempt(user.patch(kind, name, {"metadata": {"labels": {"seen": "yes"}}}))
+
+
+async def _delete(user: User, kind: str, name: str) -> None:
+    policy = _some(user, "what goes with it", POLICIES)
+    await user.attempt(user.delete(kind, name, propagation_policy=policy))
+
+
+async def _daemons(user: User) -> None:
+    """Create a DaemonSet, update it, or delete it."""
+    if "agent" not in stored(user, STORED["DaemonSet"]):
+        app = "agent"
+        spec = {"selector": {"matchLabels": {"app": app}}, "template": _template(app, "100m")}
+        await user.attempt(user.create(_workload("apps/v1", "DaemonSet", app, spec)))
+    elif user.choose(2, "what about it"):
+        await _delete(user, "apps/v1/DaemonSet", "agent")
+    else:
+        containers = [{"name": "main", "image": f"app:{user.ctx.serial()}"}]
+        patch = {"spec": {"template": {"spec": {"containers": containers}}}}
+        await user.attempt(user.patch("DaemonSet", "agent", patch))
+
+
+async def _jobs(user: User) -> None:
+    """Create a Job that ends by itself, through a queue where there is one; or delete, suspend or resume it."""
+    name = _some(user, "which one", NAMES)
+    if name not in stored(user, STORED["batch/v1/Job"]):
+        template = _template(f"job-{name}", _some(user, "which CPU", CPUS), restartPolicy="Never")
+        seconds = _some(user, "how long", ("4", "30"))
+        template["metadata"]["annotations"] = {"emulate.controlplane/run-seconds": seconds}
+        spec = {
+            "completions": 1 + user.choose(3, "completions"),
+            "parallelism": 2,
+            "completionMode": _some(user, "which mode", ("Indexed", "NonIndexed")),
+            "template": template,
+        }
+        queued = QUEUE if KUEUE in beside(user.run.setting) and user.choose(3, "queued") else {}
+        job = _workload("batch/v1", "Job", name, spec, labels=dict(queued))
+        await user.attempt(user.create(job))
+        return
+    what = user.choose(3, "what about it")
+    if what == 0:
+        await _delete(user, "batch/v1/Job", name)
+    else:
+        patch = {"spec": {"suspend": what == 1}}
+        await user.attempt(user.patch("batch/v1/Job", name, patch))
+
+
+async def _bare_pod(user: User) -> None:
+    """Create a pod of no controller, or delete it, finish it, or create it anew at once."""
+    name = f"bare-{_some(user, 'which one', NAMES)}"
+    if name not in stored(user, PODS):
+        await user.attempt(user.create(pod(name, _some(user, "which CPU", CPUS))))
+        return
+    grace = _some(user, "grace", (1, 0, 30))
+    await user.attempt(user.delete("Pod", name, grace_period_seconds=grace))
+    if user.choose(2, "create it anew at once"):
+        await user.attempt(user.create(pod(name, _some(user, "which CPU", CPUS))))
+
+
+# -- what happens to pods and nodes ----------------------------------------------------------------
+
+
+def _any_pod(user: User) -> str:
+    """Name a stored pod; "" if there is none."""
+    names = sorted(stored(user, PODS))
+    return names[user.choose(len(names), "which pod")] if names else ""
+
+
+async def _some_pod(user: User) -> None:
+    """Evict, delete, resize or relabel a pod, whatever controls it."""
+    name = _any_pod(user)
+    if not name:
+        return
+    what = user.choose(5, "what about it")
+    if what == 0:
+        await user.attempt(user.evict(name))
+    elif what == 1:
+        await user.attempt(user.delete("Pod", name))
+    elif what == 2:
+        await user.attempt(user.delete("Pod", name, grace_period_seconds=0))
+    elif what == 3:
+        await user.attempt(user.resize(name, "main", cpu=_some(user, "which CPU", CPUS)))
+    else:  # its controller releases it, and creates another one
+        await user.attempt(user.patch("Pod", name, {"metadata": {"labels": {"app": "released"}}}))
+        await user.sleep(user.choose(3, "how long"))
+        await user.attempt(user.delete("Pod", name))
+
+
+def _some_node(user: User) -> str:
+    return f"node-{1 + user.choose(user.options['nodes'], 'which node')}"
+
+
+async def _some_closed_node(user: User) -> None:
+    """Close a node by a cordon, a taint or a drain, and open it again after a while."""
+    node = _some_node(user)
+    what = user.choose(4, "how")
+    if what == 0:
+        await user.attempt(user.cordon(node))
+    elif what == 3:
+        await user.attempt(user.drain(node, patience_s=20))
+    else:
+        effect = ("NoSchedule", "NoExecute")[what - 1]
+        taints = [{"key": "example.com/closed", "value": "yes", "effect": effect}]
+        await user.attempt(user.patch("Node", node, {"spec": {"taints": taints}}))
+    await user.sleep(_some(user, "how long", (1, 10, 45)))
+    await _open(user, node)
+
+
+async def _open(user: User, node: str) -> None:
+    patch = {"spec": {"taints": None, "unschedulable": None}}
+    await user.attempt(user.patch("Node", node, patch))
+
+
+async def _lost_node(user: User) -> None:
+    """Delete a Node; its kubelet runs on and registers it again, as upstream's does when it starts anew."""
+    node = _some_node(user)
+    if node not in stored(user, NODES):
+        return
+    await user.attempt(user.delete("Node", node))
+    await user.sleep(_some(user, "how long", (0, 3, 50)))
+    await _register(user, node)
+
+
+async def _register(user: User, node: str) -> None:
+    if node not in stored(user, NODES):
+        tree = next(each for each in user.run.setting.nodes() if each["metadata"]["name"] == node)
+        await user.attempt(user.create(tree))
+
+
+async def _settings(user: User) -> None:
+    """Create or delete a budget, a quota, or an autoscaler of a Deployment."""
+    what = user.choose(3, "which")
+    if what == 0:
+        selector = {"matchLabels": {"app": "deployment-a"}}
+        spec: Tree = {"maxUnavailable": 1, "selector": selector}
+        tree = _workload("policy/v1", "PodDisruptionBudget", "a", spec)
+    elif what == 1:
+        hard = {"pods": str(_some(user, "how many pods", (8, 20)))}
+        tree = _workload("v1", "ResourceQuota", "most", {"hard": hard})
+    else:
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "b"}
+        usage = {"type": "Utilization", "averageUtilization": 50}
+        metric = {"type": "Resource", "resource": {"name": "cpu", "target": usage}}
+        spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 3, "metrics": [metric]}
+        tree = _workload("autoscaling/v2", "HorizontalPodAutoscaler", "b", spec)
+    kind, name = f"{tree['apiVersion']}/{tree['kind']}", tree["metadata"]["name"]
+    if name in stored(user, STORED[kind]):
+        await user.attempt(user.delete(kind, name))
+    else:
+        await user.attempt(user.create(tree))
+
+
+# -- faults ----------------------------------------------------------------------------------------
+
+
+def _processes(user: User) -> tuple[str, ...]:
+    """Names of the processes that crash: those of the control plane, a kubelet, and the systems of the run."""
+    return ("scheduler", "controller-manager", "apiserver", "node-1", *beside(user.run.setting))
+
+
+async def _crash(user: User) -> None:
+    process = _some(user, "which process", _processes(user))
+    await crash(user, process, process)
+
+
+async def _cut(user: User) -> None:
+    """Cut a process off from the API server for a while, or break its connection."""
+    process = _some(user, "which process", tuple(n for n in _processes(user) if n != "apiserver"))
+    lasts = _some(user, "how long", (0, 1, 12, 45))
+    if not lasts:
+        user.break_link(process, "apiserver")
+        return
+    user.cut("apiserver", process)
+    ctx = user.ctx
+    ctx.faults.at_time(ctx.now + lasts * SECOND, lambda: user.heal("apiserver", process))
+
+
+# -- the run ---------------------------------------------------------------------------------------
+
+FEATURES: Final[dict[str, tuple[Do, ...]]] = {
+    "replicas": (_replicas, _replicas, _replicas),
+    "bare pods": (_bare_pod, _bare_pod),
+    "jobs": (_jobs, _jobs),
+    "daemons": (_daemons,),
+    "pods": (_some_pod, _some_pod),
+    "closed nodes": (_some_closed_node,),
+    "lost nodes": (_lost_node,),
+    "settings": (_settings, _settings),
+    "faults": (_crash, _cut),
+}
+"""What a run may be about, and what users do then."""
+ALWAYS: Final = ("replicas", "bare pods")
+"""What every run is about: without pods nothing happens."""
+
+
+async def churn(user: User) -> None:
+    """Draw what this run is about, let several tasks do their share, open everything, and wait for the end."""
+    drawn = [*ALWAYS]
+    for each in FEATURES:
+        if each not in ALWAYS and user.choose(2, f"with {each}"):
+            drawn.append(each)
+    if not user.options["faults"] and "faults" in drawn:
+        drawn.remove("faults")
+    user.notes[DRAWN] = drawn
+    if KUEUE in beside(user.run.setting):
+        await _queues(user)
+    await user.divide(_share, user.options["operations"], user.options["users"])
+    await _end(user)
+
+
+async def _share(user: User, count: int) -> None:
+    todo = [do for feature in user.notes[DRAWN] for do in FEATURES[feature]]
+    for _ in range(count):
+        await _some(user, "what", todo)(user)
+        await pause(user, PAUSES)
+
+
+async def _queues(user: User) -> None:
+    """A queue with room for some of the Jobs."""
+    from controlplane.kueue.process.kinds import KINDS
+
+    flavor = {"name": "default", "resources": [{"name": "cpu", "nominalQuota": "1500m"}]}
+    group = {"coveredResources": ["cpu"], "flavors": [flavor]}
+    specs: dict[str, tuple[str, Tree]] = {
+        "ResourceFlavor": ("default", {}),
+        "ClusterQueue": ("work", {"namespaceSelector": {}, "resourceGroups": [group]}),
+        "LocalQueue": ("work", {"clusterQueue": "work"}),
+    }
+    for kind, (name, spec) in specs.items():
+        metadata = {"name": name}
+        if kind == "LocalQueue":
+            metadata["namespace"] = "default"
+        tree = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": metadata}
+        await user.client.create(KINDS[kind], {**tree, "spec": spec})
+
+
+async def _end(user: User) -> None:
+    """Open what is closed, bring back what is lost, let every process run, and wait."""
+    await user.sleep(50)  # connections that were cut are healed by then
+    for number in range(1, user.options["nodes"] + 1):
+        await _register(user, f"node-{number}")
+        await _open(user, f"node-{number}")
+    await user.attempt(user.delete("ResourceQuota", "most"))
+    for name in NAMES:
+        if name in stored(user, STORED["batch/v1/Job"]):
+            await user.attempt(user.patch("batch/v1/Job", name, {"spec": {"suspend": False}}))
+    user.notes[CALM] = {}
+    await user.sleep(REST_S)
+
+
+def _drew(feature: str) -> Sometimes:
+    return Sometimes(f"a run is about {feature}", lambda run: feature in run.notes.get(DRAWN, ()))
+
+
+def _happened(reason: str) -> Callable[[Run], bool]:
+    def reached(run: Run) -> bool:
+        return any(obj.tree.get("reason") == reason for obj in run.objects("/registry/events/"))
+
+    return reached
+
+
+def invariants(setting: Setting) -> tuple[Invariant, ...]:
+    """What has to hold of every cluster, and of the systems of this run."""
+    nodes = [each["metadata"]["name"] for each in setting.nodes()]
+    found: list[Invariant] = [
+        writes_keep_to_their_object(),
+        THE_SCHEDULER_LIVES,
+        *(each for law in LAWS for each in picture_holds(law)),
+        EVERY_CONTEXT_ENDS,
+        no_orphans(),
+        one_active_pod_an_index("apiserver"),
+        one_daemon_a_node("apiserver"),
+        one_life_of_an_ordinal(*nodes),
+        *(kubelets_start(node) for node in nodes),
+        *(statuses_are_their_own(node) for node in nodes),
+        *(ended_pods_hold_nothing(node) for node in nodes),
+        *(nothing_starts_with_more_than_promised(node) for node in nodes),
+        pods_settle(MOST_PODS),
+        AT_REST_WORKLOADS_ARE_COMPLETE,
+        ROOM_IS_USED,
+    ]
+    if AUTOSCALER in beside(setting):
+        found += (PODS_LEAVE_BEFORE_THEIR_NODE, AT_REST_GROUPS_HAVE_THEIR_NODES)
+    if KUEUE in beside(setting):
+        found += (
+            QUOTA_IS_GIVEN_ONCE,
+            AT_REST_KUEUE_KNOWS_EACH_WORKLOAD,
+            AT_REST_NOTHING_THAT_FITS_IS_PARKED,
+        )
+    return tuple(found)
+
+
+SCENARIO = Scenario(
+    "system-churn",
+    title="everything at once: the cluster comes to rest complete, and no system undoes another's work for ever",
+    workload=churn,
+    build=build,
+    invariants=invariants,
+    sometimes=tuple(_drew(feature) for feature in FEATURES),
+    options=(SYSTEMS, OPERATIONS, USERS, FAULTS),
+    defaults={"nodes": 3, "node_cpu": "4"},
+)
