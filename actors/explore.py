@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from actors import collector
+from actors.branching import Leaf
 from actors.strategies import RandomWalk, Replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from actors.branching import Branches
+    from actors.choices import ChoiceList
+    from actors.log import Marks
     from actors.strategies.base import Strategy
     from actors.world import Driver, RunResult, World
 
     Build = Callable[[Strategy], World]
+
+ABANDONED = "abandoned"
+"""The verdict of a run that the strategy gave up: it says nothing, and does not count as distinct."""
 
 
 @frozen
@@ -63,6 +70,7 @@ def explore(
     check_every: int = 0,
     progress: Callable[[int], None] | None = None,
     over: Callable[[], bool] | None = None,
+    branches: Branches | None = None,
 ) -> Exploration:
     """Build and run a world `schedules` times, with strategy seeds `seed`, `seed + 1`, ...
 
@@ -74,44 +82,71 @@ def explore(
     the choices decided, and that is a finding with verdict "diverged". `over` is asked after each
     schedule whether that is enough. The garbage collector leaves alone what exists now, and looks after
     each schedule, which throws nearly everything away.
+
+    With `branches`, which the strategy forks, each leaf of a run counts as a schedule. One that broke something is
+    repeated from its choices, which shows that they alone decided, before it counts as a finding.
     """
     findings: list[Finding] = []
     verdicts: dict[str, int] = {}
     traces: dict[str, None] = {}
     steps = 0
     done = 0
+    number = 0
     exhausted = False
     reached: dict[str, int] = {}
     with collector.frozen():
-        for number in range(schedules):
+        while done < schedules:
             answering = strategy(seed + number)
             world = build(answering)
-            result = world.run(driver, until_ns=until_ns)
-            done += 1
-            steps += result.steps
-            if result.verdict != "abandoned":
-                traces[result.causal_class or result.trace_hash] = None
-            verdicts[result.verdict] = verdicts.get(result.verdict, 0) + 1
-            for name in result.reached:
-                reached[name] = reached.get(name, 0) + 1
-            if progress is not None:
-                progress(done)
-            if check_every and number % check_every == 0 and result.verdict != "abandoned":
-                again = build(Replay(result.choices, marks=result.marks))
-                repeated = again.run(driver, until_ns=until_ns)
-                if repeated.verdict == "diverged":
-                    findings.append(Finding(number + 1, seed + number, repeated, again))
+            result, leaves = _run(world, driver, until_ns, branches, schedules - done)
+            first = done + 1
+            for leaf in leaves:
+                done += 1
+                steps += leaf.steps
+                verdicts[leaf.verdict] = verdicts.get(leaf.verdict, 0) + 1
+                if leaf.verdict != ABANDONED:
+                    traces[leaf.identity] = None
+                for name in leaf.reached:
+                    reached[name] = reached.get(name, 0) + 1
+                if progress is not None:
+                    progress(done)
+            repeated: list[tuple[int, ChoiceList, Marks | None]] = [
+                (first + at, leaf.choices, None)
+                for at, leaf in enumerate(leaves[:-1])
+                if leaf.choices is not None
+            ]
+            if check_every and number % check_every == 0 and result.verdict != ABANDONED:
+                repeated.append((done, result.choices, result.marks))
+            for schedule, choices, marks in repeated:
+                again = build(Replay(choices, marks=marks))
+                found = again.run(driver, until_ns=until_ns)
+                if found.ok or (marks is not None and found.verdict != "diverged"):
+                    continue
+                findings.append(Finding(schedule, seed + number, found, again))
+                if found.verdict == "diverged":
                     verdicts["diverged"] = verdicts.get("diverged", 0) + 1
-                    if stop_at_first:
-                        break
-                del again, repeated
-            if not result.ok and result.verdict != "abandoned":
-                findings.append(Finding(number + 1, seed + number, result, world))
-                if stop_at_first:
-                    break
+            if not result.ok and result.verdict != ABANDONED:
+                findings.append(Finding(done, seed + number, result, world))
+            number += 1
             exhausted = answering.exhausted
-            if exhausted or (over is not None and over()):
+            if exhausted or (stop_at_first and findings) or (over is not None and over()):
                 break
             del world, result
             collector.sweep()
     return Exploration(done, steps, verdicts, tuple(findings), tuple(traces), exhausted, reached)
+
+
+def _run(
+    world: World, driver: Driver, until_ns: int | None, branches: Branches | None, room: int
+) -> tuple[RunResult, list[Leaf]]:
+    """Run a world: its result, and the leaves of the run and its forks, its own one last; at most `room` of them."""
+    if branches is None:
+        result = world.run(driver, until_ns=until_ns)
+        return result, [Leaf.of(result)]
+    branches.begin(room)
+    try:
+        result = world.run(driver, until_ns=until_ns)
+    except BaseException:
+        branches.interrupted()
+        raise
+    return result, branches.gathered(result)

@@ -54,6 +54,12 @@ def _portfolio(seed: int) -> Strategy:
     return Portfolio(seed)
 
 
+def _branching(seed: int) -> Strategy:
+    from actors.strategies.branching import Branching
+
+    return Branching(seed)
+
+
 def _calm(seed: int) -> Strategy:
     from actors.strategies.calm import Calm
 
@@ -73,10 +79,11 @@ _MAKERS: dict[str, Callable[[int], Strategy]] = {
     "preemption-bounded": lambda _seed: _bounded("preemption"),
     "dpor": lambda _seed: _dpor(),
     "calm": _calm,
+    "branching": _branching,
 }
 NAMES = tuple(_MAKERS)
 """Names of strategies on the command line."""
-LEARNING = ("coverage", "portfolio", "delay-bounded", "preemption-bounded", "dpor")
+LEARNING = ("coverage", "portfolio", "branching", "delay-bounded", "preemption-bounded", "dpor")
 """Those whose one object serves all runs of a search: what a run showed decides the next one."""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from actors import EventLog, Replay, explore, strategies
+from actors.strategies.branching import Branching
 from actors.strategies.fair_tail import FairTail
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.common_options import PLANS
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from actors import ChoiceList, Exploration, Finding, Recording, Strategy, World
+    from actors.branching import Branches
     from actors.log import Marks
     from actors.world import Driver
     from controlplane.scenarios.engine.plan import Plan
@@ -81,11 +83,13 @@ class Campaign:
 
         One of every `check_every` is run twice, to see whether only its choices decide.
         """
+        answering, branches = self._answering(seed, over)
         return explore(
             self.world,
             schedules,
             seed=seed,
-            strategy=self._answering(seed, over),
+            strategy=answering,
+            branches=branches,
             stop_at_first=stop_at_first,
             until_ns=self.plan.until_ns,
             check_every=0 if self.strategy == PLANS else check_every,
@@ -104,7 +108,7 @@ class Campaign:
         over: Callable[[], bool] | None = None,
     ) -> Iterator[Exploration]:
         """`explore`, reported every `size` schedules; a strategy that learns or enumerates does so over all of them."""
-        answering = self._answering(seed, over)
+        answering, branches = self._answering(seed, over)
         done = 0
         while done < schedules:
             part = explore(
@@ -112,6 +116,7 @@ class Campaign:
                 min(size, schedules - done),
                 seed=seed + done,
                 strategy=answering,
+                branches=branches,
                 stop_at_first=stop_at_first,
                 until_ns=self.plan.until_ns,
                 check_every=0 if self.strategy == PLANS else check_every,
@@ -124,12 +129,14 @@ class Campaign:
 
     def _answering(
         self, seed: int, over: Callable[[], bool] | None = None
-    ) -> Callable[[int], Strategy]:
-        """The strategy of each schedule: one by one, or one object for all."""
+    ) -> tuple[Callable[[int], Strategy], Branches | None]:
+        """The strategy of each schedule, one by one or one object for all, and its forks, if it forks."""
         if self.strategy not in strategies.LEARNING:
-            return lambda number: self.strategy_for(number, over)
+            return lambda number: self.strategy_for(number, over), None
         one = self.strategy_for(seed, over)
-        return lambda _number: one
+        inner = one.inner if isinstance(one, FairTail) else one
+        branches = inner.branch() if isinstance(inner, Branching) else None
+        return lambda _number: one, branches
 
     def strategy_for(self, seed: int, over: Callable[[], bool] | None = None) -> Strategy:
         """The strategy with this seed, fair in the second half of an instant that does not end. Raises UsageError.
