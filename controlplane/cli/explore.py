@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.scenario import Scenario
 
 
-def _scenario(name: str) -> Scenario:
+def find(name: str) -> Scenario:
+    """Return the scenario of a name that comes with the package, or of a file. Raises UsageError."""
     from controlplane.scenarios.search.loading import NAMED, from_file, from_module
 
     if name not in NAMED and not Path(name).exists() and (near := nearest(name, NAMED)):
@@ -27,7 +28,7 @@ def _scenario(name: str) -> Scenario:
 @click.command(
     "explore",
     cls=ScenarioCommand,
-    find=_scenario,
+    find=find,
     short_help="Search the schedules of a scenario of yours for a broken invariant.",
 )
 @click.argument("file", metavar="FILE")

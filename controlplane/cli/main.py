@@ -63,6 +63,10 @@ COMMANDS = {
         "controlplane.cli.operator",
         "Try an operator of yours, unmodified, under faults.",
     ),
+    "confirm": (
+        "controlplane.cli.confirm",
+        "Try a race on real components that you have.",
+    ),
     "replay": (
         "controlplane.cli.replay",
         "Repeat any recording exactly.",

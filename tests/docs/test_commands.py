@@ -17,7 +17,9 @@ COMMANDS = {found: command for found, command, _ in command_line.commands()}
 WITH_COMMANDS = [page for page in PAGES if "controlplane " in page.read_text(encoding="utf-8")]
 RUNNABLE = [page for page in PAGES if any(each.runnable for each in commands(page.read_text()))]
 INLINE = re.compile(r"`(controlplane [^`]+)`")
-SEARCHES = ("controlplane explore", "controlplane race explore", "controlplane race run")
+SEARCHES = (
+    "controlplane explore", "controlplane race explore", "controlplane race run", "controlplane confirm",
+)  # fmt: skip
 
 
 def known_options(full_name: str, words: tuple[str, ...]) -> set[str]:

@@ -28,11 +28,16 @@ Tree = dict[str, Any]
 
 @frozen
 class Address:
-    """The address of a server: URL, token ("" for none), and the certificate's authority (PEM, b"" for none)."""
+    """The address of a server: URL, token ("" for none), and the certificate's authority (PEM, b"" for none).
+
+    `acts_as` is the user whom a client impersonates, "" for none, and `groups` are that user's.
+    """
 
     url: str
     token: str
     authority: bytes
+    acts_as: str = ""
+    groups: tuple[str, ...] = ()
 
 
 def _nobody(_url: str) -> bool:
@@ -121,7 +126,11 @@ def _text(entries: dict[str, Address], current: str) -> str:
             cluster["certificate-authority-data"] = authority
         clusters.append({"name": name, "cluster": cluster})
         contexts.append({"name": name, "context": {"cluster": name, "user": name}})
-        user = {"token": address.token} if address.token else {}
+        user: Tree = {"token": address.token} if address.token else {}
+        if address.acts_as:
+            user["as"] = address.acts_as
+        if address.groups:
+            user["as-groups"] = [*address.groups]
         users.append({"name": name, "user": user})
     tree = {
         "apiVersion": "v1",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from attrs import define, field, frozen
 
 from actors.inlet import ExternalMessage
+from controlplane.api.request import User
 from controlplane.apiserver.front.answering import HttpAnswer, failed
 from controlplane.apiserver.http.message import CUT, END, to_request
 from controlplane.apiserver.requests.authorization import rbac
@@ -40,7 +41,6 @@ from controlplane.scenarios.plans.passing import CHANGES, WRITES, Passing, key_o
 
 if TYPE_CHECKING:
     from actors.process import Mailbox, Message
-    from controlplane.api.request import User
     from controlplane.apiserver.requests.routing import HttpRequest
     from controlplane.apiserver.storage.watch_cache import WatchEvent
     from controlplane.cluster import Cluster
@@ -51,6 +51,12 @@ __all__ = ["ADMINISTRATOR", "Clients", "Line", "Lines", "OutsideClients", "Seen"
 ADMINISTRATOR: Final = "admin"
 """The name of clients with the administrator's rights."""
 _ACCOUNT: Final = "system:serviceaccount:"
+_COMPONENTS: Final = {
+    "system:kube-scheduler": "scheduler",
+    "system:kube-controller-manager": "controller-manager",
+}
+"""The names of emulated processes by the users of the real components that may take their place."""
+_NODE: Final = "system:node:"
 _POD: Final = "authentication.kubernetes.io/pod-name"
 _INITIAL: Final = "k8s.io/initial-events-end"
 
@@ -84,7 +90,10 @@ class Lines(Protocol):
 
 
 class Clients:
-    """The names of clients outside: the service account, with a number for further pods of it, else the user."""
+    """The names of clients outside: the service account, with a number for further pods of it, else the user.
+
+    A component of Kubernetes has the name of the emulated process whose place it takes.
+    """
 
     def __init__(self, taken: Callable[[str], bool] = lambda _name: False) -> None:
         """Begin without clients. `taken` returns whether an emulated process has a name."""
@@ -98,7 +107,8 @@ class Clients:
         if "system:masters" in user.groups:
             return ADMINISTRATOR
         if not user.name.startswith(_ACCOUNT):
-            return self._free(user.name)
+            emulated = _COMPONENTS.get(user.name, user.name.removeprefix(_NODE))
+            return emulated if not self._taken(emulated) else self._free(user.name)
         name = self._free(user.name.rpartition(":")[2])
         pod = next((values[0] for key, values in user.extra if key == _POD and values), "")
         if not pod:
@@ -124,6 +134,12 @@ class Seen:
     step: int
     t_ns: int
     effective: bool = False
+
+
+def _acting(http: HttpRequest) -> User:
+    """The user that a request acts as; whether it may is decided later."""
+    impersonated = http.headers.get("impersonate-user", "")
+    return User(impersonated) if impersonated else http.user
 
 
 class OutsideClients:
@@ -163,7 +179,7 @@ class OutsideClients:
         if not isinstance(value, dict) or "m" not in value:
             return False
         http = to_request(value)
-        asked = _asked(http, self.clients.name_of(http.user), target.owner.name)
+        asked = _asked(http, self.clients.name_of(_acting(http)), target.owner.name)
         if asked is None:
             return False
         asked = self._with_object(asked)

@@ -29,6 +29,13 @@ def test_clients_are_named_by_their_account_and_numbered_by_their_pod():
     assert clients.pods == {"operator": "a", "operator-2": "b"}
 
 
+def test_components_have_the_names_of_the_processes_whose_place_they_take():
+    clients = Clients(lambda name: name == "controller-manager")
+    users = ("system:kube-scheduler", "system:node:node-1", "system:kube-controller-manager")
+    names = [clients.name_of(User(each)) for each in users]
+    assert names == ["scheduler", "node-1", "system:kube-controller-manager"]
+
+
 async def test_a_request_is_refused_and_an_answer_replaced_though_its_effect_stays():
     lines = (
         "fail request admin create configmaps default/one with 409",
