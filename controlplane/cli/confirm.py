@@ -79,8 +79,8 @@ def command(
 ) -> int:
     """Try a race on real components: the world of TARGET, a race's number or a scenario's file, is served over HTTP,
     and the programs run in it in place of the emulated processes, in real time, under the race's plan or that of
-    --plan. Races with such a plan: 140177, 96582 and victim (kube-scheduler); 141568, 141568-podgc and 26120
-    (kube-controller-manager).
+    --plan. Races with such a plan: 140177, 140177-successor, 141255, 96582, victim and victim-condition
+    (kube-scheduler); 138036, 141568, 141568-podgc and 26120 (kube-controller-manager).
 
     The verdict is "confirmed N of M" (the invariant broke in N of the M attempts that reached the interleaving),
     "refuted" (it was reached, and nothing broke), or "not reached".

@@ -17,7 +17,10 @@ from controlplane.errors import UsageError, unknown_name
 from controlplane.scenarios import Invariant, Scenario
 from controlplane.scenarios.authoring.workloads import config_map, pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone
-from controlplane.scenarios.invariants.scheduling import BOUND_PODS_ARE_SAID_TO_BE_SCHEDULED
+from controlplane.scenarios.invariants.scheduling import (
+    BOUND_PODS_ARE_SAID_TO_BE_SCHEDULED,
+    THE_SCHEDULER_LIVES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -88,6 +91,27 @@ async def _one_pod(user: User) -> None:
     await user.sleep(1)
     await user.create(pod("web"))
     await user.sleep(12)
+
+
+async def _recreated_in_backoff(user: User) -> None:
+    """A pod whose binding fails is created anew before its next attempt."""
+    await user.sleep(1)
+    await user.create(pod("web"))
+    await user.sleep(0.6)
+    await user.attempt(user.delete("Pod", "web", grace_period_seconds=0))
+    await user.create(pod("web"))
+    await user.sleep(12)
+
+
+async def _recreated_unseen(user: User) -> None:
+    """A bound pod is created anew on another node while the scheduler lists: it hears of one pod that changed."""
+    await user.sleep(1)
+    await user.create(pod("web", nodeName="node-1"))
+    await user.sleep(2)
+    await user.attempt(user.delete("Pod", "web", grace_period_seconds=0))
+    await user.sleep(2)
+    await user.create(pod("web", nodeName="node-2"))
+    await user.sleep(8)
 
 
 async def _preempted(user: User) -> None:
@@ -167,6 +191,48 @@ async def _orphaned(user: User) -> None:
     await user.sleep(20)
 
 
+async def _scaled_midway(user: User) -> None:
+    """A Deployment is scaled down while its controller waits for the answer that scales its old ReplicaSet down."""
+    await user.create(_deployment("web:1"))
+    await user.sleep(5)
+    template = _deployment("web:2")["spec"]["template"]
+    await user.patch("apps/v1/Deployment", "web", {"spec": {"template": template}})
+    await user.sleep(2)
+    await user.patch("apps/v1/Deployment", "web", {"spec": {"replicas": 4}})
+    await user.sleep(30)
+    user.notes[ROLLED] = True
+
+
+def _deployment(image: str) -> Tree:
+    labels = {"app": "web"}
+    spec = {"containers": [{"name": "main", "image": image}]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "replicas": 5,
+            "selector": {"matchLabels": labels},
+            "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+
+
+def _rolls(run: Run) -> str | None:
+    if ROLLED not in run.notes:
+        return None
+    for each in run.objects("/registry/replicasets/"):
+        (container,) = each.tree["spec"]["template"]["spec"]["containers"]
+        if container["image"] == "web:2" and each.tree["spec"]["replicas"]:
+            return None
+    return "the new ReplicaSet has no pods"
+
+
+ROLLED: Final = "the time that a rollout may take has passed"
+ROLLOUT_GOES_ON: Final = Invariant("a rollout goes on", _rolls, ("apiserver",))
+
+
 def _form(
     component: str,
     name: str,
@@ -200,6 +266,29 @@ FORMS: Final[Mapping[str, Form]] = {
         " until answer scheduler create pods/binding default/web",
         nodes=1,
     ),
+    "140177-successor": _form(
+        SCHEDULER,
+        "140177-successor",
+        _recreated_in_backoff,
+        scheduler_alone(),
+        BOUND_PODS_ARE_SAID_TO_BE_SCHEDULED,
+        "fail request scheduler create pods/binding default/web with 500",
+        "hold request scheduler patch pods/status default/web"
+        " until answer scheduler create pods/binding default/web",
+        nodes=1,
+    ),
+    "141255": _form(
+        SCHEDULER,
+        "141255",
+        _recreated_unseen,
+        scheduler_alone(),
+        THE_SCHEDULER_LIVES,
+        "lose event scheduler DELETED pods default/web",
+        "fail request scheduler watch pods with 410 once request user delete pods default/web",
+        "hold request scheduler * pods until answer user create pods default/web"
+        " once request user delete pods default/web",
+        nodes=2,
+    ),
     "96582": _form(
         SCHEDULER,
         "96582",
@@ -219,6 +308,25 @@ FORMS: Final[Mapping[str, Form]] = {
         SUCCESSOR_STAYS,
         "hold request scheduler delete pods default/db until answer user create pods default/db",
         nodes=2,
+    ),
+    "victim-condition": _form(
+        SCHEDULER,
+        "victim-condition",
+        _preempted,
+        scheduler_alone(disabled_admission=()),
+        SUCCESSOR_STAYS,
+        "hold request scheduler patch pods/status default/db"
+        " until answer user create pods default/db",
+        nodes=2,
+    ),
+    "138036": _form(
+        MANAGER,
+        "138036",
+        _scaled_midway,
+        _controllers("deployment-controller", "replicaset-controller"),
+        ROLLOUT_GOES_ON,
+        "hold answer controller-manager update replicasets where spec.replicas=4"
+        " until answer user patch deployments default/web",
     ),
     "141568": _form(
         MANAGER,

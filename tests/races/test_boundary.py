@@ -10,8 +10,16 @@ from controlplane.races.boundary import FORMS, form
 from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.engine.plan import plan_of
 
-REPAIRS = {"140177": "140177", "141568": "141568", "141568-podgc": "141568", "26120": "26120"}
-"""The repairs that cure a form; 96582 and the victim of a preemption have none that is proposed."""
+REPAIRS = {
+    "140177": "140177",
+    "140177-successor": "140177",
+    "141255": "141255",
+    "138036": "138036",
+    "141568": "141568",
+    "141568-podgc": "141568",
+    "26120": "26120",
+}
+"""The repairs that cure a form; the others have none that is proposed."""
 
 
 def executed(name: str, **options) -> Execution:

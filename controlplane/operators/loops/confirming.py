@@ -238,12 +238,14 @@ class _Attempt:
         process.wait()
         self._start(next(each for each in self._components if each.kind.actor == actor))
 
-    def _check_alive(self) -> None:
+    def _dead(self) -> str:
+        """Return which program has ended by itself, with its last words; "" if all run."""
         for actor, process in self._processes.items():
             if process.poll() is not None:
                 log = (self._folder / f"{actor}.log").read_text(errors="replace")
                 words = " ".join(log[-LAST_WORDS:].split())
-                raise UsageError(f"{actor} ended with status {process.returncode}: {words}")
+                return f"{actor} ended with status {process.returncode}: {words}"
+        return ""
 
     # ------------------------------------------------------------------ the course
 
@@ -253,7 +255,8 @@ class _Attempt:
         while not self._all_watch():
             if self._run.ended:
                 return
-            self._check_alive()
+            if dead := self._dead():
+                raise UsageError(dead)
             if trio.current_time() > late:
                 raise UsageError(
                     f"not all of {', '.join(self._processes)} watch after {START_S:g} s"
@@ -262,11 +265,10 @@ class _Attempt:
         notes = self._run.notes
         notes[WATCHING] = True
         mains = len(self._run.plan.scenario.mains())
-        while notes.get(DONE, 0) < mains and not self._run.ended:
-            self._check_alive()
+        while notes.get(DONE, 0) < mains and not (self._run.ended or self._dead()):
             await trio.sleep(POLL_S)
         until = trio.current_time() + self._how.settle_s
-        while trio.current_time() < until and not self._run.ended:
+        while trio.current_time() < until and not (self._run.ended or self._dead()):
             await trio.sleep(POLL_S)
 
     def _all_watch(self) -> bool:
@@ -274,9 +276,11 @@ class _Attempt:
         return all(now - self._watches.get(actor, now) > QUIET_S for actor in self._processes)
 
     def _broken(self) -> str:
-        """Ask all invariants once more, unless the run has ended; return what is broken."""
+        """Ask all invariants once more, unless the run has ended; return what is broken. A program has to live."""
         if self._run.ended:
             return ""
+        if dead := self._dead():
+            return dead
         for each in self._run.plan.invariants():
             found = each.check(self._run)
             if found:

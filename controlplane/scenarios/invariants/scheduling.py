@@ -91,7 +91,9 @@ def _nobody_sleeps_beside_a_poppable_pod(run: Run) -> str | None:
 
 
 def _the_scheduler_lives(run: Run) -> str | None:
-    return None if run.world.alive(SCHEDULER) else "the scheduler has ended itself"
+    if not run.world.has_actor(SCHEDULER) or run.world.alive(SCHEDULER):  # else a program outside
+        return None
+    return "the scheduler has ended itself"
 
 
 def _bound_pods_are_said_to_be_scheduled(run: Run) -> str | None:
