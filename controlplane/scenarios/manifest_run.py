@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.setting import Setting
     from controlplane.scenarios.engine.user import User
     from controlplane.scenarios.inputs import reading
+    from controlplane.scenarios.inputs.manifests import Manifest
     from controlplane.scenarios.inputs.submission import Resources
 
 Tree = dict[str, Any]
@@ -79,6 +80,8 @@ class Given:
     is_trace: bool = False
     asked_pods: int = 0
     """The number of pods that the files ask for, directly or by workloads."""
+    scheduler: Manifest | None = None
+    """The scheduler's configuration in an export of kube-scheduler-simulator."""
 
 
 def prepare(setting: Setting) -> Given:
@@ -122,7 +125,17 @@ def prepare(setting: Setting) -> Given:
             "a trace: node heartbeats and the kubelets' Events are off unless asked for"
             " (--heartbeats, --kubelet-events)",
         )
-    return Given(nodes, submissions, resources, heartbeats, events, notes, given.is_trace, asked)
+    return Given(
+        nodes,
+        submissions,
+        resources,
+        heartbeats,
+        events,
+        notes,
+        given.is_trace,
+        asked,
+        given.scheduler,
+    )
 
 
 def _notes_of_export(given: reading.Inputs) -> tuple[str, ...]:
@@ -178,9 +191,11 @@ def build(setting: Setting) -> ClusterConfig:
     from controlplane.cluster import EPOCH_NS, ClusterConfig
     from controlplane.controllers.common.selection import STANDARD
     from controlplane.kubelet.node.devices import devices_of_objects
+    from controlplane.scenarios.inputs.simulator_files import CONFIG
+    from controlplane.scheduler.config import user_plugins
 
     given: Given = setting.given
-    return ClusterConfig(
+    config = ClusterConfig(
         nodes=given.nodes,
         enabled_controllers=STANDARD if given.is_trace else ("*",),
         service_accounts=not given.is_trace,
@@ -193,6 +208,12 @@ def build(setting: Setting) -> ClusterConfig:
             (*given.nodes, *(each.tree for each in given.submissions))
         ),
     )
+    if given.scheduler is None or setting["scheduler_config"]:
+        return config
+    registry = user_plugins.registry_with(setting["scheduler_plugin"])
+    place = f"{given.scheduler.file}:{given.scheduler.line}: {CONFIG}"
+    scheduler = user_plugins.checked_config(given.scheduler.tree, registry, place)
+    return evolve(config, scheduler=scheduler, scheduler_plugins=registry)
 
 
 def _has_devices(submissions: Sequence[reading.Submission]) -> bool:

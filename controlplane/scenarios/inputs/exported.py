@@ -192,12 +192,12 @@ def _pod(tree: Tree) -> Tree:
         for key, value in (tree.get("spec") or {}).items()
         if key != "ephemeralContainers"
     }
-    volumes = [each for each in spec.pop("volumes", ()) if not _is_token(each)]
+    volumes = [each for each in spec.pop("volumes", None) or () if not _is_token(each)]
     if volumes:
         spec["volumes"] = volumes
     for key in ("initContainers", "containers"):
         if key in spec:
-            spec[key] = [_container(each) for each in spec[key]]
+            spec[key] = [_container(each) for each in spec[key] or ()]
     return {**tree, "spec": spec}
 
 

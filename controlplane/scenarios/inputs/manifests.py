@@ -25,7 +25,12 @@ import yaml
 from controlplane.api.tree import Tree
 from controlplane.api.yaml_text import Excessive, Recursive, TooDeepText, check_aliases, guard
 from controlplane.errors import UsageError
-from controlplane.scenarios.inputs.simulator_files import KINDS, is_export
+from controlplane.scenarios.inputs.simulator_files import (
+    CONFIG,
+    IN_ORDER,
+    imported_object,
+    is_export,
+)
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 """The files read from a folder and its subfolders."""
@@ -78,6 +83,8 @@ class Manifest:
     file: str
     line: int
     _node: yaml.Node | None = attrs.field(default=None, repr=False)
+    exported: bool = False
+    """The object stands in an export of kube-scheduler-simulator."""
 
     @property
     def kind(self) -> str:
@@ -129,12 +136,17 @@ def _child(node: yaml.Node | None, step: str) -> yaml.Node | None:
     return None
 
 
-def load(paths: Iterable[str | Path]) -> list[Manifest]:
-    """All objects of some files and folders, in order; lists are taken apart."""
+def load(
+    paths: Iterable[str | Path], configurations: list[Manifest] | None = None
+) -> list[Manifest]:
+    """All objects of some files and folders, in order; lists are taken apart.
+
+    Scheduler configurations in exports of kube-scheduler-simulator are added to `configurations`.
+    """
     found: list[Manifest] = []
     for path in paths:
         for file in manifest_files(Path(path)):
-            found += load_file(file)
+            found += load_file(file, configurations)
     return found
 
 
@@ -185,29 +197,33 @@ def standard_input() -> str:
     return _taken[0][1]
 
 
-def load_file(path: Path) -> list[Manifest]:
-    """The objects of one file, or of standard input."""
+def load_file(path: Path, configurations: list[Manifest] | None = None) -> list[Manifest]:
+    """The objects of one file, or of standard input; see `load`."""
     if str(path) == STANDARD_INPUT:
-        return load_text(standard_input(), STANDARD_INPUT)
+        return load_text(standard_input(), STANDARD_INPUT, configurations)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ManifestError(_reason(error), file=str(path)) from None
     except UnicodeDecodeError as error:
         raise ManifestError(f"not UTF-8 text: {error.reason}", file=str(path)) from None
-    return load_text(text, str(path))
+    return load_text(text, str(path), configurations)
 
 
 def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def load_text(text: str, file: str) -> list[Manifest]:
-    """The objects of a text; `file` names it in messages."""
+def load_text(text: str, file: str, configurations: list[Manifest] | None = None) -> list[Manifest]:
+    """The objects of a text; `file` names it in messages. See `load`."""
     found: list[Manifest] = []
     for tree, node, line in _documents(text, file):
-        if tree is not None:
-            found += _flatten(tree, node, file, line)
+        if tree is None:
+            continue
+        found += _flatten(tree, node, file, line)
+        configuration = _configuration(tree, node, file, line)
+        if configuration is not None and configurations is not None:
+            configurations.append(configuration)
     if not found:
         raise ManifestError("no objects in this file", file=file, line=1)
     return found
@@ -243,18 +259,33 @@ def _flatten(tree: Any, node: yaml.Node | None, file: str, line: int) -> Iterato
 
 
 def _exported(tree: Any, node: yaml.Node | None, file: str, line: int) -> Iterator[Manifest]:
-    """The objects of an export of kube-scheduler-simulator, namespaces first, without its scheduler configuration."""
-    for field, kind in sorted(KINDS.items(), key=lambda each: each[1].stage):
-        items = tree[field] or ()
+    """The objects of an export of kube-scheduler-simulator in the order of an import."""
+    for field, kind in IN_ORDER:
+        items = tree.get(field) or ()
         if not isinstance(items, list | tuple):
             raise ManifestError(f"expected a list, found {_name(items)}", file=file, field=field)
         entries = _child(node, field)
         for i, item in enumerate(items):
             at = _child(entries, str(i))
             where = at.start_mark.line + 1 if at is not None else line
-            if isinstance(item, dict):
-                item = {**item, "apiVersion": kind.api_version, "kind": kind.kind}
-            yield from _flatten(item, at, file, where)
+            if not isinstance(item, dict):
+                text = f"expected an object, found {_name(item)}"
+                raise ManifestError(text, file=file, line=where, field=f"{field}[{i}]")
+            found = imported_object(item, kind)
+            if found is not None:
+                yield _checked(Manifest(found, file, where, at, exported=True))
+
+
+def _configuration(tree: Any, node: yaml.Node | None, file: str, line: int) -> Manifest | None:
+    """The scheduler's configuration in an export, None for any other document and where there is none."""
+    if not is_export(tree) or tree[CONFIG] is None:
+        return None
+    if not isinstance(tree[CONFIG], dict):
+        text = f"expected an object, found {_name(tree[CONFIG])}"
+        raise ManifestError(text, file=file, line=line, field=CONFIG)
+    at = _child(node, CONFIG)
+    where = at.start_mark.line + 1 if at is not None else line
+    return Manifest(tree[CONFIG], file, where, at)
 
 
 def _checked(manifest: Manifest) -> Manifest:

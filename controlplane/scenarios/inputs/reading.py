@@ -75,6 +75,8 @@ class Inputs:
     """By kind, exported objects that are not submitted, for the control plane makes them itself."""
     namespaces: tuple[str, ...] = ()
     """Namespaces of exported objects that the files do not define; they are made, too."""
+    scheduler: Manifest | None = None
+    """The scheduler's configuration in an export of kube-scheduler-simulator; of several, the last."""
 
 
 def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
@@ -88,6 +90,7 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
     submissions: list[Submission] = []
     traced = False
     written: list[Manifest] = []
+    configurations: list[Manifest] = []
     for path in paths:
         kind = openb.detect(path) if Path(path).suffix.lower() == ".csv" else None
         if kind == "nodes":
@@ -109,13 +112,13 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
             nodes += machines
             submissions += repeated
         else:
-            written += manifests.load([path])
+            written += manifests.load([path], configurations)
     left_out: Counter[str] = Counter()
     needed: dict[str, Submission] = {}
-    exported = {identity_of(each.tree): each.tree for each in written if is_exported(each.tree)}
+    exported = {identity_of(each.tree): each.tree for each in written if _is_exported(each)}
     for manifest in written:
         tree = manifest.tree
-        if is_exported(tree):
+        if _is_exported(manifest):
             if is_made_anew(tree, exported):
                 left_out[tree["kind"]] += 1
                 continue
@@ -124,13 +127,24 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
             nodes.append(tree)
             continue
         submissions.append(_submission(manifest, tree))
-        if is_exported(manifest.tree) and tree["metadata"].get("namespace"):
+        if _is_exported(manifest) and tree["metadata"].get("namespace"):
             needed.setdefault(tree["metadata"]["namespace"], submissions[-1])
     made = _missing_namespaces(needed, submissions)
     submissions = [*made, *submissions]
     submissions.sort(key=lambda found: found.at_ns)
     names = tuple(each.tree["metadata"]["name"] for each in made)
-    return Inputs(tuple(nodes), tuple(submissions), traced, left_out, names)
+    return Inputs(
+        tuple(nodes),
+        tuple(submissions),
+        traced,
+        left_out,
+        names,
+        configurations[-1] if configurations else None,
+    )
+
+
+def _is_exported(manifest: Manifest) -> bool:
+    return manifest.exported or is_exported(manifest.tree)
 
 
 def _missing_namespaces(
@@ -161,7 +175,7 @@ def _submission(manifest: Manifest, tree: Tree) -> Submission:
         at = -1
     if at < 0:
         raise manifest.error(f"metadata.annotations[{LATER}]", f"{text!r}: expected seconds")
-    return Submission(at, CREATE, tree, manifest.error, exported=is_exported(manifest.tree))
+    return Submission(at, CREATE, tree, manifest.error, exported=_is_exported(manifest))
 
 
 def _record(path: Path) -> tuple[list[Tree], list[Submission]]:

@@ -19,7 +19,9 @@ from controlplane.errors import UsageError
 
 __all__ = [
     "ADD",
+    "CONFIG",
     "DELETE",
+    "IN_ORDER",
     "KINDS",
     "UPDATE",
     "Change",
@@ -28,13 +30,16 @@ __all__ = [
     "changes_of",
     "exported",
     "imported",
+    "imported_object",
     "is_export",
     "is_record",
     "replayed",
 ]
 
 ADD, UPDATE, DELETE = "Add", "Update", "Delete"
-_CONFIG: Final = "schedulerConfig"
+CONFIG: Final = "schedulerConfig"
+"""The field of an export with the KubeSchedulerConfiguration, which may be null."""
+_NOT_APPLIED: Final = ("uid", "managedFields", "selfLink")
 
 
 @frozen
@@ -83,6 +88,19 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
 }
 """The lists of an export. Namespaces are applied first, then all others but volumes, then volumes."""
+IN_ORDER: Final = tuple(
+    (field, KINDS[field])
+    for field in (
+        "namespaces",
+        "priorityClasses",
+        "storageClasses",
+        "pvcs",
+        "nodes",
+        "pods",
+        "pvs",
+    )
+)
+"""The lists in the order in which an import, inside its stages too, begins with their objects."""
 _ZERO_CONFIG: Final[Tree] = {
     "leaderElection": {
         "leaderElect": None,
@@ -113,8 +131,8 @@ def is_export(tree: Any) -> bool:
         isinstance(tree, dict)
         and "kind" not in tree
         and "apiVersion" not in tree
-        and _CONFIG in tree
-        and tree.keys() <= {*KINDS, _CONFIG}
+        and CONFIG in tree
+        and tree.keys() <= {*KINDS, CONFIG}
     )
 
 
@@ -128,24 +146,40 @@ def exported(objects: Mapping[str, Iterable[Tree]], config: Tree | None) -> Tree
     out: Tree = {}
     for field, kind in KINDS.items():
         trees = [
-            _typed(tree, kind) for tree in objects.get(field) or () if not _is_system(tree, kind)
+            _typed(tree, kind)
+            for tree in objects.get(field) or ()
+            if not _is_system(tree["metadata"], kind)
         ]
         out[field] = trees if trees or kind.always else None
-    out[_CONFIG] = None if config is None else _shown_config(config)
+    out[CONFIG] = None if config is None else _shown_config(config)
     return out
 
 
 def imported(file: Tree) -> tuple[list[list[tuple[Kind, Tree]]], Tree | None]:
     """Return the objects of an export by the stage in which they are applied, and its scheduler configuration."""
     stages: list[list[tuple[Kind, Tree]]] = [[], [], []]
-    for field, kind in KINDS.items():
-        for tree in file.get(field) or ():
-            if not _is_system(tree, kind):
-                meta = {name: value for name, value in tree["metadata"].items() if name != "uid"}
-                head = {"apiVersion": kind.api_version, "kind": kind.kind}
-                stages[kind.stage].append((kind, {**tree, **head, "metadata": meta}))
-    config = file.get(_CONFIG)
+    for field, kind in IN_ORDER:
+        for item in file.get(field) or ():
+            tree = imported_object(item, kind)
+            if tree is not None:
+                stages[kind.stage].append((kind, tree))
+    config = file.get(CONFIG)
     return stages, None if config is None else _shown_config(config)
+
+
+def imported_object(tree: Tree, kind: Kind) -> Tree | None:
+    """Return an item of an export as it is applied, None for one that every cluster has.
+
+    The item says neither its kind nor its version. Its uid is of another cluster; what a server notes of itself
+    (`managedFields`, `selfLink`) has no place in what is applied.
+    """
+    meta = tree.get("metadata")
+    if not isinstance(meta, dict):
+        meta = {}
+    if _is_system(meta, kind):
+        return None
+    kept = {name: value for name, value in meta.items() if name not in _NOT_APPLIED}
+    return {**tree, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": kept}
 
 
 def _typed(tree: Tree, kind: Kind) -> Tree:
@@ -154,9 +188,9 @@ def _typed(tree: Tree, kind: Kind) -> Tree:
     return {**found, "metadata": {"creationTimestamp": None, **found.get("metadata", {})}}
 
 
-def _is_system(tree: Tree, kind: Kind) -> bool:
+def _is_system(meta: Tree, kind: Kind) -> bool:
     """Return whether an object is left out, of exports and of imports, because every cluster has it."""
-    name: str = tree["metadata"].get("name", "")
+    name = str(meta.get("name", ""))
     if kind.kind == "PriorityClass":
         return name.startswith("system-")
     return kind.kind == "Namespace" and (name.startswith("kube-") or name == "default")

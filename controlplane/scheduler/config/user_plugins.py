@@ -78,15 +78,24 @@ def plugin_classes(module: ModuleType) -> list[type[Plugin]]:
 
 def load_config(path: Path, registry: Registry) -> SchedulerConfig:
     """Read a KubeSchedulerConfiguration (v1). Raises UsageError with upstream's words, in one line."""
+    return checked_config(_read(path), registry, str(path))
+
+
+def checked_config(
+    document: Mapping[str, Any] | str, registry: Registry, place: str
+) -> SchedulerConfig:
+    """Return the configuration that a KubeSchedulerConfiguration (v1) describes.
+
+    Raises UsageError with upstream's words, in one line that begins with `place`.
+    """
     from controlplane.scheduler.config import load as config_load
 
-    text = _read(path)
     try:
-        config = config_load.load(text, registry)
+        config = config_load.load(document, registry)
         _check_community_args(config, registry)
         return config
     except ValueError as error:
-        raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
+        raise UsageError(f"{place}: {' '.join(str(error).split())}") from error
 
 
 def _check_community_args(config: SchedulerConfig, registry: Registry) -> None:
@@ -113,18 +122,28 @@ def with_defaults(path: Path | None) -> str:
     import yaml
 
     from controlplane.api.yaml_text import dumper
+
+    tree = defaulted_config(_read(path) if path else None)
+    return str(yaml.dump(tree, Dumper=dumper(), sort_keys=True))
+
+
+def defaulted_config(document: Mapping[str, Any] | str | None) -> Any:
+    """Return a valid KubeSchedulerConfiguration, or (None) the one without settings, as a tree with all defaults."""
     from controlplane.scheduler.config import load as config_load
     from controlplane.scheduler.config.schema import API_VERSION, KIND
 
-    text = _read(path) if path else f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
-    tree = _without_empty(config_load.defaulted(text))
-    return str(yaml.dump(tree, Dumper=dumper(), sort_keys=True))
+    return _without_empty(
+        config_load.defaulted(document or {"apiVersion": API_VERSION, "kind": KIND})
+    )
 
 
 def _without_empty(value: Any) -> Any:
     """Return a defaulted document as plain trees, without what is empty."""
     if isinstance(value, PluginSetConfig):
-        enabled = [{"name": name, "weight": weight} for name, weight in value.enabled]
+        enabled = [
+            {"name": name, "weight": weight} if weight else {"name": name}
+            for name, weight in value.enabled
+        ]
         disabled = [{"name": name} for name in value.disabled]
         value = {"enabled": enabled, "disabled": disabled}
     if isinstance(value, Mapping):

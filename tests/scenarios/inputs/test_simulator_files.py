@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from controlplane.errors import UsageError
+from controlplane.scenarios.engine.execution import Execution
+from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.inputs import manifests
 from controlplane.scenarios.inputs.reading import CREATE, DELETE, UPDATE, load
 from controlplane.scenarios.inputs.simulator_files import (
@@ -16,10 +18,12 @@ from controlplane.scenarios.inputs.simulator_files import (
     Change,
     changes_of,
     exported,
+    imported,
     is_export,
     replayed,
 )
 from controlplane.scenarios.inputs.simulator_files import UPDATE as UPDATED
+from controlplane.scenarios.manifest_run import SCENARIO
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}}
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
@@ -44,8 +48,48 @@ def test_the_objects_of_an_export_get_their_kinds_and_a_namespace_comes_first() 
     file = {**exported({"pods": [POD]}, None), "namespaces": [{"metadata": {"name": "shop"}}]}
     found = manifests.load_text(json.dumps(file), "x.json")
     assert [each.name for each in found] == ["Namespace shop", "Pod shop/p"]
+    stages, _ = imported(file)
+    assert [each.tree for each in found] == [tree for stage in stages for _, tree in stage]
     with pytest.raises(UsageError, match=r"x\.json: pods: expected a list"):
         manifests.load_text(json.dumps({**file, "pods": {"a": 1}}), "x.json")
+
+
+def test_objects_that_every_cluster_has_are_left_out_of_an_import(tmp_path: Path) -> None:
+    names = ("default", "kube-system", "kube-of-a-user", "shop")
+    classes = ("system-node-critical", "high")
+    file = {
+        **exported({}, None),
+        "namespaces": [{"metadata": {"name": name}} for name in names],
+        "priorityClasses": [{"metadata": {"name": name}, "value": 1} for name in classes],
+        "schedulerConfig": {"profiles": []},
+    }
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(file))
+    found = load([path])
+    made = [each.tree["metadata"]["name"] for each in found.submissions]
+    assert made == ["shop", "high"]
+    assert all(each.exported for each in found.submissions)
+    assert found.scheduler is not None and found.scheduler.tree == {"profiles": []}
+
+
+def test_the_scheduler_runs_with_the_configuration_of_an_export(tmp_path: Path) -> None:
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    file = {**exported({}, None), "namespaces": [{"metadata": {"name": "shop"}}]}
+    path = tmp_path / "x.json"
+
+    def config_of(profile: Any, **options: Any) -> Any:
+        path.write_text(json.dumps({**file, "schedulerConfig": {**head, "profiles": [profile]}}))
+        plan = plan_of(SCENARIO, files=(str(path),), nodes=1, **options)
+        return Execution(plan).cluster.config.scheduler
+
+    assert config_of({"schedulerName": "mine"}).profiles[0].scheduler_name == "mine"
+    wrong = {"plugins": {"filter": {"enabled": [{"name": "No"}]}}}
+    with pytest.raises(UsageError, match=r"x\.json:1: schedulerConfig: .*No.* does not exist"):
+        config_of(wrong)
+    given = tmp_path / "config.yaml"
+    given.write_text(json.dumps(head))
+    named = config_of(wrong, scheduler_config=str(given))
+    assert named.profiles[0].scheduler_name == "default-scheduler"
 
 
 def test_a_record_brings_writes_at_its_times_and_the_nodes_that_it_begins_with(
