@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 from attrs import field, frozen
@@ -70,6 +71,7 @@ class Entrance:
     token: str | None = field(repr=False)
     key_files: tuple[Path, ...]
     record_token_key: bool
+    origins: tuple[str, ...]
 
     def check(self) -> None:
         """Refuse to admit every client of a network without a confirmation. Raises UsageError."""
@@ -94,6 +96,7 @@ class Entrance:
             token_key=_token_key(run),
             record_token_key=self.record_token_key,
             ui=ui,
+            origins=self.origins,
         )
 
 
@@ -111,6 +114,17 @@ def _token(_ctx: click.Context, _param: click.Parameter, value: str | None) -> s
     if value and not (value.isascii() and value.isprintable() and " " not in value):
         raise click.BadParameter("expected ASCII characters without spaces")
     return value
+
+
+def _origins(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Origins as browsers write them: scheme, host and port, without a path."""
+    for value in values:
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or f"{parts.scheme}://{parts.netloc}" != value:
+            raise click.BadParameter(f"{value!r}: expected http://HOST:PORT or https://HOST:PORT")
+    return values
 
 
 def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
@@ -177,6 +191,14 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     "--record-token-key/--no-record-token-key",
     default=True,
     help="Whether the recording holds the key that signs tokens, so that a replay gives the same ones.",
+)
+@click.option(
+    "--cors-allowed-origin",
+    "origins",
+    multiple=True,
+    metavar="ORIGIN",
+    callback=_origins,
+    help="Pages of this origin, http://localhost:3000 for instance, may send requests; repeatable.",
 )
 @click.option(
     "--ui",

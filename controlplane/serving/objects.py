@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from attrs import define, field
 
-from controlplane.api.request import ADMIN
 from controlplane.api.yaml_text import dumper
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.requests.authorization import rbac
@@ -32,11 +31,12 @@ from controlplane.scenarios.inputs.exported import (
     identity_of,
     is_made_anew,
 )
+from controlplane.serving.inner_requests import InnerRequests
 
 if TYPE_CHECKING:
-    from controlplane.api.request import User
     from controlplane.apiserver.requests.routing import HttpRequest
     from controlplane.cluster import Cluster
+    from controlplane.serving.inner_requests import Ask
 
 __all__ = ["PATH", "Objects"]
 
@@ -79,10 +79,6 @@ ERRORS: Final = 20
 """The number of refused objects that an answer names."""
 
 Tree = dict[str, Any]
-Ask = Callable[
-    [str, str, dict[str, list[str]], list[tuple[str, str]], bytes, "User", Callable[[Any], None]],
-    int,
-]
 
 
 @define
@@ -102,13 +98,13 @@ class Objects:
 
     def __init__(self, cluster: Cluster, given: Iterable[Tree]) -> None:
         self._cluster = cluster
-        self._ask: Ask | None = None
+        self._requests: InnerRequests | None = None
         self._busy = trio.Lock()
         self._given = (*self._stored(), *given)
 
     def asks(self, ask: Ask) -> None:
         """Set the entrance of requests into the world."""
-        self._ask = ask
+        self._requests = InnerRequests(ask, "controlplane-objects")
 
     async def page(self, http: HttpRequest) -> HttpAnswer:
         """Answer a request. Raises ApiError 400, 403, 405, 409 and 413."""
@@ -126,6 +122,11 @@ class Objects:
             else:
                 outcome = await self._restore(await _read(http.body))
         return HttpAnswer(200, dict(JSON), outcome.to_json())
+
+    async def reset(self) -> Outcome:
+        """Take the objects back to what the session began with, once no other restore or reset is under way."""
+        async with self._busy:
+            return await self._reset()
 
     # ------------------------------------------------------------------ export
 
@@ -327,22 +328,8 @@ class Objects:
 
     async def _request(self, method: str, path: str, body: Tree) -> tuple[int, Tree]:
         """The answer of the API server to a request of the administrator."""
-        import json
-
-        assert self._ask is not None
-        send, receive = trio.open_memory_channel[Any](1)
-
-        def answered(answer: Any) -> None:
-            with_room = send.send_nowait
-            with_room(answer)
-
-        headers = [("content-type", "application/json"), ("user-agent", "controlplane-objects")]
-        self._ask(method, path, {}, headers, json.dumps(body).encode(), ADMIN, answered)
-        answer = await receive.receive()
-        if not isinstance(answer, HttpAnswer):
-            return 503, {"message": "the API server is down"}
-        tree = answer.tree if isinstance(answer.tree, dict) else {}
-        return answer.code, tree
+        assert self._requests is not None
+        return await self._requests.begin(method, path, body).answer()
 
 
 _DELETION: Final = {

@@ -70,6 +70,8 @@ def build(setting: Setting) -> ClusterConfig:
         joining_nodes=True,
         old_versions=setting["old_versions"],
     )
+    if setting["simulator"]:
+        config = with_simulator(config, setting)
     if setting["store"] == MEMORY:
         return config
     state = getattr(setting, "store_state", "")
@@ -83,6 +85,30 @@ def build(setting: Setting) -> ClusterConfig:
 
         store = open_store(setting["store"])
     return evolve(config, store=store, nodes=_still_there(config.nodes or (), store))
+
+
+def with_simulator(config: ClusterConfig, setting: Setting) -> ClusterConfig:
+    """The cluster as kube-scheduler-simulator has it.
+
+    The scheduler says what its plugins answered in annotations of pods, and can be restarted with another
+    configuration. Pods need no service accounts, which no export has.
+    """
+    from controlplane.scheduler.config import user_plugins
+    from controlplane.serving.simulator.restarting import RESTARTER, Restarted, run
+
+    registry = config.scheduler_plugins or user_plugins.registry_with(setting["scheduler_plugin"])
+
+    def add(cluster: Any) -> None:
+        restarted = Restarted(cluster.schedulers, registry, cluster.scheduler_configuration)
+        cluster.world.experimenter(RESTARTER, run, restarted)
+
+    return evolve(
+        config,
+        explain_scheduling=True,
+        scheduler_plugins=registry,
+        service_accounts=False,
+        additions=(*config.additions, add),
+    )
 
 
 def _still_there(given: Sequence[Tree], store: Store) -> Sequence[Tree]:
@@ -129,13 +155,20 @@ OLD_VERSIONS = Option(
     default=False,
     help="Serve v1beta1 of policy, batch and rbac, too, which ended by 1.25, for operators of that time.",
 )
+SIMULATOR = Option(
+    "simulator",
+    type=bool,
+    default=False,
+    help="Answer the HTTP API of kube-scheduler-simulator, too, and write what scheduler plugins said to the pods'"
+    " annotations.",
+)
 SCENARIO = Scenario(
     "serve",
     title="a whole cluster at a pace, used from outside",
     workload=files.workload,
     build=build,
     prepare=files.prepare,
-    options=(files.FILES, files.MAX_PODS, EPOCH, STORE, WEBHOOK_SERVICE, OLD_VERSIONS),
+    options=(files.FILES, files.MAX_PODS, EPOCH, STORE, WEBHOOK_SERVICE, OLD_VERSIONS, SIMULATOR),
     defaults=files.WHOLE,
     told={**files.TOLD, "epoch": "now"},
     live=True,

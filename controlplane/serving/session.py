@@ -28,10 +28,11 @@ from controlplane.apiserver.requests.admission.policies.source import GROUP
 from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDATING, place_of
 from controlplane.apiserver.requests.tokens import digest_of
 from controlplane.apiserver.storage.store_state import state_of
-from controlplane.cluster import APISERVER, CONTROLLER_MANAGER, Cluster, numbered
+from controlplane.cluster import APISERVER, CONTROLLER_MANAGER, SCHEDULER, Cluster, numbered
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.unattended_kinds import Attention
 from controlplane.scenarios.inputs.reading import CREATE
+from controlplane.scheduler.loops import scheduler
 from controlplane.serving import access_check, metrics_page, webhook_services
 from controlplane.serving.containers import Containers
 from controlplane.serving.objects import PATH, Objects
@@ -40,6 +41,8 @@ from controlplane.serving.webhook_calls import WebhookCalls
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
+    from actors import Context
+    from actors.inlet import Inlet
     from actors.pace import Pacer
     from controlplane.apiserver.front.answering import HttpAnswer
     from controlplane.apiserver.http.foreign_tokens import Key
@@ -50,8 +53,10 @@ if TYPE_CHECKING:
     from controlplane.controllers.loops.storage import Process, Storage
     from controlplane.kubelet.node.settings import KubeletSettings
     from controlplane.scenarios.engine.execution import Execution
+    from controlplane.scheduler.config.model import SchedulerConfig
     from controlplane.serving.forks import Forks
     from controlplane.serving.session_files import SessionFiles
+    from controlplane.serving.simulator.pages import Simulator
 
 
 OTHER_FILES = 64
@@ -75,6 +80,8 @@ class Rim:
     """If true, the recording holds that key, so that a replay gives the same tokens."""
     ui: bool = False
     """If true, there is a page; then all events are kept, as for a recording."""
+    origins: tuple[str, ...] = ()
+    """The origins of pages of other sites that may ask this server."""
 
 
 class ServedCluster(Cluster):
@@ -94,6 +101,8 @@ class ServedCluster(Cluster):
         self._enabled: list[str] = []
         self._plugins: dict[str, list[str]] = {}
         """By kubelet, the drivers that it finds at its next start."""
+        self.scheduler_configuration: list[SchedulerConfig] = []
+        """At most one: the configuration in place of that of `config` at the scheduler's next start."""
         super().__init__(config, **options)
         self.world.actor(OUTSIDE, pass_on, self.webhooks_outside)
         server = self.bootstrapping_server(self.server_options())
@@ -123,6 +132,8 @@ class ServedCluster(Cluster):
         if name == CONTROLLER_MANAGER:
             self._enabled = [*kwargs["options"].enabled]
             kwargs["options"] = evolve(kwargs["options"], enabled=self._enabled)
+        if name == SCHEDULER:
+            main = partial(_run_scheduler, self.scheduler_configuration)
         super()._add_replicas(name, count, main, args, election, **kwargs)
 
     def _kubelet_options(
@@ -205,6 +216,19 @@ class ServedCluster(Cluster):
     def listens_at(self, address: str) -> None:
         """Set the address at which clients reach the servers; before they start."""
         self._place[0] = address
+
+
+async def _run_scheduler(
+    configuration: list[SchedulerConfig],
+    ctx: Context,
+    epoch_ns: int,
+    config: SchedulerConfig,
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    """Main task of a scheduler that reads its configuration at each start."""
+    now = configuration[0] if configuration else config
+    await scheduler.run(ctx, epoch_ns, now, *args, **kwargs)
 
 
 def _warning(
@@ -299,6 +323,12 @@ async def serve_async(
         forks = Forks(live)
         pages.update(ui.pages(live, forks, _scheduler_configuration(run)))
         assets = ui.assets()
+    simulator: Simulator | None = None
+    body_limits: Mapping[str, int] = {}
+    if run.plan.options["simulator"]:
+        simulator = _simulator(run, objects, inlet)
+        pages.update(simulator.pages())
+        body_limits = simulator.body_limits()
     write = os.write if os.name == "posix" else None  # other systems' sockets are no files
     listener = Listener(
         inlet,
@@ -308,10 +338,12 @@ async def serve_async(
         tls=tls,
         limits=_affordable(rim.limits),
         write=write,
-        site=Site(pages, assets, cluster.disks),
+        site=Site(pages, assets, cluster.disks, rim.origins, body_limits),
         access_check=access_check.of(cluster),
     )
     objects.asks(listener.ask)
+    if simulator is not None:
+        simulator.serves(listener)
     try:
         port = await listener.open(rim.host, rim.port)
     except OSError as error:
@@ -347,12 +379,35 @@ async def serve_async(
 
 def _scheduler_configuration(run: Execution) -> str:
     """The scheduler's configuration as YAML; "" if the scenario builds it in Python."""
+    import yaml
+
+    from controlplane.api.yaml_text import dumper
+
+    found = _scheduler_tree(run)
+    return "" if found is None else str(yaml.dump(found, Dumper=dumper(), sort_keys=True))
+
+
+def _scheduler_tree(run: Execution) -> Tree | None:
+    """The scheduler's configuration with all defaults, None if the scenario builds it in Python."""
     from controlplane.scheduler.config import user_plugins
 
     file = run.plan.options["scheduler_config"]
-    if run.cluster.config.scheduler is not None and not file:
-        return ""
-    return user_plugins.with_defaults(Path(file) if file else None)
+    if file:
+        return user_plugins.defaulted_config(Path(file))
+    found = getattr(run.plan.given, "scheduler", None)
+    if run.cluster.config.scheduler is not None and found is None:
+        return None
+    return user_plugins.defaulted_config(None if found is None else found.tree)
+
+
+def _simulator(run: Execution, objects: Objects, inlet: Inlet) -> Simulator:
+    """The simulator's API. Raises UsageError where its configuration cannot be shown."""
+    from controlplane.serving.simulator.pages import Simulator
+
+    tree = _scheduler_tree(run)
+    registry = run.cluster.config.scheduler_plugins
+    assert tree is not None and registry is not None
+    return Simulator(run.cluster, objects, inlet, tree, registry)
 
 
 def _given(run: Execution) -> list[Tree]:

@@ -12,6 +12,7 @@ from controlplane.scenarios.inputs.simulator_files import (
     change_line,
     exported,
     imported,
+    names_claim,
 )
 
 LISTS = {"persistentVolumes": "pvs", "persistentVolumeClaims": "pvcs"}
@@ -34,8 +35,8 @@ def _load(case: dict[str, Any]) -> Any:
     stages, config = imported(case["file"])
     applied = []
     for kind, tree in (each for stage in stages for each in stage):
-        reference = tree.get("spec", {}).get("claimRef")
-        if kind.kind == "PersistentVolume" and (tree.get("status") or {}).get("phase") == "Bound":
+        if names_claim(tree):
+            reference = tree["spec"]["claimRef"]
             claim = {"name": reference["name"], "namespace": reference["namespace"]}
             applied.append({"get": "persistentvolumeclaims", **claim})
             tree = {**tree, "spec": {**tree["spec"], "claimRef": {**reference, "uid": "new-uid-x"}}}

@@ -17,11 +17,12 @@ import trio
 from attrs import frozen
 
 from controlplane.apiserver.front.answering import HttpAnswer
-from controlplane.apiserver.http import answer_bodies, origin
+from controlplane.apiserver.http import answer_bodies, cross_origin, origin
 from controlplane.apiserver.http.authentication import ANONYMOUS
 from controlplane.apiserver.http.message import CUT, StreamStart, packed, to_request
 from controlplane.apiserver.loops import time_control as control
 from controlplane.apiserver.loops.http_asked import Asked, Refused, bearer_of, is_set, is_websocket
+from controlplane.apiserver.loops.http_host import PageStream
 from controlplane.apiserver.loops.http_sink import COPIED, Sink, at_once, encoded
 from controlplane.apiserver.loops.http_upgrade import Upgrade
 from controlplane.apiserver.requests.authorization.rbac import MASTERS
@@ -29,7 +30,7 @@ from controlplane.apiserver.requests.routing import no_such_method, request_line
 from controlplane.apiserver.schema.status import ApiError, internal_error, timeout, too_large
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from controlplane.api.request import User
     from controlplane.apiserver.http.answer_bodies import Chunk
@@ -74,6 +75,7 @@ class Connection:
         self._limits = host.limits
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=host.limits.header_bytes)
         self._early = b""
+        self._body_limit = host.limits.body_bytes
 
     async def serve(self) -> None:
         """Request after request."""
@@ -104,13 +106,14 @@ class Connection:
         asked = self._head(head)
         if asked is None:
             return False
+        self._body_limit = self._host.body_limits.get(asked.path, self._limits.body_bytes)
         entry = self._let_in(asked)
         self._guest.wait_anew()
         answer, body = entry.refusal, b""
         if entry.reads or not asked.has_body:
             read = await self._body_until(until)
             if read is None:
-                answer = _failure(too_large(self._limits.body_bytes))
+                answer = _failure(too_large(self._body_limit))
             else:
                 body = read
         if answer is not None:
@@ -205,11 +208,11 @@ class Connection:
                     await self._more(NO_LIMIT)
             if scope.cancelled_caught:
                 raise Refused(408, "Request Timeout")
-        return None if len(body) > self._limits.body_bytes else bytes(body)
+        return None if len(body) > self._body_limit else bytes(body)
 
     def _is_whole(self, body: bytearray) -> bool:
         """Take what is here of the body; whether that was the end of it, or is too much."""
-        while len(body) <= self._limits.body_bytes:
+        while len(body) <= self._body_limit:
             event = self._at_hand()
             if isinstance(event, h11.Data):
                 body += event.data
@@ -230,12 +233,19 @@ class Connection:
         """
         host = self._host
         anybody = not host.access.tokens
+        site = asked.header("origin")
+        invited = cross_origin.is_allowed(site, host.origins)
         try:
             reason = origin.refusal(
-                asked.header("host"), asked.header("origin"), host.listening, anybody=anybody
+                asked.header("host"), "" if invited else site, host.listening, anybody=anybody
             )
             if reason:
                 raise ApiError(403, "Forbidden", reason)
+            if invited and _is_preflight(asked):
+                told = cross_origin.preflight_headers(
+                    asked.header("access-control-request-headers")
+                )
+                return Entry(ANONYMOUS, HttpAnswer(204, told), reads=False)
             if asked.path in host.assets:
                 return Entry(ANONYMOUS, _asset(asked, host.assets[asked.path]), reads=False)
             user = host.access.user(asked.header("authorization") or bearer_of(asked))
@@ -268,8 +278,12 @@ class Connection:
             page = host.pages.get(asked.path)
             if page is not None:
                 found = page(_request(asked, body, user))
-                answer = found if isinstance(found, HttpAnswer) else await found
-                await self._answer(asked, answer)
+                if not isinstance(found, HttpAnswer | PageStream):
+                    found = await found
+                if isinstance(found, HttpAnswer):
+                    await self._answer(asked, found)
+                else:
+                    await self._stream_page(asked, found)
                 return
         except ApiError as error:
             await self._answer(asked, _failure(error))
@@ -299,7 +313,7 @@ class Connection:
             if is_websocket(asked):
                 await Upgrade(self, host).stream(asked, answered, number, sink)
                 return
-            await self._stream_out(asked, answered, number, sink)
+            await self._stream_out(asked, answered.content_type, sink, lambda: host.hung_up(number))
         elif isinstance(answered, HttpAnswer) and answered.entered is not None:
             await Upgrade(self, host).run(asked, answered.entered)
         elif isinstance(answered, HttpAnswer):
@@ -321,6 +335,8 @@ class Connection:
             ("Cache-Control", "no-cache, private"),
             ("Date", self._host.date()),
         ]
+        if cross_origin.is_allowed(asked.header("origin"), self._host.origins):
+            found += cross_origin.headers(asked.header("origin"))
         if asked.header("content-length") and asked.header("transfer-encoding"):
             # Two lengths for one body: another server on the way may take the other one (RFC 9112, 6.3).
             found.append(("Connection", "close"))
@@ -396,9 +412,25 @@ class Connection:
         if scope.cancelled_caught:
             raise trio.ClosedResourceError("the client does not read")
 
-    async def _stream_out(self, asked: Asked, start: StreamStart, number: int, sink: Sink) -> None:
+    async def _stream_page(self, asked: Asked, stream: PageStream) -> None:
+        """A page's stream, which its feed fills meanwhile."""
+        sink = Sink(self._limits.stream_events)
+        cut = False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stream.feed, sink.push)
+            try:
+                await self._stream_out(asked, stream.content_type, sink, lambda: None)
+            except _CLOSED:  # kept, for a nursery would wrap it
+                cut = True
+            nursery.cancel_scope.cancel()
+        if cut:
+            raise trio.ClosedResourceError
+
+    async def _stream_out(
+        self, asked: Asked, content_type: str, sink: Sink, hang_up: Callable[[], None]
+    ) -> None:
         """A watch: headers at once, then what comes, until either side ends it."""
-        headers = [*self._headers(asked), ("Content-Type", start.content_type)]
+        headers = [*self._headers(asked), ("Content-Type", content_type)]
         ended = False
         try:
             await self.send(self._http.send(_response(200, headers)))
@@ -418,7 +450,7 @@ class Connection:
         finally:
             sink.at_once = None
             if not ended:
-                self._host.hung_up(number)
+                hang_up()
         if not ended and not over.is_set():
             raise trio.ClosedResourceError
 
@@ -499,6 +531,11 @@ class Connection:
 def _request(asked: Asked, body: bytes, user: User) -> HttpRequest:
     """A request as the world would see it."""
     return to_request(packed(0, asked.method, asked.path, asked.query, asked.headers, body, user))
+
+
+def _is_preflight(asked: Asked) -> bool:
+    """Return whether a browser asks whether a page may send its request."""
+    return asked.method == "OPTIONS" and asked.header("access-control-request-method") != ""
 
 
 def _asset(asked: Asked, answer: HttpAnswer) -> HttpAnswer:

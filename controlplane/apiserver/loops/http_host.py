@@ -15,9 +15,22 @@ from controlplane.apiserver.http.authentication import Access
 from controlplane.apiserver.requests.routing import BODY_LIMIT, HttpRequest
 from controlplane.shell.files import Files
 
-__all__ = ["Host", "AccessCheck", "Limits", "Page", "admit_all"]
+__all__ = ["Host", "AccessCheck", "Limits", "Page", "PageStream", "admit_all"]
 
-Page = Callable[[HttpRequest], HttpAnswer | Awaitable[HttpAnswer]]
+
+@frozen
+class PageStream:
+    """An answer of a page that goes on until one side ends it.
+
+    `feed` is called with a function that sends what it is given: tuples of lines, and `END` at last. It is cancelled
+    when the client is gone.
+    """
+
+    content_type: str
+    feed: Callable[[Callable[[Any], None]], Awaitable[None]]
+
+
+Page = Callable[[HttpRequest], HttpAnswer | PageStream | Awaitable[HttpAnswer | PageStream]]
 """Answers a request, or raises ApiError; no part of the world, so that nothing of it is recorded."""
 AccessCheck = Callable[[HttpRequest], None]
 """Authorizes a request and its impersonation, or raises ApiError: called before its body is read."""
@@ -90,6 +103,14 @@ class Host(Protocol):
     @property
     def assets(self) -> Mapping[str, HttpAnswer]:
         """The public answers, by path: they contain nothing of the cluster."""
+
+    @property
+    def body_limits(self) -> Mapping[str, int]:
+        """By path, the bytes that a body may have where the limit of `limits` does not hold."""
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The origins of pages of other sites that may ask this server."""
 
     @property
     def write(self) -> Callable[[int, bytes], int] | None:

@@ -46,12 +46,15 @@ def _address(stream: trio.SocketStream) -> str:
 class Site:
     """Answers that a listener gives without the world, by path: `pages`, and `assets` without authentication.
 
-    `disks`: the files of containers, which clients' sessions read.
+    `disks`: the files of containers, which clients' sessions read. `origins`: those of pages of other sites that may
+    ask this server. `body_limits`: by path, the bytes that a body may have where `Limits.body_bytes` does not hold.
     """
 
     pages: Mapping[str, Page] = field(factory=dict)
     assets: Mapping[str, HttpAnswer] = field(factory=dict)
     disks: Disks = field(factory=Disks)
+    origins: tuple[str, ...] = ()
+    body_limits: Mapping[str, int] = field(factory=dict)
 
 
 class Listener:
@@ -86,6 +89,8 @@ class Listener:
         self.pace = pace
         site = site or Site()
         self.pages, self.assets = site.pages, site.assets
+        self.origins = site.origins
+        self.body_limits = site.body_limits
         self.limits = limits or Limits()
         self.access_check = access_check
         self.listening = ""

@@ -33,6 +33,7 @@ __all__ = [
     "imported_object",
     "is_export",
     "is_record",
+    "names_claim",
     "replayed",
 ]
 
@@ -53,10 +54,28 @@ class Kind:
     stage: int
     always: bool = False
     """The list is there without objects, too; others are null."""
+    namespaced: bool = False
+
+    @property
+    def path(self) -> str:
+        """The path of all objects of the kind at an API server."""
+        return f"{self._base}/{self.resource}"
+
+    @property
+    def _base(self) -> str:
+        return (
+            f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
+        )
+
+    def path_of(self, tree: Tree) -> str:
+        """The path of one object; without a namespace it stands in "default"."""
+        meta = tree["metadata"]
+        inner = f"/namespaces/{meta.get('namespace') or 'default'}" if self.namespaced else ""
+        return f"{self._base}{inner}/{self.resource}/{meta['name']}"
 
 
 KINDS: Final[Mapping[str, Kind]] = {
-    "pods": Kind("v1", "Pod", "pods", "io.k8s.api.core.v1.Pod", 1),
+    "pods": Kind("v1", "Pod", "pods", "io.k8s.api.core.v1.Pod", 1, namespaced=True),
     "nodes": Kind("v1", "Node", "nodes", "io.k8s.api.core.v1.Node", 1),
     "pvs": Kind(
         "v1", "PersistentVolume", "persistentvolumes", "io.k8s.api.core.v1.PersistentVolume", 2
@@ -67,6 +86,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         "persistentvolumeclaims",
         "io.k8s.api.core.v1.PersistentVolumeClaim",
         1,
+        namespaced=True,
     ),
     "storageClasses": Kind(
         "storage.k8s.io/v1",
@@ -286,12 +306,18 @@ def replayed(change: Change, claim_uid: Callable[[str, str], str]) -> Tree | Non
         dropped.add("ownerReferences")
         spec = {key: value for key, value in spec.items() if key not in _ACCOUNT}
     meta = {key: value for key, value in tree["metadata"].items() if key not in dropped}
-    reference = spec.get("claimRef")
-    if tree["kind"] == "PersistentVolume" and (tree.get("status") or {}).get("phase") == "Bound":
-        if isinstance(reference, dict):
-            uid = claim_uid(reference.get("namespace", ""), reference.get("name", ""))
-            spec = {**spec, "claimRef": {**reference, "uid": uid}}
+    if names_claim(tree):
+        reference = spec["claimRef"]
+        uid = claim_uid(reference.get("namespace", ""), reference.get("name", ""))
+        spec = {**spec, "claimRef": {**reference, "uid": uid}}
     return {**tree, "metadata": meta, **({"spec": spec} if spec else {})}
+
+
+def names_claim(tree: Tree) -> bool:
+    """Return whether an object is a bound volume: the claim that it names has another uid in another cluster."""
+    spec, status = tree.get("spec") or {}, tree.get("status") or {}
+    bound = tree["kind"] == "PersistentVolume" and status.get("phase") == "Bound"
+    return bound and isinstance(spec.get("claimRef"), dict)
 
 
 _SET_BY_SERVER: Final = (

@@ -114,27 +114,19 @@ def _check_community_args(config: SchedulerConfig, registry: Registry) -> None:
                     raise ProfileError(f'initializing plugin "{name}": {error}') from None
 
 
-def with_defaults(path: Path | None) -> str:
-    """Return a KubeSchedulerConfiguration as YAML with all defaults, of a valid file or of no file.
+def defaulted_config(document: Mapping[str, Any] | Path | None) -> dict[str, Any]:
+    """Return a KubeSchedulerConfiguration as a tree with all defaults.
 
-    Raises UsageError.
+    `document` is a valid one as a tree or in a file; None stands for one without settings. Raises UsageError.
     """
-    import yaml
-
-    from controlplane.api.yaml_text import dumper
-
-    tree = defaulted_config(_read(path) if path else None)
-    return str(yaml.dump(tree, Dumper=dumper(), sort_keys=True))
-
-
-def defaulted_config(document: Mapping[str, Any] | str | None) -> Any:
-    """Return a valid KubeSchedulerConfiguration, or (None) the one without settings, as a tree with all defaults."""
     from controlplane.scheduler.config import load as config_load
     from controlplane.scheduler.config.schema import API_VERSION, KIND
 
-    return _without_empty(
-        config_load.defaulted(document or {"apiVersion": API_VERSION, "kind": KIND})
+    read = _read(document) if isinstance(document, Path) else document
+    found: dict[str, Any] = _without_empty(
+        config_load.defaulted(read or {"apiVersion": API_VERSION, "kind": KIND})
     )
+    return found
 
 
 def _without_empty(value: Any) -> Any:

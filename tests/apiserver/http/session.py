@@ -169,10 +169,14 @@ async def served(
     limits: Limits | None = None,
     without: tuple[str, ...] = (),
     record_token_key: bool = True,
+    origins: tuple[str, ...] = (),
+    lacking: str = "",
     **options: Any,
 ) -> AsyncIterator[Session]:
     """A session; unless asked for more, its few controllers write nothing of their own accord."""
     options.setdefault("controllers", ",".join(STANDARD))
+    if lacking:
+        options["without"] = lacking
     serving = prepared(
         keep=keep,
         strategy=strategy,
@@ -191,7 +195,13 @@ async def served(
         told.append(address)
         ready.set()
 
-    rim = Rim(tls=False, token=token, limits=limits or Limits(), record_token_key=record_token_key)
+    rim = Rim(
+        tls=False,
+        token=token,
+        limits=limits or Limits(),
+        record_token_key=record_token_key,
+        origins=origins,
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_async, serving, rim, pace, tell, stop, keep)
         await ready.wait()

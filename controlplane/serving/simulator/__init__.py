@@ -1,0 +1,1 @@
+"""The HTTP API of kube-scheduler-simulator beside a served cluster."""
