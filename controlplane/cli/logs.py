@@ -555,8 +555,9 @@ def _plain(value: Any) -> Any:
 @run_option()
 @click.option(
     "--format", "form", required=True,
-    type=Choice(["perfetto", "shiviz", "otlp", "audit", "klog", "lnav", "parquet"]),
-    help="perfetto: Chrome trace JSON; audit: audit.k8s.io/v1; klog: text as components log.",
+    type=Choice(["perfetto", "shiviz", "otlp", "audit", "klog", "lnav", "parquet", "simulator"]),
+    help="perfetto: Chrome trace JSON; audit: audit.k8s.io/v1; klog: text as components log; simulator: a record of"
+    " kube-scheduler-simulator, for which run.rec is repeated.",
 )  # fmt: skip
 @click.option("-o", "--output", "target", type=RUN, help="File; standard output without it.")
 @click.option("--actor", default="", help="Only this actor; * stands for anything.")
@@ -565,13 +566,28 @@ def export(place: Path, form: str, target: Path | None, actor: str, verbosity: i
     """Write a log in a form that other tools read."""
     from controlplane.logs.exporting import pieces, to_parquet
 
+    if form == "simulator":
+        return _export_record(place, target)
     log = opened(place)
     if form == "parquet":
         if target is None:
             raise UsageError("parquet is no text: name a file with -o FILE")
         to_parquet(log, target)
         return 0
-    made = pieces(log, form, actor=actor, verbosity=verbosity)
+    return _write(pieces(log, form, actor=actor, verbosity=verbosity), target)
+
+
+def _export_record(place: Path, target: Path | None) -> int:
+    from controlplane.logs.reading import RECORDING
+    from controlplane.scenarios.search.simulator_record import record_lines
+
+    recording = place / RECORDING if place.is_dir() else place
+    if recording.suffix != ".rec" or not recording.is_file():
+        raise UsageError(f"{place}: no recording (run.rec), which is repeated for the objects")
+    return _write(record_lines(recording, allowed_code()), target)
+
+
+def _write(made: Iterable[str], target: Path | None) -> int:
     if target is None:
         with contextlib.suppress(KeyboardInterrupt):
             for piece in made:

@@ -24,6 +24,7 @@ __all__ = [
     "IN_ORDER",
     "KINDS",
     "UPDATE",
+    "WATCHED",
     "Change",
     "Kind",
     "change_line",
@@ -55,6 +56,13 @@ class Kind:
     always: bool = False
     """The list is there without objects, too; others are null."""
     namespaced: bool = False
+    stored: str = ""
+    """The name of the resource in the keys of a store, where that is another one."""
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the keys of the kind in a store."""
+        return f"/registry/{self.stored or self.resource}/"
 
     @property
     def path(self) -> str:
@@ -74,17 +82,16 @@ class Kind:
         return f"{self._base}{inner}/{self.resource}/{meta['name']}"
 
 
+_CORE: Final = "io.k8s.api.core.v1"
 KINDS: Final[Mapping[str, Kind]] = {
-    "pods": Kind("v1", "Pod", "pods", "io.k8s.api.core.v1.Pod", 1, namespaced=True),
-    "nodes": Kind("v1", "Node", "nodes", "io.k8s.api.core.v1.Node", 1),
-    "pvs": Kind(
-        "v1", "PersistentVolume", "persistentvolumes", "io.k8s.api.core.v1.PersistentVolume", 2
-    ),
+    "pods": Kind("v1", "Pod", "pods", f"{_CORE}.Pod", 1, namespaced=True),
+    "nodes": Kind("v1", "Node", "nodes", f"{_CORE}.Node", 1, stored="minions"),
+    "pvs": Kind("v1", "PersistentVolume", "persistentvolumes", f"{_CORE}.PersistentVolume", 2),
     "pvcs": Kind(
         "v1",
         "PersistentVolumeClaim",
         "persistentvolumeclaims",
-        "io.k8s.api.core.v1.PersistentVolumeClaim",
+        f"{_CORE}.PersistentVolumeClaim",
         1,
         namespaced=True,
     ),
@@ -103,9 +110,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         1,
         always=True,
     ),
-    "namespaces": Kind(
-        "v1", "Namespace", "namespaces", "io.k8s.api.core.v1.Namespace", 0, always=True
-    ),
+    "namespaces": Kind("v1", "Namespace", "namespaces", f"{_CORE}.Namespace", 0, always=True),
 }
 """The lists of an export. Namespaces are applied first, then all others but volumes, then volumes."""
 IN_ORDER: Final = tuple(
@@ -121,6 +126,19 @@ IN_ORDER: Final = tuple(
     )
 )
 """The lists in the order in which an import, inside its stages too, begins with their objects."""
+WATCHED: Final = tuple(
+    KINDS[field]
+    for field in (
+        "namespaces",
+        "priorityClasses",
+        "storageClasses",
+        "pvcs",
+        "nodes",
+        "pvs",
+        "pods",
+    )
+)
+"""The kinds in the order in which a recorder and a syncer list them."""
 _ZERO_CONFIG: Final[Tree] = {
     "leaderElection": {
         "leaderElect": None,

@@ -25,7 +25,7 @@ from controlplane.apiserver.front.answering import HttpAnswer, untyped
 from controlplane.apiserver.loops.http_host import PageStream
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.errors import UsageError
-from controlplane.scenarios.inputs.simulator_files import CONFIG, exported
+from controlplane.scenarios.inputs.simulator_files import CONFIG, KINDS, exported
 from controlplane.scheduler.config import user_plugins
 from controlplane.serving.simulator.importing import Import, ImportFailed, checked
 from controlplane.serving.simulator.list_watch import ListWatch, versions_of
@@ -47,16 +47,6 @@ __all__ = ["ROOT", "Simulator"]
 
 ROOT: Final = "/api/v1/"
 JSON: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
-PREFIXES: Final = {
-    "pods": "/registry/pods/",
-    "nodes": "/registry/minions/",
-    "pvs": "/registry/persistentvolumes/",
-    "pvcs": "/registry/persistentvolumeclaims/",
-    "storageClasses": "/registry/storageclasses/",
-    "priorityClasses": "/registry/priorityclasses/",
-    "namespaces": "/registry/namespaces/",
-}
-"""Where the store has the objects of an export's lists."""
 IMPORT_LIMIT: Final = 256 << 20
 NO_SCHEDULER: Final = (
     "When using an external scheduler, you cannot see and edit the scheduler configuration."
@@ -188,7 +178,7 @@ class Simulator:
         over = trio.Event()
 
         def look() -> None:
-            found.append({name: self._stored(prefix) for name, prefix in PREFIXES.items()})
+            found.append({name: self._stored(kind.prefix) for name, kind in KINDS.items()})
             over.set()
 
         self._cluster.world.between_steps(look)
