@@ -55,7 +55,7 @@ class _Recorder:
         self._now = 0
         self._revision = self._store.revision
         for kind in WATCHED:
-            for entry in self._store.keyspace(kind.prefix).entries.values():
+            for _, entry in sorted(self._store.keyspace(kind.prefix).entries.items()):
                 self._add(ADD, entry.object.tree)
         self._world.observe(1, self.look)
 
