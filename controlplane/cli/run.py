@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from controlplane.cli import interruption, output, reporting
+from controlplane.cli import interruption, output, reporting, scenario_steps
 from controlplane.cli.options import (
     asked_of,
     declared_options,
@@ -85,6 +85,11 @@ def command(
     progress.clear()
     status = output.Outcome.status = ended.status if ended.came else int(not run.result.ok)
     left, unwritten = reporting.kept(run, out, show_secrets=show_secrets)
+    steps = scenario_steps.status_of(run)
+    if steps is not None:
+        status = status or int(steps["phase"] == "Failed")
+        output.Outcome.status = status
+        left = (*left, *scenario_steps.leave(run, out, steps))
     idle = note_of(
         run, [(each.tree["apiVersion"], each.tree["kind"]) for each in run.plan.given.submissions]
     )
@@ -95,6 +100,8 @@ def command(
         told: dict[str, Any] = {"notes": notes}
         if devices:
             told["devices"] = [row._asdict() for row in devices]
+        if steps is not None:
+            told["scenario"] = steps
         if queues:
             told["queues"] = [row._asdict() for row in queues]
         if metrics:
@@ -102,6 +109,8 @@ def command(
         output.emit_json({**summary.to_json(), **told, "wall_s": round(wall, 3)})
     else:
         reporting.print_summary(summary, wall, out)
+        if steps is not None:
+            scenario_steps.show(run, steps)
         for text in pictures(run):
             output.echo(text)
         if devices:

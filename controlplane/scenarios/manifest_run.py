@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.user import User
     from controlplane.scenarios.inputs import reading
     from controlplane.scenarios.inputs.manifests import Manifest
+    from controlplane.scenarios.inputs.step_scenario import StepScenario
     from controlplane.scenarios.inputs.submission import Resources
 
 Tree = dict[str, Any]
 DEFAULT_NODES = 3
+STEPS = "step scenario"
+"""The note of a run with the status of its Scenario of kube-scheduler-simulator."""
 LIVELOCK_LIMIT = 2_000_000
 PROGRESS_STEPS = 4096
 WHOLE = {
@@ -82,6 +85,8 @@ class Given:
     """The number of pods that the files ask for, directly or by workloads."""
     scheduler: Manifest | None = None
     """The scheduler's configuration in an export of kube-scheduler-simulator."""
+    scenario: StepScenario | None = None
+    """Operations by step, which come after the submissions."""
 
 
 def prepare(setting: Setting) -> Given:
@@ -99,7 +104,8 @@ def prepare(setting: Setting) -> Given:
     given = evolve(given, submissions=found)
     count = options["nodes"]
     if count is None:
-        count = 0 if given.nodes or brings_nodes(setting) else DEFAULT_NODES
+        steps = given.scenario is not None and given.scenario.creates_nodes
+        count = 0 if given.nodes or steps or brings_nodes(setting) else DEFAULT_NODES
     size = {"cpu": options["node_cpu"], "memory": options["node_memory"]}
     made = [node_tree(f"node-{number}", **size) for number in range(1, count + 1)]
     nodes = (*given.nodes, *made)
@@ -135,6 +141,7 @@ def prepare(setting: Setting) -> Given:
         given.is_trace,
         asked,
         given.scheduler,
+        given.scenario,
     )
 
 
@@ -208,6 +215,14 @@ def build(setting: Setting) -> ClusterConfig:
             (*given.nodes, *(each.tree for each in given.submissions))
         ),
     )
+    if given.scenario is not None:
+        disabled = ["-*" if name == "*" else f"-{name}" for name in given.scenario.disabled]
+        config = evolve(
+            config,
+            joining_nodes=True,
+            controllers="-*" not in disabled,
+            enabled_controllers=(*config.enabled_controllers, *disabled),
+        )
     if given.scheduler is None or setting["scheduler_config"]:
         return config
     registry = user_plugins.registry_with(setting["scheduler_plugin"])
@@ -328,11 +343,16 @@ async def workload(user: User) -> None:
 async def submit_all(user: User, given: Given) -> None:
     """Submit the objects, each at its time, and measure the load that they describe, for ever."""
     from controlplane.scenarios.engine.load import follow, has_load
+    from controlplane.scenarios.inputs.stepping import Stepping
     from controlplane.scenarios.inputs.submission import submit
 
     if has_load((*given.nodes, *(each.tree for each in given.submissions))):
         user.spawn(follow)
     await submit(user.ctx, given.submissions, given.resources)
+    if given.scenario is not None:
+        stepping = Stepping(user.ctx, user.run.cluster, given.scenario, given.resources)
+        user.notes[STEPS] = stepping.status
+        await stepping.run()
 
 
 SCENARIO = Scenario(

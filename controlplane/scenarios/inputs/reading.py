@@ -4,7 +4,7 @@ Manifests are submitted in file order at virtual time 0, those with the annotati
 `emulate.controlplane/submit-seconds` that much later. A trace (see `openb`) brings its nodes, and
 creations and deletions at its own times, or all creations at once. Objects that a server wrote out
 become manifests again (see `exported`). A record of kube-scheduler-simulator (see `simulator_files`) brings
-creations, updates and deletions at its own times.
+creations, updates and deletions at its own times; a Scenario of it (see `step_scenario`) brings operations by step.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ from controlplane.scenarios.inputs.simulator_files import (
     is_record,
     replayed,
 )
+from controlplane.scenarios.inputs.step_scenario import is_scenario, scenario_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from controlplane.scenarios.inputs.manifests import Manifest
+    from controlplane.scenarios.inputs.step_scenario import StepScenario
 
 Tree = dict[str, Any]
 LATER = "emulate.controlplane/submit-seconds"
@@ -77,6 +79,8 @@ class Inputs:
     """Namespaces of exported objects that the files do not define; they are made, too."""
     scheduler: Manifest | None = None
     """The scheduler's configuration in an export of kube-scheduler-simulator; of several, the last."""
+    scenario: StepScenario | None = None
+    """The Scenario of kube-scheduler-simulator that the files hold."""
 
 
 def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
@@ -113,6 +117,13 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
             submissions += repeated
         else:
             written += manifests.load([path], configurations)
+    scenario: StepScenario | None = None
+    for manifest in written:
+        if is_scenario(manifest.tree):
+            if scenario is not None:
+                raise manifest.error("", f"Scenario {scenario.name} is there: expected one at most")
+            scenario = scenario_of(manifest)
+    written = [each for each in written if not is_scenario(each.tree)]
     left_out: Counter[str] = Counter()
     needed: dict[str, Submission] = {}
     exported = {identity_of(each.tree): each.tree for each in written if _is_exported(each)}
@@ -140,6 +151,7 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
         left_out,
         names,
         configurations[-1] if configurations else None,
+        scenario,
     )
 
 
