@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from attrs import frozen
 
 from controlplane.api.redaction import redacted
 from controlplane.api.yaml_text import dumper
@@ -61,6 +64,30 @@ NOT_READ: Final = frozenset(
 )
 @click.option("--show-secrets", is_flag=True, help="Keep the data of Secrets, not redacted.")
 @click.option(
+    "--into",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="KUBECONFIG",
+    help="Bring what a scheduler looks at into the served cluster of this kubeconfig, in place of a folder.",
+)
+@click.option("--into-name", default="", metavar="NAME", help="Which of its clusters.")
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write a record of kube-scheduler-simulator (.jsonl), in place of a folder.",
+)
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="With --into or --record: follow the cluster's changes until Ctrl-C.",
+)
+@click.option(
+    "--duration",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="With --watch: follow it for so long.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default="cluster",
@@ -77,6 +104,11 @@ def command(
     resources: tuple[str, ...],
     show_secrets: bool,
     out: Path,
+    into: Path | None,
+    into_name: str,
+    record: Path | None,
+    watch: bool,
+    duration: float | None,
 ) -> int:
     """Read the objects of a cluster with kubectl, or those of exported FILEs, and write manifests for `run`,
     `serve`, `explore` and `kubectl apply`.
@@ -86,13 +118,20 @@ def command(
     """
     if files and (context or kubeconfig or selector or resources or namespaces):
         raise UsageError("import: expected files, or a cluster and what to read from it")
+    asked = ["kubectl"]
+    asked += ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
+    asked += ["--context", context] if context else []
+    if into is not None or record is not None:
+        if files or namespaces or resources or (into and record):
+            raise UsageError("import: --into and --record: expected one of them, and a cluster")
+        followed = _Followed(into, into_name, record, watch, duration)
+        return _follow(asked, selector, followed)
+    if watch or duration is not None:
+        raise UsageError("import: --watch: expected --into or --record with it")
     _check_empty(out)
     if files:
         trees: Sequence[Tree] = [each.tree for name in files for each in manifests.load([name])]
     else:
-        asked = ["kubectl"]
-        asked += ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
-        asked += ["--context", context] if context else []
         trees = _read(asked, namespaces, selector, resources)
     if not show_secrets:
         trees = [redacted(each) for each in trees]
@@ -110,6 +149,55 @@ def command(
     return 0
 
 
+@frozen
+class _Followed:
+    """The target of what a cluster has, and for how long its changes are followed."""
+
+    into: Path | None
+    into_name: str
+    record: Path | None
+    watch: bool
+    duration: float | None
+
+
+def _follow(kubectl: list[str], selector: str, asked: _Followed) -> int:
+    """Bring a cluster's objects, and its changes, into a served cluster or a record."""
+    import trio
+
+    from controlplane.apiserver.http import kubeconfig
+    from controlplane.serving.cluster_sync import Record, Served, Source, Target, sync
+
+    _check_kubectl(kubectl)
+    target: Target
+    with contextlib.ExitStack() as stack:
+        if asked.into is not None:
+            target = Served(kubeconfig.read(asked.into, asked.into_name))
+        else:
+            assert asked.record is not None
+            try:
+                target = Record(stack.enter_context(asked.record.open("w", encoding="utf-8")))
+            except OSError as error:
+                raise UsageError(f"{asked.record}: {error.strerror}") from error
+        run = partial(
+            sync,
+            Source(kubectl, selector),
+            target,
+            lambda line: output.complain(f"controlplane: {line}"),
+            follow=asked.watch,
+            seconds=asked.duration,
+        )
+        counts = trio.run(run)
+    words = {"Add": "added", "Update": "updated", "Delete": "deleted", "refused": "refused"}
+    told = ", ".join(f"{counts[key]:,} {word}" for key, word in words.items() if counts[key])
+    output.echo(f"{asked.into or asked.record}: {told or 'no objects'}")
+    return 0
+
+
+def _check_kubectl(kubectl: list[str]) -> None:
+    if shutil.which(kubectl[0]) is None:
+        raise UsageError("import: kubectl was not found, which reads the cluster")
+
+
 def _check_empty(out: Path) -> None:
     try:
         if out.exists() and any(out.iterdir()):
@@ -122,8 +210,7 @@ def _read(
     kubectl: list[str], namespaces: Sequence[str], selector: str, resources: Sequence[str]
 ) -> list[Tree]:
     """The objects of a cluster, resource by resource. Raises UsageError with kubectl's own words."""
-    if shutil.which(kubectl[0]) is None:
-        raise UsageError("import: kubectl was not found, which reads the cluster")
+    _check_kubectl(kubectl)
     found: list[Tree] = []
     progress = output.Progress()
     for namespaced in (False, True):

@@ -13,7 +13,7 @@ from controlplane.errors import UsageError
 if TYPE_CHECKING:
     from controlplane.apiserver.http.kubeconfig import Address
 
-__all__ = ["ask", "ask_text"]
+__all__ = ["ask", "ask_text", "exchange"]
 
 
 def ask(
@@ -43,6 +43,24 @@ def ask_text(
     seconds: float | None = None,
 ) -> str:
     """Return the text that a served cluster answers; arguments and errors are those of `ask`, the body is bytes."""
+    code, text = exchange(address, method, path, data, seconds=seconds)
+    if code >= 400:
+        raise UsageError(_message(text) or f"{address.url}: HTTP Error {code}")
+    return text
+
+
+def exchange(
+    address: Address,
+    method: str,
+    path: str,
+    data: bytes | None = None,
+    *,
+    seconds: float | None = None,
+) -> tuple[int, str]:
+    """Return the code and the text that a served cluster answers, refusals included; arguments are those of `ask_text`.
+
+    Raises UsageError if there is no answer.
+    """
     context = None
     if address.authority:
         context = ssl.create_default_context(cadata=address.authority.decode("ascii"))
@@ -53,15 +71,15 @@ def ask_text(
         request.add_header("Authorization", f"Bearer {address.token}")
     try:
         with urlopen(request, context=context, timeout=seconds) as answer:  # noqa: S310
-            return str(answer.read().decode())
+            return answer.status, str(answer.read().decode())
     except HTTPError as error:
-        raise UsageError(_message(error.read()) or f"{address.url}: {error}") from error
+        return error.code, error.read().decode(errors="replace")
     except (URLError, OSError) as error:
         reason = getattr(error, "reason", error)
         raise UsageError(f"{address.url}: no answer: {reason}") from error
 
 
-def _message(body: bytes) -> str:
+def _message(body: str) -> str:
     try:
         return str(json.loads(body)["message"])
     except (ValueError, KeyError, TypeError):
