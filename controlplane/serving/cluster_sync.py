@@ -59,6 +59,9 @@ class Target(Protocol):
     async def take(self, kind: Kind, event: str, tree: Tree) -> str:
         """Take one change: what was wrong with it, "" for nothing."""
 
+    def listed(self) -> None:
+        """Note that what was there at first has been taken."""
+
 
 @frozen
 class Source:
@@ -140,6 +143,9 @@ class Served:
             return ""
         return f"{describe(tree)}: {answer}"
 
+    def listed(self) -> None:
+        """Do nothing: what was there at first is like what comes."""
+
     def _replayed(self, event: str, tree: Tree) -> Tree | None:
         return replayed(Change(0, event, tree, 0), self._claim_uid)
 
@@ -166,13 +172,21 @@ class Served:
 
 @define
 class Record:
-    """A record file, to which the changes are added with the time at which they came."""
+    """A record file, to which the changes are added with the time at which they came.
+
+    What was there at first has one time, however long it takes to read it.
+    """
 
     file: TextIO
+    _start: int = field(factory=time.time_ns)
+
+    def listed(self) -> None:
+        """Let what comes from now on have its own time."""
+        self._start = 0
 
     async def take(self, _kind: Kind, event: str, tree: Tree) -> str:
         """Write a line."""
-        line = change_line(event, tree, time.time_ns())
+        line = change_line(event, tree, self._start or time.time_ns())
         self.file.write(compact(line).decode("utf-8", "replace") + "\n")
         self.file.flush()
         return ""
@@ -275,6 +289,7 @@ async def sync(
                 break
             if follow:
                 nursery.start_soon(state.follow, kind, version)
+        target.listed()
     if unlisted is not None:
         raise unlisted
     return state.counts

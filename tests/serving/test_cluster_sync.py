@@ -130,6 +130,7 @@ async def test_a_record_holds_what_came(kubectl):
                     await trio.sleep(0.05)
             nursery.cancel_scope.cancel()
         lines = [json.loads(line) for line in file.getvalue().splitlines()]
+        assert len({each["time"] for each in lines[:5]}) == 1
         kinds = [each["resource"]["kind"] for each in lines]
         assert kinds[0] == "Namespace"
         assert {each["event"] for each in lines} >= {"Add"}

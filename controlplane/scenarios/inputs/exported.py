@@ -192,13 +192,19 @@ def _pod(tree: Tree) -> Tree:
         for key, value in (tree.get("spec") or {}).items()
         if key != "ephemeralContainers"
     }
-    volumes = [each for each in spec.pop("volumes", None) or () if not _is_token(each)]
+    return {**tree, "spec": without_token(spec)}
+
+
+def without_token(spec: Tree) -> Tree:
+    """Return a pod's spec without the volume of its account's token, and without what mounts it."""
+    found = dict(spec)
+    volumes = [each for each in found.pop("volumes", None) or () if not _is_token(each)]
     if volumes:
-        spec["volumes"] = volumes
+        found["volumes"] = volumes
     for key in ("initContainers", "containers"):
-        if key in spec:
-            spec[key] = [_container(each) for each in spec[key] or ()]
-    return {**tree, "spec": spec}
+        if key in found:
+            found[key] = [_container(each) for each in found[key] or ()]
+    return found
 
 
 def _container(container: Tree) -> Tree:

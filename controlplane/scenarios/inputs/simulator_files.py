@@ -16,6 +16,7 @@ from controlplane.api.times import format_nano_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.codec import decode
 from controlplane.errors import UsageError
+from controlplane.scenarios.inputs.exported import without_token
 
 __all__ = [
     "ADD",
@@ -309,8 +310,8 @@ def replayed(change: Change, claim_uid: Callable[[str, str], str]) -> Tree | Non
     """Return the object with which a change is repeated, None for one that is left out.
 
     An update of a pod on a node is left out, for where it runs is for the scheduler to say. Fields that the server
-    sets are dropped, of pods also service account and owners; a bound volume names the claim by its uid here, which
-    `claim_uid` returns for a namespace and a name.
+    sets are dropped, of pods also service account (with the volume of its token) and owners; a bound volume names the
+    claim by its uid here, which `claim_uid` returns for a namespace and a name.
     Upstream: resourceapplier, mandatory filters and mutators.
     """
     tree = change.resource
@@ -322,7 +323,7 @@ def replayed(change: Change, claim_uid: Callable[[str, str], str]) -> Tree | Non
     dropped = set(_SET_BY_SERVER)
     if tree["kind"] == "Pod":
         dropped.add("ownerReferences")
-        spec = {key: value for key, value in spec.items() if key not in _ACCOUNT}
+        spec = without_token({key: value for key, value in spec.items() if key not in _ACCOUNT})
     meta = {key: value for key, value in tree["metadata"].items() if key not in dropped}
     if names_claim(tree):
         reference = spec["claimRef"]

@@ -143,10 +143,15 @@ def test_fields_of_the_recorded_server_are_left_out() -> None:
             "resourceVersion": "3",
             "ownerReferences": [{}],
         },
-        "spec": {"serviceAccountName": "robot", "nodeName": "n", "containers": []},
+        "spec": {
+            "serviceAccountName": "robot",
+            "nodeName": "n",
+            "containers": [{"volumeMounts": [{"name": "kube-api-access-abcde"}]}],
+            "volumes": [{"name": "kube-api-access-abcde"}],
+        },
     }
     found = replayed(Change(0, ADD, pod, 1), lambda _namespace, _name: "")
-    assert found == {**POD, "spec": {"nodeName": "n", "containers": []}}
+    assert found == {**POD, "spec": {"nodeName": "n", "containers": [{}]}}
     assert replayed(Change(0, UPDATED, pod, 1), lambda _namespace, _name: "") is None
     volume = {
         "apiVersion": "v1",
