@@ -198,8 +198,6 @@ def build(setting: Setting) -> ClusterConfig:
     from controlplane.cluster import EPOCH_NS, ClusterConfig
     from controlplane.controllers.common.selection import STANDARD
     from controlplane.kubelet.node.devices import devices_of_objects
-    from controlplane.scenarios.inputs.simulator_files import CONFIG
-    from controlplane.scheduler.config import user_plugins
 
     given: Given = setting.given
     config = ClusterConfig(
@@ -225,6 +223,9 @@ def build(setting: Setting) -> ClusterConfig:
         )
     if given.scheduler is None or setting["scheduler_config"]:
         return config
+    from controlplane.scenarios.inputs.simulator_files import CONFIG
+    from controlplane.scheduler.config import user_plugins
+
     registry = user_plugins.registry_with(setting["scheduler_plugin"])
     place = f"{given.scheduler.file}:{given.scheduler.line}: {CONFIG}"
     scheduler = user_plugins.checked_config(given.scheduler.tree, registry, place)

@@ -98,6 +98,15 @@ async def test_a_posted_configuration_restarts_the_scheduler_and_a_bad_one_chang
     assert again.cluster.dump() == first.cluster.dump()
 
 
+async def test_all_of_several_schedulers_restart():
+    async with simulator(schedulers=2) as session:
+        off = {"filter": {"disabled": [{"name": "*"}]}}
+        answer = await session.ask("POST", CONFIG, {"profiles": [{"plugins": off}]})
+        assert answer.code == 202
+        await session.ask("POST", PODS, pod("big", cpu="1000"))
+        assert (await results(session, "big"))["selected-node"]
+
+
 async def test_without_a_scheduler_the_page_is_told_so():
     async with simulator(lacking="scheduler") as session:
         for method in ("GET", "POST"):
