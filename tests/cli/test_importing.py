@@ -107,3 +107,32 @@ def test_a_missing_kubectl_is_one_line(tmp_path):
     done = imported({**os.environ, "PATH": str(tmp_path)}, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "controlplane: import: kubectl was not found, which reads the cluster\n"
+
+
+LISTED = """#!{python}
+import json, sys
+words = sys.argv[1:]
+assert words[:3] == ["--context", "prod", "get"], words
+names = ["default"] if words[-1].startswith("/api/v1/namespaces") else []
+items = [{{"metadata": {{"name": name}}}} for name in names]
+print(json.dumps({{"metadata": {{"resourceVersion": "5"}}, "items": items}}))
+"""
+
+
+def test_a_record_of_a_cluster_is_written(cluster, tmp_path):
+    program = tmp_path / "bin" / "kubectl"
+    program.write_text(LISTED.format(python=sys.executable))
+    record = tmp_path / "day.jsonl"
+    done = imported(cluster, "--context", "prod", "--record", record, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"{record}: 1 added\n"), done.stderr
+    (line,) = [json.loads(each) for each in record.read_text().splitlines()]
+    assert (line["event"], line["resource"]["kind"]) == ("Add", "Namespace")
+
+
+@pytest.mark.parametrize(
+    "words", [["--watch"], ["--duration", "3"], ["--record", "a", "-n", "shop"]]
+)
+def test_following_a_cluster_needs_a_target_of_one_kind(words, cluster, tmp_path):
+    done = imported(cluster, "--context", "prod", *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("controlplane: import: ")

@@ -41,6 +41,13 @@ def test_a_token_that_fits_into_no_header_is_refused(tmp_path, token):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("origin", ["*", "localhost:3000", "http://localhost:3000/"])
+def test_an_origin_is_as_browsers_write_it(tmp_path, origin):
+    done = controlplane("serve", "--cors-allowed-origin", origin, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "expected http://HOST:PORT or https://HOST:PORT" in done.stderr
+
+
 @pytest.mark.parametrize("words", [[], ["time"], ["race"], ["logs"], ["bench"]])
 def test_a_command_that_is_not_finished_shows_its_manual(words):
     done = controlplane(*words)

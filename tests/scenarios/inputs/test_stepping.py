@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from actors import strategies
 from controlplane.errors import UsageError
@@ -15,6 +16,7 @@ from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.inputs.reading import load
 from controlplane.scenarios.manifest_run import SCENARIO, STEPS
 from controlplane.scenarios.search.loading import from_module
+from tests.cli.test_run import controlplane
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "simulator" / "scenario.yaml"
 HEAD = {
@@ -151,6 +153,17 @@ def test_a_refused_operation_ends_the_scenario(tmp_path: Path) -> None:
     assert status["phase"] == "Failed"
     assert status["message"] == 'step 2: operation-2: pods "missing" not found'
     assert "3" not in status["scenarioResult"]["timeline"]
+
+
+def test_the_command_leaves_the_scenario_with_its_status(tmp_path: Path) -> None:
+    path = of_file(tmp_path, scenario(create(1, node("n")), delete(2, "Pod", "missing")))
+    out = tmp_path / "out"
+    done = controlplane("run", path, "--out", out, "--format", "json", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    status = json.loads(done.stdout)["scenario"]
+    assert (status["phase"], [*status["scenarioResult"]["timeline"]]) == ("Failed", ["1", "2"])
+    left = yaml.safe_load((out / "scenario.yaml").read_text())
+    assert (left["kind"], left["status"]["phase"]) == ("Scenario", "Failed")
 
 
 @pytest.mark.parametrize(
