@@ -104,8 +104,8 @@ def prepare(setting: Setting) -> Given:
     given = evolve(given, submissions=found)
     count = options["nodes"]
     if count is None:
-        steps = given.scenario is not None and given.scenario.creates_nodes
-        count = 0 if given.nodes or steps or brings_nodes(setting) else DEFAULT_NODES
+        later = _creates_nodes(given.submissions, given.scenario)
+        count = 0 if given.nodes or later or brings_nodes(setting) else DEFAULT_NODES
     size = {"cpu": options["node_cpu"], "memory": options["node_memory"]}
     made = [node_tree(f"node-{number}", **size) for number in range(1, count + 1)]
     nodes = (*given.nodes, *made)
@@ -213,11 +213,12 @@ def build(setting: Setting) -> ClusterConfig:
             (*given.nodes, *(each.tree for each in given.submissions))
         ),
     )
+    if _creates_nodes(given.submissions, given.scenario):
+        config = evolve(config, joining_nodes=True)
     if given.scenario is not None:
         disabled = ["-*" if name == "*" else f"-{name}" for name in given.scenario.disabled]
         config = evolve(
             config,
-            joining_nodes=True,
             controllers="-*" not in disabled,
             enabled_controllers=(*config.enabled_controllers, *disabled),
         )
@@ -230,6 +231,16 @@ def build(setting: Setting) -> ClusterConfig:
     place = f"{given.scheduler.file}:{given.scheduler.line}: {CONFIG}"
     scheduler = user_plugins.checked_config(given.scheduler.tree, registry, place)
     return evolve(config, scheduler=scheduler, scheduler_plugins=registry)
+
+
+def _creates_nodes(
+    submissions: Sequence[reading.Submission], scenario: StepScenario | None
+) -> bool:
+    """Return whether Nodes are created while the cluster runs; each of them gets a kubelet then."""
+    from controlplane.scenarios.inputs.reading import CREATE
+
+    late = any(each.tree["kind"] == "Node" and each.verb == CREATE for each in submissions)
+    return late or (scenario is not None and scenario.creates_nodes)
 
 
 def _has_devices(submissions: Sequence[reading.Submission]) -> bool:

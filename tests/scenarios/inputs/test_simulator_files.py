@@ -119,6 +119,20 @@ def test_a_record_brings_writes_at_its_times_and_the_nodes_that_it_begins_with(
     assert found.is_trace
 
 
+def test_a_node_that_a_record_adds_later_runs_pods(tmp_path: Path) -> None:
+    size = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    node = {**NODE, "status": {"capacity": size, "allocatable": size}}
+    meta = {"name": "p", "namespace": "default"}
+    pod = {**POD, "metadata": meta, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    path = tmp_path / "r.jsonl"
+    path.write_text(line("Add", pod, 0) + line("Add", node, 5))
+    run = Execution(plan_of(SCENARIO, files=(str(path),)))
+    assert run.cluster.config.nodes == ()
+    run.execute("bare")
+    (found,) = run.objects("/registry/pods/")
+    assert (found.tree["spec"]["nodeName"], found.tree["status"]["phase"]) == ("n", "Running")
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
