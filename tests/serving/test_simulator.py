@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.pace import MAX, Pacer
-from controlplane.scenarios.inputs.simulator_files import is_export
+from controlplane.scenarios.inputs.simulator_files import exported, is_export
 from controlplane.scenarios.search import replaying
 from tests.apiserver.http.session import PODS, served, watching
 from tests.serving.test_nodes import until
@@ -96,6 +96,24 @@ async def test_a_posted_configuration_restarts_the_scheduler_and_a_bad_one_chang
     again.execute("bare")
     assert again.result.trace_hash == first.result.trace_hash
     assert again.cluster.dump() == first.cluster.dump()
+
+
+async def test_a_session_begins_with_the_configuration_of_its_files(tmp_path):
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config = {**head, "profiles": [{"schedulerName": "mine"}]}
+    lists = {**exported({}, config), "namespaces": [{"metadata": {"name": "shop"}}]}
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(lists))
+    given = tmp_path / "config.yaml"
+    given.write_text(json.dumps({**head, "profiles": [{"schedulerName": "given"}]}))
+    for options, name in (({}, "mine"), ({"scheduler_config": str(given)}, "given")):
+        async with simulator(files=(str(path),), **options) as session:
+            found = (await session.ask("GET", CONFIG)).tree
+            assert [each["schedulerName"] for each in found["profiles"]] == [name]
+            await session.ask("POST", CONFIG, {"profiles": []})
+            assert (await session.ask("PUT", RESET)).code == 202
+            assert (await session.ask("GET", CONFIG)).tree == found
+            assert (await session.ask("GET", "/api/v1/namespaces/shop")).code == 200
 
 
 async def test_all_of_several_schedulers_restart():
