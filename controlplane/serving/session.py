@@ -325,7 +325,7 @@ async def serve_async(
         assets = ui.assets()
     simulator: Simulator | None = None
     body_limits: Mapping[str, int] = {}
-    if run.plan.options["simulator"]:
+    if run.plan.options.get("simulator"):
         simulator = _simulator(run, objects, inlet)
         pages.update(simulator.pages())
         body_limits = simulator.body_limits()

@@ -24,6 +24,7 @@ from actors.strategies import RandomWalk
 from controlplane.apiserver.http import kubeconfig
 from controlplane.errors import UsageError
 from controlplane.operators.confirmation import BROKEN, FAILED, HELD, MISSED, Attempt, Confirmation
+from controlplane.operators.loops import alone
 from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.plans.control import Control
 from controlplane.scenarios.plans.language import parse
@@ -110,22 +111,10 @@ def confirm(
     for number in range(how.times):
         with TemporaryDirectory(prefix="confirm-") as folder:
             one = _Attempt(made, components, how, how.seed + number, Path(folder))
-            attempt = _run(one)
+            attempt = alone.run(one.perform)
         attempts.append(attempt)
         tell(f"attempt {number + 1} of {how.times}: {attempt}")
     return Confirmation(name, tuple(attempts))
-
-
-def _run(attempt: _Attempt) -> Attempt:
-    try:
-        return trio.run(attempt.perform)
-    except BaseExceptionGroup as group:
-        found: BaseException = group
-        while isinstance(found, BaseExceptionGroup):
-            found = found.exceptions[0]
-        if isinstance(found, UsageError):
-            raise found from None
-        raise
 
 
 def _served(scenario: Scenario, components: Sequence[Component]) -> Scenario:

@@ -17,7 +17,7 @@ from controlplane.errors import UsageError
 from controlplane.operators.container import Credentials, services_of
 from controlplane.operators.description import APPLY, DELETE, PATCH, SLEEP, WAIT, Operator, Step
 from controlplane.operators.invariants import checks_of, violations_of
-from controlplane.operators.loops import runtime, scenario
+from controlplane.operators.loops import alone, runtime, scenario
 from controlplane.operators.loops.pacing import LeapingPacer
 from controlplane.operators.loops.processes import Processes
 from controlplane.operators.loops.requests import APPLY_PATCH, MERGE, Administrator, path_of
@@ -86,15 +86,7 @@ class Conditions:
 
 def performed(operator: Operator, conditions: Conditions) -> Record:
     """Perform one run in a loop of its own; for worker processes, too. Raises UsageError."""
-    try:
-        return trio.run(perform, operator, conditions)
-    except BaseExceptionGroup as group:
-        found: BaseException = group
-        while isinstance(found, BaseExceptionGroup):
-            found = found.exceptions[0]
-        if isinstance(found, UsageError):
-            raise found from None
-        raise
+    return alone.run(perform, operator, conditions)
 
 
 async def perform(operator: Operator, conditions: Conditions) -> Record:
