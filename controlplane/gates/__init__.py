@@ -6,7 +6,9 @@ default; `--without-fix` turns it off, and a fix with several forms can be chose
 is younger or only proposed, is off by default; `--fix` puts it in force.
 Numbers of the component "storage" are those of external-snapshotter, those that begin with "ep" of
 external-provisioner, whose releases count as those of Kubernetes that they came out with (8.2 as 1.32, 8.3 as
-1.33, 8.5 as 1.35, 8.6 and the provisioner's 6.2 as 1.36).
+1.33, 8.5 as 1.35, 8.6 and the provisioner's 6.2 as 1.36). Those that begin with "kq" are of Kueue, whose releases
+count as the Kubernetes that was newest then (0.3 as 1.26, 0.8 as 1.30, 0.15 as 1.34, 0.16 and 0.17 as 1.35, 0.18 as
+1.36).
 
 What upstream did before and after a fix is described where the gate is asked.
 """

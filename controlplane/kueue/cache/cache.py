@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from controlplane.api.tree import Tree
+from controlplane.gates import FixGates
 from controlplane.kueue.amounts import FlavorResource, Quotas, quantity_text, sub
 from controlplane.kueue.cache.cluster_queue import (
     ACTIVE,
@@ -25,7 +26,12 @@ from controlplane.kueue.cache.topology_port import NoTopologies, Topologies
 from controlplane.kueue.gates import Gates
 from controlplane.kueue.workload.info import Info
 from controlplane.kueue.workload.requests import NO_OPTIONS, RequestOptions
-from controlplane.kueue.workload.status import active_quota_reservation, key_of
+from controlplane.kueue.workload.status import (
+    active_quota_reservation,
+    has_quota_reservation,
+    is_finished,
+    key_of,
+)
 from controlplane.kueue.workload.variants import is_variant
 
 NO_CLUSTER_QUEUE = "cluster queue not found"
@@ -58,6 +64,11 @@ class Cache:
         fair_sharing: True to compute weighted shares for statuses.
         topologies: The topology cache, None for none.
         track_pods_ready: True if admission may wait for pods to be ready.
+        fixes: The fixes of published races that are in force.
+
+    Gate here6 (proposed here; not reported): since kueue pull request 8919 a workload that is not active does not
+    count although it has not handed its quota back, and its pods may run still. When it is active again before it
+    was evicted, it counts again, on top of what got the quota meanwhile. The repair counts it until it holds none.
     """
 
     def __init__(
@@ -68,6 +79,7 @@ class Cache:
         fair_sharing: bool = False,
         topologies: Topologies | None = None,
         track_pods_ready: bool = False,
+        fixes: FixGates | None = None,
     ) -> None:
         self.gates = gates
         self.options = options
@@ -77,6 +89,7 @@ class Cache:
         self.checks: dict[str, AdmissionCheck] = {}
         self.tree: Hierarchy[ClusterQueueState] = Hierarchy()
         self._track_pods_ready = track_pods_ready
+        self._counts_inactive = fixes is not None and fixes.fixed("here6")
         self._queue_of: dict[str, str] = {}
 
     # -- flavors, topologies, checks: each returns the queues that have become active --------------
@@ -163,7 +176,7 @@ class Cache:
             state.reset_local(local)
             state.local_queues[f"{meta['namespace']}/{meta['name']}"] = local
         for each in workloads:
-            if active_quota_reservation(each):
+            if self._counts(each):
                 self._add(each)
 
     def update_cluster_queue(self, queue: Tree) -> None:
@@ -365,7 +378,7 @@ class Cache:
             return False
         key = key_of(workload)
         known = self._queue_of.get(key)
-        if not active_quota_reservation(workload):
+        if not self._counts(workload):
             if known is not None:
                 self._delete_from(known, key)
                 del self._queue_of[key]
@@ -378,6 +391,11 @@ class Cache:
         self._queue_of[key] = queue.name
         queue.add_workload(workload)
         return True
+
+    def _counts(self, workload: Tree) -> bool:
+        if self._counts_inactive:
+            return has_quota_reservation(workload) and not is_finished(workload)
+        return active_quota_reservation(workload)
 
     def _has_variants(self, workload: Tree) -> bool:
         """Return whether variants of the workload hold quota in its stead."""

@@ -13,6 +13,7 @@ from attrs import field, frozen
 
 from controlplane.api.equality import by_value
 from controlplane.api.tree import EMPTY_MAP, Tree
+from controlplane.gates import FixGates
 from controlplane.kueue.cache.cache import CacheError
 from controlplane.kueue.controllers.workload import WorkloadController, has_devices
 from controlplane.kueue.workload import status
@@ -50,6 +51,7 @@ class WorkloadEvents:
     controller: WorkloadController
     expectations: Expectations | None = None
     penalties: Penalties = field(default=NO_PENALTIES)
+    fixes: FixGates = field(factory=FixGates)
 
     def created(self, workload: Tree) -> None:
         """A Workload is new (or was there when the process started)."""
@@ -67,11 +69,17 @@ class WorkloadEvents:
         owner.queues.queue_second_pass(adjusted, 0)
 
     def deleted(self, workload: Tree) -> None:
-        """A Workload is gone; it may have been assumed by the scheduler, so the cache is asked always."""
+        """A Workload is gone; it may have been assumed by the scheduler, so the cache is asked always.
+
+        Gate kq8543 (kueue pull request 8543): before, it was asked only when the last version held quota or was
+        finished. An assumed workload stayed counted until its admission failed, when no reconciler looks any more.
+        """
         owner, key = self.controller, status.key_of(workload)
         if self.expectations is not None:
             self.expectations.observed(key, workload["metadata"].get("uid", ""))
-        owner.queues.release(key, lambda: _delete(owner, key))
+        held = status.is_finished(workload) or status.has_quota_reservation(workload)
+        if held or self.fixes.fixed("kq8543"):
+            owner.queues.release(key, lambda: _delete(owner, key))
         owner.queues.forget(key)
         self.penalties.drop(_local_queue(workload), key)
 
@@ -97,7 +105,11 @@ class WorkloadEvents:
         owner, key = self.controller, status.key_of(new)
         before, after = status.state_of(old), status.state_of(new)
         finished = after == status.FINISHED_STATE
-        if finished or not status.is_active(new):
+        holds = self.fixes.fixed("here6") and status.has_quota_reservation(new)
+        if not finished and not status.is_active(new) and holds:
+            owner.queues.delete(key)
+            owner.cache.add_or_update(adjusted)
+        elif finished or not status.is_active(new):
             if finished and before != status.FINISHED_STATE:
                 owner.observer.finished(adjusted)
             owner.queues.delete(key)

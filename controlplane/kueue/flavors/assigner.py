@@ -103,6 +103,7 @@ class FlavorAssigner:
         quota_check: Strategy for resources without quota.
         replaced: The workload slice that this one replaces, None if none.
         cycle: The number of the scheduling cycle.
+        begins_anew: Begin with the first flavor when none is left where the last search stopped.
     """
 
     info: Info
@@ -114,6 +115,7 @@ class FlavorAssigner:
     quota_check: str = ""
     replaced: Info | None = None
     cycle: int = 0
+    begins_anew: bool = False
 
     def assign(self, counts: Sequence[int] = ()) -> Assignment:
         """Search flavors for all pod sets.
@@ -233,7 +235,12 @@ class FlavorAssigner:
         covering: ResourceGroup | None,
         used: Quotas,
     ) -> _Found:
-        """Search a flavor for all requested resources of the group that covers one of them."""
+        """Search a flavor for all requested resources of the group that covers one of them.
+
+        Gate here4 (proposed here; not reported): upstream goes on after the flavor where the last cycle stopped, also
+        when the queue has lost flavors since. Past their end none is looked at, no reason is found against the
+        workload, and it is admitted with no flavor and no usage. The repair begins with the first flavor then.
+        """
         if covering is None:
             return _Found(None, Status([f"resource {resource} unavailable in ClusterQueue"]), [])
         wanted = {name: amount for name, amount in requests.items() if name in covering.resources}
@@ -242,6 +249,8 @@ class FlavorAssigner:
         best = WORST
         last = -1
         start = next_flavor(self.info.last_assignment, group[0].index, resource, self.gates)
+        if self.begins_anew and start >= len(covering.flavors):
+            start = 0
         for at in range(start, len(covering.flavors)):
             last = at
             name = covering.flavors[at]

@@ -26,6 +26,10 @@ class Expectations:
             if not uids:
                 del self._expected[key]
 
+    def expected(self) -> list[str]:
+        """The keys of the workloads whose preemption is expected."""
+        return list(self._expected)
+
     def satisfied(self, key: str) -> bool:
         """Return whether nothing is expected for the key."""
         return key not in self._expected

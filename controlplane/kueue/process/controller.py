@@ -94,10 +94,13 @@ class Kueue(Controller):
             topologies=self.topologies,
             track_pods_ready=settings.pods_ready is not None
             and settings.pods_ready.block_admission,
+            fixes=host.fixes,
         )
         self.expectations = Expectations()
         self.manager = QueueManager(
-            ManagerOptions(Rules(gates, settings.by_eviction), settings.requests, settings.sharing),
+            ManagerOptions(
+                Rules(gates, settings.by_eviction, host.fixes), settings.requests, settings.sharing
+            ),
             self.reader,
             self,
             self.clock,
@@ -191,7 +194,7 @@ class Kueue(Controller):
             self._queues,
             Controllers(
                 workloads,
-                WorkloadEvents(workloads, self.expectations, past or NO_PENALTIES),
+                WorkloadEvents(workloads, self.expectations, past or NO_PENALTIES, self.host.fixes),
                 self._cluster_queues,
                 self._local_queues,
                 self._flavors,
@@ -219,9 +222,16 @@ class Kueue(Controller):
             self.cache,
             self.reader,
             self.clock,
-            SchedulerOptions(rules, settings.quota_check, settings.sharing),
+            SchedulerOptions(
+                rules,
+                settings.quota_check,
+                settings.sharing,
+                self.host.fixes,
+                chooses_orders=True,
+            ),
             self.expectations,
             SchedulerMetrics(self.recorder),
+            self._wiring.count_again,
         )
         return SchedulerTask(self.host, self.manager, scheduler.cycle, self._carrier)
 

@@ -141,11 +141,15 @@ class Wiring:
         events = self.controllers.events
         _pass_on(events, old, new)
         for each in _touched(old, new):
-            self.queues.local_queues.add_after(local_queue_of(each), BATCH)
-            name = self._cluster_queue_of(each)
-            if name:
-                self.queues.cluster_queues.add_after(name, BATCH)
+            self.count_again(each)
         self.queues.workloads.add(key_of(new or old or {}))
+
+    def count_again(self, workload: Tree) -> None:
+        """The scheduler gave a Workload's quota back: the counters of its queues are stale."""
+        self.queues.local_queues.add_after(local_queue_of(workload), BATCH)
+        name = self._cluster_queue_of(workload)
+        if name:
+            self.queues.cluster_queues.add_after(name, BATCH)
 
     def _cluster_queue_of(self, workload: Tree) -> str:
         if has_quota_reservation(workload):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controlplane.api.tree import Tree, metadata_of
+from controlplane.gates import FixGates
 from controlplane.kueue import names
 from controlplane.kueue.cache.cluster_queue import selector_of
 from controlplane.kueue.gates import Gates
@@ -58,10 +59,12 @@ class Rules:
     """Rules that all queues of a process share.
 
     `by_eviction`: a workload evicted by the PodsReady timeout is queued by the time of its eviction.
+    `fixes`: the fixes of published races that are in force.
     """
 
     gates: Gates
     by_eviction: bool = True
+    fixes: FixGates = field(default_factory=FixGates)
 
 
 class ClusterQueue:
@@ -85,6 +88,12 @@ class ClusterQueue:
         ledger: Ledger | None = None,
     ) -> None:
         self._rules = rules
+        fixed = rules.fixes.fixed
+        self._sees_flushes, self._waits_for_requeued = fixed("kq427"), fixed("kq2362")
+        self._keeps_in_flight, self._knows_evaluated = fixed("kq9598"), fixed("kq9661")
+        self._at_once = TRIED_AGAIN_AT_ONCE
+        if not fixed("kq7665"):
+            self._at_once -= {Requeue.PREEMPTION_FAILED}
         self._by_usage = by_usage
         self._ledger = ledger
         self._orders: dict[str, tuple[Info, tuple[int, int, str]]] = {}
@@ -177,10 +186,16 @@ class ClusterQueue:
     # -- transitions -------------------------------------------------------------------------------
 
     def push_or_update(self, info: Info, now: int) -> None:
-        """Take over a new or changed workload. One in the scheduler's hands comes back by `requeue`."""
+        """Take over a new or changed workload. One in the scheduler's hands comes back by `requeue`.
+
+        Gate kq9598 (kueue pull request 9598): before, an update of a workload in the scheduler's hands put it into
+        the heap, and the scheduler then parked it as well.
+        """
         pending, key = self.workloads, info.key
         if pending.is_inflight(key):
-            return
+            if self._keeps_in_flight:
+                return
+            pending.forget_inflight(key)
         old = pending.inadmissible.get(key)
         if old is not None:
             if not self._may_become_admissible(old, info):
@@ -188,7 +203,7 @@ class ClusterQueue:
                 return
             del pending.inadmissible[key]
         if key not in pending.active and not (
-            backoff_is_over(info.obj, now) and not self._is_known_not_to_fit(info)
+            self._backoff_is_over(info, now) and not self._is_known_not_to_fit(info)
         ):
             pending.inadmissible[key] = info
             return
@@ -200,15 +215,24 @@ class ClusterQueue:
         )
 
     def _may_become_admissible(self, old: Info, new: Info) -> bool:
-        """Return whether a change matters to an inadmissible workload."""
+        """Return whether a change matters to an inadmissible workload.
+
+        Gate kq9661 (kueue pull request 9661): a change while the scheduler had the workload in its hands is in the
+        parked version already, so that version and the one of the event agree. With the fix the generation that
+        was popped is compared too.
+
+        Gate kq2362 (kueue pull request 2362): before, the condition Requeued did not count, here and in the backoff:
+        a workload was tried as soon as its time had come, and the admission wrote the condition back as it was.
+        """
         gates = self._rules.gates
         before, after = old.obj, new.obj
+        conditions = ("Evicted", "Requeued") if self._waits_for_requeued else ("Evicted",)
         return (
-            old.last_evaluated_generation not in (0, new.generation)
+            (self._knows_evaluated and old.last_evaluated_generation not in (0, new.generation))
             or not _same(before.get("spec"), after.get("spec"))
             or (gates.enabled("PriorityBoost") and _boost(before) != _boost(after))
             or _part(before, "reclaimablePods") != _part(after, "reclaimablePods")
-            or any(find(before, kind) != find(after, kind) for kind in ("Evicted", "Requeued"))
+            or any(find(before, kind) != find(after, kind) for kind in conditions)
             or has_closed_preemption_gate(before) != has_closed_preemption_gate(after)
             or (gates.enabled("KueueDRAIntegration") and old.total_requests != new.total_requests)
         )
@@ -251,7 +275,7 @@ class ClusterQueue:
             self.preemptor = Preemptor(key, info.last_evaluated_generation, sticky)
         pending.forget_inflight(key)
         parked = pending.inadmissible.get(key)
-        if backoff_is_over(info.obj, now) and self._goes_back_at_once(info, reason):
+        if self._backoff_is_over(info, now) and self._goes_back_at_once(info, reason):
             return pending.add_if_absent(info) if parked is None else pending.activate(parked)
         if parked is not None or key in pending.active:
             return False
@@ -264,15 +288,28 @@ class ClusterQueue:
             self._park_equivalent(info.hash, quota_reason or PENDING_EVALUATION)
         return True
 
+    def _backoff_is_over(self, info: Info, now: int) -> bool:
+        if self._waits_for_requeued:
+            return backoff_is_over(info.obj, now)
+        until = requeue_at(info.obj)
+        return until is None or now >= until
+
     def _goes_back_at_once(self, info: Info, reason: Requeue) -> bool:
+        """Return whether a workload goes to the heap after a cycle.
+
+        Gate kq427 (kueue pull request 427): a flush since the pop would have moved this workload too; before, it
+        was parked behind the flush, and nothing tried it again.
+
+        Gate kq7665 (kueue pull request 7665): before, a workload whose preemptions failed was parked like one that
+        does not fit.
+        """
         if self.strategy == STRICT:
             immediate = reason is not Requeue.NAMESPACE_MISMATCH
         else:
-            immediate = reason in TRIED_AGAIN_AT_ONCE
-        # A flush since the pop would have moved this workload too.
+            immediate = reason in self._at_once
         return (
             immediate
-            or self.flush_cycle >= self.pop_cycle
+            or (self._sees_flushes and self.flush_cycle >= self.pop_cycle)
             or (info.last_assignment is not None and info.last_assignment.pending())
         )
 
@@ -301,7 +338,7 @@ class ClusterQueue:
             labels = namespace_labels(info.namespace)
             if labels is None or not self.selector.matches(labels):
                 continue
-            if backoff_is_over(info.obj, now) and self.workloads.activate(info):
+            if self._backoff_is_over(info, now) and self.workloads.activate(info):
                 moved += 1
         return moved
 

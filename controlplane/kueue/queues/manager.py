@@ -28,6 +28,7 @@ from controlplane.kueue.workload.adjust import adjusted
 from controlplane.kueue.workload.info import Info, new_info, updated
 from controlplane.kueue.workload.requests import NO_OPTIONS, RequestOptions
 from controlplane.kueue.workload.status import (
+    has_quota_reservation,
     is_admissible,
     is_finished,
     key_of,
@@ -323,6 +324,9 @@ class QueueManager:
     def requeue(self, info: Info, reason: Requeue, quota_reason: str = "") -> bool:
         """Take a workload back after a scheduling cycle, in its newest version.
 
+        Gate kq11014 (kueue pull request 11014): before, only one that holds quota was kept out; a workload that was
+        finished or deactivated meanwhile went back.
+
         Args:
             info: The workload as the scheduler had it.
             reason: Why it was not admitted.
@@ -332,7 +336,7 @@ class QueueManager:
             False if it is gone, not to be queued any more, or pending already.
         """
         workload = self._reader.get("Workload", info.namespace, info.name)
-        if workload is None or not is_admissible(workload, self._gates):
+        if workload is None or not self._may_come_back(workload):
             return False
         local = self._local.get(local_queue_of(workload))
         if local is None:
@@ -346,6 +350,11 @@ class QueueManager:
         if added:
             self._surroundings.wake()
         return added
+
+    def _may_come_back(self, workload: Tree) -> bool:
+        if self._options.rules.fixes.fixed("kq11014"):
+            return is_admissible(workload, self._gates)
+        return not has_quota_reservation(workload)
 
     def delete(self, key: str) -> None:
         """Take a workload out of its queue."""
@@ -402,7 +411,8 @@ class QueueManager:
     def heads(self) -> list[Head]:
         """Take what is ready for a second pass, and the first workload of each active queue.
 
-        The queues go by name; upstream visits them in any order.
+        The queues go by name; upstream visits them, and what is ready, in the order of its maps, which the
+        scheduler lets the run choose.
         """
         found = [Head(info) for info in self._second_pass.take_ready()]
         for name in sorted(self._queues):

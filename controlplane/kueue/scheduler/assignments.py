@@ -5,9 +5,10 @@ Follows `getAssignments` of `pkg/scheduler/scheduler.go`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from controlplane.gates import FixGates
 from controlplane.kueue.cache.snapshot import ClusterQueueSnapshot, Snapshot
 from controlplane.kueue.flavors.assigner import FlavorAssigner
 from controlplane.kueue.flavors.assignment import Assignment
@@ -37,6 +38,7 @@ class Search:
     now: int
     cycle: int
     quota_check: str = ""
+    fixes: FixGates = field(default_factory=FixGates)
 
     def run(self, entry: Entry) -> Found:
         """Return the assignment of a workload and the workloads to preempt for it."""
@@ -57,6 +59,7 @@ class Search:
             quota_check=self.quota_check,
             replaced=replaced,
             cycle=self.cycle,
+            begins_anew=self.fixes.fixed("here4"),
         )
         assignment, targets = find_assignment(assigner, preemptor, self.snapshot)
         if replaced is not None and (targets or assignment.mode() is Mode.FIT):

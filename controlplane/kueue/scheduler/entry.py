@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from controlplane.kueue.amounts import Quotas
+from controlplane.api.tree import Tree
+from controlplane.kueue.amounts import Quotas, add, quantity_text, sub
 from controlplane.kueue.cache.snapshot import ClusterQueueSnapshot
 from controlplane.kueue.flavors.assignment import Assignment
 from controlplane.kueue.flavors.topology import net_usage
@@ -79,3 +80,34 @@ class Entry:
             admission = status_of(workload).get("admission")
             tas = net_usage(self.assignment, self.info, self.snapshot, admission)
         return Usage({} if has_quota_reservation(workload) else quota, {}, tas)
+
+    def to_reserve(self) -> Quotas:
+        """The quota to hold free for a workload that finds none to preempt: what its queue may still take."""
+        queue = self.snapshot
+        reserved: Quotas = {}
+        for pair, amount in self.assignment.usage.items():
+            quota, used = queue.quota(pair), queue.usage.get(pair, 0)
+            if self.assignment.borrowing == 0:
+                reserved[pair] = max(0, min(amount, sub(quota.nominal, used)))
+            elif quota.borrowing_limit is None:
+                reserved[pair] = amount
+            else:
+                reserved[pair] = min(amount, sub(add(quota.nominal, quota.borrowing_limit), used))
+        return reserved
+
+
+def propagate_requests(workload: Tree, info: Info) -> bool:
+    """Write the total requests of the pod sets into the status; return whether they changed."""
+    wanted: list[Tree] = []
+    for pod_set in info.total_requests:
+        shown: Tree = {"name": pod_set.name}
+        if pod_set.requests:
+            shown["resources"] = {
+                name: quantity_text(name, amount) for name, amount in pod_set.requests.items()
+            }
+        wanted.append(shown)
+    known = workload["status"].get("resourceRequests") or []
+    if known == wanted:
+        return False
+    workload["status"]["resourceRequests"] = wanted
+    return True

@@ -5,21 +5,59 @@ Follows `makeClassicalIterator` of `pkg/scheduler/scheduler.go` and `fair_sharin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from typing import Any, Protocol
 
+from controlplane.decisions import Choose
 from controlplane.kueue.cache.quota import CohortNode
 from controlplane.kueue.cache.share import Share, compare, dominant_share
 from controlplane.kueue.preemption.candidates import Rules
+from controlplane.kueue.queues.manager import Head
 from controlplane.kueue.scheduler.entry import Entry
 from controlplane.kueue.workload.info import Usage
 from controlplane.kueue.workload.status import has_quota_reservation, queue_order_time
 
 
-def in_order(entries: Sequence[Entry], rules: Rules) -> Iterator[Entry]:
-    """Yield the entries; with fair sharing each choice sees what the ones before it took."""
-    if rules.strategies is None:
-        return iter(sorted(entries, key=lambda entry: _classical_key(entry, rules)))
-    return _Tournament(entries, rules).run()
+def any_order(heads: list[Head]) -> Generator[Any, Any, list[Head]]:
+    """An order that upstream leaves to two maps: any rotation of the fixed one, as the run chooses."""
+    found: list[Head] = []
+    again = [head for head in heads if head.info.second_pass_iteration]
+    firsts = [head for head in heads if not head.info.second_pass_iteration]
+    for kind, part in (("kueue.second-pass", again), ("kueue.heads", firsts)):
+        first = (yield Choose(kind, len(part), kind)) if len(part) > 1 else 0
+        found += part[first:] + part[:first]
+    return found
+
+
+class Order(Protocol):
+    """The entries that are left, in their order."""
+
+    def trees(self) -> int:
+        """The number of cohort trees of which upstream's map may hand out the first entry; 0 at the end."""
+        ...
+
+    def take(self, tree: int) -> Entry:
+        """Take the next entry, of the tree with this number."""
+        ...
+
+
+def order_of(entries: Sequence[Entry], rules: Rules) -> Order:
+    """The order of the entries; with fair sharing each choice sees what the ones before it took."""
+    return _Sorted(entries, rules) if rules.strategies is None else _Tournament(entries, rules)
+
+
+class _Sorted:
+    """The classical order. It is stable here; upstream's order of ties follows that of the heads."""
+
+    def __init__(self, entries: Sequence[Entry], rules: Rules) -> None:
+        self._left = sorted(entries, key=lambda entry: _classical_key(entry, rules))
+        self._left.reverse()
+
+    def trees(self) -> int:
+        return 1 if self._left else 0
+
+    def take(self, _tree: int) -> Entry:
+        return self._left.pop()
 
 
 def _time(entry: Entry, rules: Rules) -> int:
@@ -48,17 +86,27 @@ class _Tournament:
         self._shares: dict[tuple[str, str], Share] = {}
         self._usages: dict[str, Usage] = {}
 
-    def run(self) -> Iterator[Entry]:
-        while self._entries:
-            first = next(iter(self._entries.values()))
-            parent = first.snapshot.parent
-            winner = first
-            if parent is not None:
-                root = parent.root()
-                self._compute(root)
-                winner = self._winner(root) or first
-            del self._entries[winner.snapshot.name]
-            yield winner
+    def _firsts(self) -> list[Entry]:
+        """One entry of each tree: upstream takes the first of a map, which decides the tree and no more."""
+        found: dict[str, Entry] = {}
+        for entry in self._entries.values():
+            parent = entry.snapshot.parent
+            tree = f"/{entry.snapshot.name}" if parent is None else parent.root().name
+            found.setdefault(tree, entry)
+        return list(found.values())
+
+    def trees(self) -> int:
+        return len(self._firsts())
+
+    def take(self, tree: int) -> Entry:
+        winner = first = self._firsts()[tree]
+        parent = first.snapshot.parent
+        if parent is not None:
+            root = parent.root()
+            self._compute(root)
+            winner = self._winner(root) or first
+        del self._entries[winner.snapshot.name]
+        return winner
 
     def _compute(self, root: CohortNode) -> None:
         """The shares at each cohort that each workload would lead to."""

@@ -16,11 +16,12 @@ from controlplane.api.quantity import Quantity
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.client.errors import ApiError, ConnectionLost, RequestFailed, is_not_found
-from controlplane.decisions import Locked, Point, Spawn, Together
-from controlplane.kueue.amounts import Quotas, add, quantity, quantity_text, sub, summed
+from controlplane.decisions import Choose, Locked, Point, Spawn, Together
+from controlplane.gates import FixGates
+from controlplane.kueue.amounts import quantity, summed
 from controlplane.kueue.cache.cache import Cache, CacheError
 from controlplane.kueue.cache.cluster_queue import ClusterQueueState
-from controlplane.kueue.cache.snapshot import FITS, NO_TOPOLOGY, ClusterQueueSnapshot, Snapshot
+from controlplane.kueue.cache.snapshot import FITS, NO_TOPOLOGY, Snapshot
 from controlplane.kueue.controllers.effects import ApplyStatus, Emit
 from controlplane.kueue.flavors.assignment import IGNORE_UNDECLARED
 from controlplane.kueue.flavors.modes import WAITING_FOR_QUOTA, Mode
@@ -33,9 +34,9 @@ from controlplane.kueue.queues.manager import Head, QueueManager
 from controlplane.kueue.queues.reasons import Requeue
 from controlplane.kueue.queues.usage import BY_USAGE, FairSharing, entry_penalty, local_queue_weight
 from controlplane.kueue.scheduler.assignments import SLICE_REPLACEMENT, Search, replaces_nodes
-from controlplane.kueue.scheduler.entry import Entry, State
+from controlplane.kueue.scheduler.entry import Entry, State, propagate_requests
 from controlplane.kueue.scheduler.observer import SILENT, SchedulerObserver
-from controlplane.kueue.scheduler.order import in_order
+from controlplane.kueue.scheduler.order import any_order, order_of
 from controlplane.kueue.scheduler.variants import (
     less_favorable_sibling,
     migration_refused,
@@ -75,11 +76,15 @@ class SchedulerOptions:
         rules: Gates, fair sharing strategies, order of requeued workloads.
         quota_check: Strategy for resources without quota.
         fair_sharing: Admission fair sharing, None if it is off.
+        fixes: The fixes of published races that are in force.
+        chooses_orders: Orders that upstream leaves to its maps are choices of the run; else they are fixed.
     """
 
     rules: Rules
     quota_check: str = ""
     fair_sharing: FairSharing | None = None
+    fixes: FixGates = field(default_factory=FixGates)
+    chooses_orders: bool = False
 
 
 @dataclass
@@ -117,6 +122,7 @@ class Scheduler:
         options: Configuration.
         expectations: Preemptions that were asked for; shared with the event handlers of workloads.
         observer: Metrics.
+        released: Called with a workload whose admission failed, once the cache no longer counts it.
     """
 
     def __init__(
@@ -128,6 +134,7 @@ class Scheduler:
         options: SchedulerOptions,
         expectations: Expectations,
         observer: SchedulerObserver = SILENT,
+        released: Callable[[Tree], None] = lambda _: None,
     ) -> None:
         self._queues, self._cache, self._reader = queues, cache, reader
         self._clock = clock
@@ -135,6 +142,11 @@ class Scheduler:
         self._gates = options.rules.gates
         self._expectations = expectations
         self._observer = observer
+        self._released = released
+        fixed = options.fixes.fixed
+        self._expects, self._satisfies = fixed("kq9437"), fixed("kq11502")
+        self._loose_reasons = fixed("kq7845")
+        self._notifies, self._flushes = fixed("kq10821"), fixed("here5")
         enabled = self._gates.enabled("AdmissionFairSharing")
         self._fair_sharing = options.fair_sharing if enabled else None
         by_usage = self._fair_sharing is not None
@@ -152,6 +164,8 @@ class Scheduler:
         heads = self._queues.heads()
         if not heads:
             return None
+        if len(heads) > 1 and self._options.chooses_orders:
+            heads = yield from any_order(heads)
         self.cycles += (
             1  # one in which upstream waits for heads is no other than the one that finds some
         )
@@ -159,13 +173,24 @@ class Scheduler:
         yield Point("kueue.scheduler.heads")
         usage = None if self._fair_sharing is None else self._local_queue_usage
         snapshot = self._cache.snapshot(usage)
-        search = Search(snapshot, self._rules, start, self.cycles, self._options.quota_check)
+        search = Search(
+            snapshot,
+            self._rules,
+            start,
+            self.cycles,
+            self._options.quota_check,
+            self._options.fixes,
+        )
         cycle = _Cycle(snapshot, search)
         yield Point("kueue.scheduler.snapshot")
         entries, rest = yield from self._nominate(heads, cycle)
         yield Point("kueue.scheduler.nominated")
-        for entry in in_order(entries, self._rules):
-            yield from self._process(entry, cycle)
+        order = order_of(entries, self._rules)
+        while trees := order.trees():
+            first = 0
+            if trees > 1 and self._options.chooses_orders:
+                first = yield Choose("kueue.fair-sharing", trees, "kueue.fair-sharing")
+            yield from self._process(order.take(first), cycle)
         success = False
         for entry in entries:
             if entry.state in (State.ASSUMED, State.EVICTED):
@@ -286,7 +311,7 @@ class Scheduler:
             entry.requeue, entry.reason = Requeue.PREEMPTION_NO_CANDIDATES, WAITING_FOR_QUOTA
             prioritized = self._gates.enabled("PrioritizePreemptorWorkloads") and entry.preemptor
             if queue.preemption.reclaim_within_cohort != ANY or prioritized:
-                queue.add(entry.net(_to_reserve(entry), self._gates))
+                queue.add(entry.net(entry.to_reserve(), self._gates))
             return False
         if mode is Mode.PREEMPT and self._gated(entry.info.obj):
             entry.state, entry.reason = State.GATED, "AdmissionGated"
@@ -366,9 +391,9 @@ class Scheduler:
 
     # -- eviction ----------------------------------------------------------------------------------
 
-    def _patch(self, workload: Tree) -> Generator[Any, Any, Tree]:
+    def _patch(self, workload: Tree, *, strict: bool = False) -> Generator[Any, Any, Tree]:
         stored: Tree = yield ApplyStatus(
-            WORKLOAD, admission_patch(workload, strict=False), ADMISSION_MANAGER
+            WORKLOAD, admission_patch(workload, strict=strict), ADMISSION_MANAGER
         )
         return stored
 
@@ -424,14 +449,19 @@ class Scheduler:
     def _preempt_one(
         self, entry: Entry, target: Target, batch: _Batch
     ) -> Generator[Any, Any, bool]:
-        """Preempt one workload; return whether it is, or is about to be, preempted."""
+        """Preempt one workload; return whether it is, or is about to be, preempted.
+
+        Gate kq9437 (kueue pull request 9437): before, nothing was kept of a preemption that the informer has not
+        told of yet, and the next cycle asked for it again, with the same events.
+        """
         key, uid = target.info.key, target.info.uid
         if status.is_evicted(target.info.obj):
             self._expectations.observed(key, uid)
             return True
-        if not self._expectations.satisfied(key):
-            return True
-        self._expectations.expect(key, uid)
+        if self._expects:
+            if not self._expectations.satisfied(key):
+                return True
+            self._expectations.expect(key, uid)
         text = message(entry.info, entry.snapshot, target)
         copy = status.working_copy(target.info.obj)
         status.set_preempted(copy, target.reason, text, self._clock())
@@ -509,7 +539,11 @@ class Scheduler:
         return copy
 
     def _write_admission(self, entry: Entry, admission: Tree, old_slice: Target | None) -> Steps:
-        """Write the admission; if that fails the workload goes back to its queue."""
+        """Write the admission; if that fails the workload goes back to its queue.
+
+        Gate kq11502 (kueue pull request 11502): a workload may be preempted between its assumption and this write,
+        which then overwrites the eviction. Before, the preemption stayed expected, and whoever asked for it waited.
+        """
         before = entry.info.obj
         copy = self._prepared(entry, admission)
         if self._gates.enabled("TopologyAwareScheduling") and unhealthy_nodes(before):
@@ -518,18 +552,32 @@ class Scheduler:
             stored = yield from self._patch(copy)
         except RequestFailed as error:
             yield Point("kueue.scheduler.forget")
-            self._forget(entry)
+            self._forget(entry, copy)
             if not _is_gone(error):
                 yield from self._requeue(entry)
             return
-        self._expectations.observed(entry.info.key, entry.info.uid)
+        if self._satisfies:
+            self._expectations.observed(entry.info.key, entry.info.uid)
         yield from self._report(entry, stored)
         if old_slice is not None and self._gates.enabled("ElasticJobsViaWorkloadSlices"):
             yield from self._finish_slice(entry, old_slice.info.obj)
 
-    def _forget(self, entry: Entry) -> None:
+    def _forget(self, entry: Entry, assumed: Tree) -> None:
+        """Count a workload, which was assumed, no longer: its admission failed.
+
+        Gate kq10821 (kueue pull request 10821): before, the reconciler of the ClusterQueue was not told; one that
+        waited for this quota to be free, in order to let a deleted ClusterQueue go, waited for ever.
+
+        Gate here5 (proposed here; not reported): upstream asks for no flush, and frees the quota outside the lock of
+        the queues. A workload that was parked because of this one stays parked, unless this one takes the quota
+        again or goes; it does neither if it has moved to another queue. The repair asks for a flush, in one step.
+        """
         with suppress(CacheError):  # its queue is gone, and its usage with it
             self._cache.delete_workload(entry.info.key)
+        if self._flushes:
+            self._queues.notify([entry.info.cluster_queue])
+        if self._notifies:
+            self._released(assumed)
         if self._penalized(entry):
             self._queues.ledger.drop_penalty(self._local_queue(entry), entry.info.key)
 
@@ -592,7 +640,11 @@ class Scheduler:
     # -- requeue -----------------------------------------------------------------------------------
 
     def _requeue(self, entry: Entry) -> Steps:
-        """Hand a workload back to its queue, and write why it waits."""
+        """Hand a workload back to its queue, and write why it waits.
+
+        Gate kq7845 (kueue pull request 7845): before, the write carried the version that had been popped, and any
+        change since made it a conflict, which is only logged: the workload never says why it waits.
+        """
         workload = entry.info.obj
         if entry.state is not State.NONE and entry.requeue is Requeue.GENERIC:
             entry.requeue = Requeue.FAILED_AFTER_NOMINATION
@@ -609,13 +661,13 @@ class Scheduler:
         copy = status.working_copy(workload)
         if self._unset(copy, entry, reason):
             with suppress(*RequestFailed):  # upstream only logs it
-                yield from self._patch(copy)
+                yield from self._patch(copy, strict=not self._loose_reasons)
         yield Emit(WORKLOAD, workload, "Warning", reason, status.event_text(entry.message))
 
     def _unset(self, copy: Tree, entry: Entry, reason: str) -> bool:
         now = self._clock()
         changed = status.unset_quota_reservation(copy, reason, entry.message, now, self._gates)
-        changed = _propagate_requests(copy, entry.info) or changed
+        changed = propagate_requests(copy, entry.info) or changed
         if entry.state is State.GATED:
             # upstream forgets the other changes if this one is none
             return status.set_blocked_on_gates(copy, "PreemptionGated", entry.message, now)
@@ -638,35 +690,3 @@ def _with_cluster_of(info: Info, old: Info) -> Info:
     if cluster is not None:
         known["clusterName"] = cluster
     return replace(info, obj={**info.obj, "status": known})
-
-
-def _to_reserve(entry: Entry) -> Quotas:
-    """The quota to hold free for a workload that finds none to preempt: what its queue may still take."""
-    queue: ClusterQueueSnapshot = entry.snapshot
-    reserved: Quotas = {}
-    for pair, amount in entry.assignment.usage.items():
-        quota, used = queue.quota(pair), queue.usage.get(pair, 0)
-        if entry.assignment.borrowing == 0:
-            reserved[pair] = max(0, min(amount, sub(quota.nominal, used)))
-        elif quota.borrowing_limit is None:
-            reserved[pair] = amount
-        else:
-            reserved[pair] = min(amount, sub(add(quota.nominal, quota.borrowing_limit), used))
-    return reserved
-
-
-def _propagate_requests(workload: Tree, info: Info) -> bool:
-    """Write the total requests of the pod sets into the status; return whether they changed."""
-    wanted: list[Tree] = []
-    for pod_set in info.total_requests:
-        shown: Tree = {"name": pod_set.name}
-        if pod_set.requests:
-            shown["resources"] = {
-                name: quantity_text(name, amount) for name, amount in pod_set.requests.items()
-            }
-        wanted.append(shown)
-    known = workload["status"].get("resourceRequests") or []
-    if known == wanted:
-        return False
-    workload["status"]["resourceRequests"] = wanted
-    return True

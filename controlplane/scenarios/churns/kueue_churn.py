@@ -15,8 +15,18 @@ from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.kueue import (
     AT_REST_KUEUE_KNOWS_EACH_WORKLOAD,
-    AT_REST_NOTHING_THAT_FITS_IS_PARKED,
     QUOTA_IS_GIVEN_ONCE,
+)
+from controlplane.scenarios.invariants.kueue_waiting import (
+    AT_REST_COUNTS_ARE_RIGHT,
+    AT_REST_NOTHING_PARKED_COULD_PREEMPT,
+    AT_REST_NOTHING_THAT_FITS_IS_PARKED,
+    AT_REST_PREEMPTIONS_HAVE_COME,
+    AT_REST_THE_PARKED_SAY_WHY,
+    AT_REST_WHAT_RUNS_IS_NOT_HELD_BACK,
+    FLAVORS_ARE_ASSIGNED,
+    PREEMPTED_ONCE,
+    WAITS_IN_ONE_PLACE,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +53,12 @@ CRASHES = Option(
     "crashes", type=bool, default=False, help="Let Kueue crash and start again at times."
 )
 FAIR = Option("fair-sharing", type=bool, default=False, help="Let Kueue share fairly.")
+LIMITS = Option(
+    "limits",
+    type=bool,
+    default=False,
+    help="Put the two queues into cohorts of their own below the common one, with limits of borrowing and lending.",
+)
 
 
 def build(setting: Setting) -> ClusterConfig:
@@ -65,8 +81,8 @@ def build(setting: Setting) -> ClusterConfig:
     )  # fmt: skip
 
 
-def _cluster_queue(name: str, nominal: int, cohort: str) -> Tree:
-    resources = [{"name": "cpu", "nominalQuota": str(nominal)}]
+def _cluster_queue(name: str, nominal: int, cohort: str, limits: Tree) -> Tree:
+    resources = [{"name": "cpu", "nominalQuota": str(nominal), **limits}]
     group = {
         "coveredResources": ["cpu"],
         "flavors": [{"name": "default", "resources": resources}],
@@ -107,17 +123,32 @@ async def churn(user: User) -> None:
     flavor = {"apiVersion": VERSION, "kind": "ResourceFlavor", "metadata": {"name": "default"}}
     await _create(user, flavor)
     for name in QUEUES:
-        await _create(user, _cluster_queue(name, 2, "" if name == "lone" else "team"))
-        await _create(user, _local_queue(name))
+        await _create_queue(user, name)
     await user.divide(_share, user.options["operations"], user.options["users"])
     await user.sleep(1)
     for name in QUEUES:
         await _patch(user, "ClusterQueue", "", name, {"stopPolicy": "None"})
+    for name in NAMES:
+        if name in _there(user):
+            await user.attempt(_patch(user, "Workload", "default", name, {"active": True}))
     for _ in NAMES:
         for name in NAMES:
             await _release(user, name)
         await user.sleep(3)
     await user.sleep(REST_S)
+
+
+async def _create_queue(user: User, name: str) -> None:
+    """Create a queue with its local queue; with limits red borrows one CPU at most, and blue lends one."""
+    cohort, limits = "" if name == "lone" else "team", {}
+    if cohort and user.options["limits"]:
+        cohort = f"{cohort}-{name}"
+        spec = {"parentName": "team"}
+        tree = {"apiVersion": VERSION, "kind": "Cohort", "metadata": {"name": cohort}, "spec": spec}
+        await _create(user, tree)
+        limits = {"borrowingLimit": "1"} if name == "red" else {"lendingLimit": "1"}
+    await _create(user, _cluster_queue(name, 2, cohort, limits))
+    await _create(user, _local_queue(name))
 
 
 def _kind(kind: str) -> Resource[Any]:
@@ -139,7 +170,16 @@ async def _patch(user: User, kind: str, namespace: str, name: str, spec: Tree) -
 
 
 async def _share(user: User, count: int) -> None:
-    todo = [*[_some_workload] * 5, _some_end, _some_release, _some_priority, _some_stop]
+    todo = [
+        *[_some_workload] * 5,
+        _some_end,
+        _some_release,
+        _some_priority,
+        _some_stop,
+        _some_move,
+        _some_activity,
+        _some_label,
+    ]
     if user.options["crashes"]:
         todo.append(partial(crash, process="kueue", named="Kueue"))
     for _ in range(count):
@@ -218,6 +258,32 @@ async def _some_priority(user: User) -> None:
         await user.attempt(_patch(user, "Workload", "default", name, {"priority": priority}))
 
 
+async def _some_move(user: User) -> None:
+    """Let a workload wait in another queue; one that holds quota stays."""
+    name = _chosen(user)
+    if name in _there(user):
+        queue = QUEUES[user.choose(len(QUEUES), "which queue")]
+        await user.attempt(_patch(user, "Workload", "default", name, {"queueName": queue}))
+
+
+async def _some_activity(user: User) -> None:
+    """Deactivate a workload, or let it be active again."""
+    name = _chosen(user)
+    tree = _there(user).get(name)
+    if tree is not None:
+        active = not tree["spec"].get("active", True)
+        await user.attempt(_patch(user, "Workload", "default", name, {"active": active}))
+
+
+async def _some_label(user: User) -> None:
+    """Change a workload's metadata, which means nothing to Kueue."""
+    name = _chosen(user)
+    if name in _there(user):
+        patch = {"metadata": {"labels": {"seen": str(user.run.world.now)}}}
+        call = user.client.patch(_kind("Workload"), "default", name, patch, kind=MERGE_PATCH)
+        await user.attempt(call)
+
+
 async def _some_stop(user: User) -> None:
     policies = ("None", "Hold", "HoldAndDrain")
     name = QUEUES[user.choose(len(QUEUES), "which queue")]
@@ -243,13 +309,21 @@ SCENARIO = Scenario(
     build=build,
     invariants=(
         QUOTA_IS_GIVEN_ONCE,
+        WAITS_IN_ONE_PLACE,
+        PREEMPTED_ONCE,
+        FLAVORS_ARE_ASSIGNED,
         AT_REST_KUEUE_KNOWS_EACH_WORKLOAD,
         AT_REST_NOTHING_THAT_FITS_IS_PARKED,
+        AT_REST_NOTHING_PARKED_COULD_PREEMPT,
+        AT_REST_PREEMPTIONS_HAVE_COME,
+        AT_REST_THE_PARKED_SAY_WHY,
+        AT_REST_WHAT_RUNS_IS_NOT_HELD_BACK,
+        AT_REST_COUNTS_ARE_RIGHT,
     ),
     sometimes=(
         Sometimes("a workload is admitted", _ever("Admitted", "True")),
         Sometimes("a workload waits", _ever("QuotaReserved", "False")),
         Sometimes("a workload was preempted", _ever("Preempted", "True", "False")),
     ),
-    options=(OPERATIONS, USERS, CRASHES, FAIR),
+    options=(OPERATIONS, USERS, CRASHES, FAIR, LIMITS),
 )

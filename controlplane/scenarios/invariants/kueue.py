@@ -1,4 +1,4 @@
-"""Invariants of Kueue: quota is given once, no workload is lost, and none waits for what is free."""
+"""Invariants of Kueue's quota: it is given once, and Kueue counts and queues what is stored."""
 
 from __future__ import annotations
 
@@ -16,20 +16,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AT_REST_KUEUE_KNOWS_EACH_WORKLOAD",
-    "AT_REST_NOTHING_THAT_FITS_IS_PARKED",
     "QUOTA_IS_GIVEN_ONCE",
+    "PREFIX",
+    "processes",
+    "revision",
+    "trees",
 ]
 
-_PREFIX = "/registry/kueue.x-k8s.io/"
+PREFIX = "/registry/kueue.x-k8s.io/"
 _RESOURCES = ("resourceflavors", "cohorts", "clusterqueues", "workloads")
 
 
-def _trees(run: Run, resource: str) -> Iterator[Tree]:
-    for obj in run.objects(f"{_PREFIX}{resource}/"):
+def trees(run: Run, resource: str) -> Iterator[Tree]:
+    """The stored objects of one of Kueue's resources."""
+    for obj in run.objects(f"{PREFIX}{resource}/"):
         yield obj.tree
 
 
-def _processes(run: Run) -> Iterator[Kueue]:
+def processes(run: Run) -> Iterator[Kueue]:
     """The Kueue processes that run."""
     for probe in run.cluster.own_managers.get("kueue", ()):
         for controller in probe.controllers:
@@ -43,23 +47,23 @@ def _stored(run: Run) -> Cache:
     from controlplane.kueue.gates import Gates
 
     cache = Cache(Gates())
-    for flavor in _trees(run, "resourceflavors"):
+    for flavor in trees(run, "resourceflavors"):
         cache.add_or_update_flavor(flavor)
-    for cohort in _trees(run, "cohorts"):
+    for cohort in trees(run, "cohorts"):
         cache.add_or_update_cohort(cohort)
-    for queue in _trees(run, "clusterqueues"):
+    for queue in trees(run, "clusterqueues"):
         cache.add_cluster_queue(queue)
-    for workload in _trees(run, "workloads"):
+    for workload in trees(run, "workloads"):
         cache.add_or_update(workload)
     return cache
 
 
-def _revision(run: Run) -> object:
+def revision(run: Run) -> object:
     """Return what changes when a queue or a workload does."""
     return [
         obj.resource_version
         for resource in _RESOURCES
-        for obj in run.objects(f"{_PREFIX}{resource}/")
+        for obj in run.objects(f"{PREFIX}{resource}/")
     ]
 
 
@@ -72,9 +76,14 @@ def _overdrawn(run: Run) -> str | None:
                 return f"ClusterQueue {queue.name} uses {used} of {pair}, and may use {queue.potential(pair)}"
     for cohort in cache.tree.cohorts.values():
         for pair, used in cohort.usage.items():
-            has = cohort.subtree.get(pair, 0)
+            has, limit = cohort.subtree.get(pair, 0), cohort.quota(pair).borrowing_limit
             if cohort.parent is None and used > has:
                 return f"cohort {cohort.name} uses {used} of {pair}, and has {has}"
+            # What each node may lend is in the quota of the cohort above already; what it may borrow is not.
+            if cohort.parent is not None and limit is not None and used > has + limit:
+                return (
+                    f"cohort {cohort.name} uses {used} of {pair}, has {has} and may borrow {limit}"
+                )
     return None
 
 
@@ -82,26 +91,37 @@ def _unknown(run: Run) -> str | None:
     """Name a workload that Kueue counts or queues otherwise than it is stored."""
     from controlplane.kueue.workload.status import (
         active_quota_reservation,
+        has_quota_reservation,
         is_admissible,
+        is_finished,
         key_of,
     )
 
-    stored = {key_of(tree): tree for tree in _trees(run, "workloads")}
-    for kueue in _processes(run):
+    counts_inactive = run.cluster.config.gates.fixed("here6")
+
+    def counted_by_kueue(tree: Tree) -> bool:
+        if counts_inactive:
+            return has_quota_reservation(tree) and not is_finished(tree)
+        return active_quota_reservation(tree)
+
+    stored = {key_of(tree): tree for tree in trees(run, "workloads")}
+    for kueue in processes(run):
         counted = {
             key: name for name, queue in kueue.cache.tree.queues.items() for key in queue.workloads
         }
         for key, tree in stored.items():
-            holds = active_quota_reservation(tree)
+            holds = counted_by_kueue(tree)
             name = tree["status"]["admission"]["clusterQueue"] if holds else None
             if name in kueue.cache.tree.queues and counted.get(key) != name:
                 return f"{key} holds quota of {name}, and Kueue counts it in {counted.get(key)}"
         queued = _queued(kueue)
         for key in {**counted, **queued}:
-            if key in counted and not active_quota_reservation(stored.get(key) or {}):
+            if key in counted and not counted_by_kueue(stored.get(key) or {}):
                 return f"Kueue counts the quota of {key}, which holds none"
             if key in queued and key not in stored:
                 return f"Kueue queues {key}, which does not exist"
+            if key in queued and not is_admissible(stored[key], kueue.settings.gates):
+                return f"Kueue queues {key}, which does not wait for quota"
         for key, tree in stored.items():
             waits = is_admissible(tree, kueue.settings.gates)
             if waits and kueue.manager.cluster_queue_for(tree)[1] and key not in queued:
@@ -120,41 +140,9 @@ def _queued(kueue: Kueue) -> dict[str, str]:
     return found
 
 
-def _parked(run: Run) -> str | None:
-    """Name a parked workload that would be admitted if it was tried."""
-    return next((text for kueue in _processes(run) for text in _fitting(kueue)), None)
-
-
-def _fitting(kueue: Kueue) -> Iterator[str]:
-    from dataclasses import replace
-
-    from controlplane.kueue.flavors.modes import Mode
-    from controlplane.kueue.preemption.candidates import Rules
-    from controlplane.kueue.queues.cluster_queue import backoff_is_over
-    from controlplane.kueue.scheduler.assignments import Search
-    from controlplane.kueue.scheduler.entry import Entry
-    from controlplane.kueue.workload.admissibility import inadmissible
-
-    settings, now = kueue.settings, kueue.clock()
-    snapshot = kueue.cache.snapshot()
-    search = Search(snapshot, Rules(settings.gates, settings.strategies), now, 0)
-    for name, queue in snapshot.queues.items():
-        waiting = kueue.manager.cluster_queue(name)
-        for info in () if waiting is None else waiting.workloads.inadmissible.values():
-            namespace = kueue.reader.get("Namespace", "", info.namespace)
-            if inadmissible(info.obj, namespace, queue.selector, ()) is not None:
-                continue
-            if not backoff_is_over(info.obj, now):
-                continue
-            fresh = replace(info, cluster_queue=name, last_assignment=None)
-            if search.run(Entry(fresh, queue))[0].mode() is Mode.FIT:
-                yield f"{info.key} is parked in {name}, and would fit"
-
-
 QUOTA_IS_GIVEN_ONCE = Invariant(
     "no queue and no cohort uses more quota than it has", _overdrawn, ("apiserver",),
-    looks_at=_revision,
+    looks_at=revision,
 )  # fmt: skip
 """Valid in worlds whose quotas never decrease."""
 AT_REST_KUEUE_KNOWS_EACH_WORKLOAD = Invariant("Kueue knows which workloads wait", _unknown)
-AT_REST_NOTHING_THAT_FITS_IS_PARKED = Invariant("no workload that fits is parked", _parked)

@@ -7,6 +7,7 @@ from typing import Any
 
 from controlplane.api.object import Object
 from controlplane.controllers.common.controller import Caches
+from controlplane.gates import FixGates
 from controlplane.kueue.process.controller import FLUSH, START, Kueue
 from controlplane.kueue.process.kinds import KINDS
 from tests.kueue import objects
@@ -40,7 +41,7 @@ class Process:
     def __init__(self) -> None:
         queues: dict[str, Keys] = {}
         host: Any = SimpleNamespace(
-            now=objects.START, queue=lambda name: queues.setdefault(name, Keys())
+            fixes=FixGates(), now=objects.START, queue=lambda name: queues.setdefault(name, Keys())
         )
         self.queues, self.caches = queues, Caches()
         self.kueue = Kueue(host, self.caches)
