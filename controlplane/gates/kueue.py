@@ -117,4 +117,20 @@ GATES: tuple[FixGate, ...] = (
         variants=("counted-until-released",),
         fixed_in="",
     ),
+    FixGate(
+        number="here7",
+        title="a workload that changes while it is tried is parked with its new shape",
+        issue="",
+        component="kueue",
+        variants=("shape-as-tried",),
+        fixed_in="",
+    ),
+    FixGate(
+        number="here8",
+        title="a workload that moves while it is admitted is admitted in both queues",
+        issue="",
+        component="kueue",
+        variants=("once-anywhere",),
+        fixed_in="",
+    ),
 )

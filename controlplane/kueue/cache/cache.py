@@ -90,6 +90,7 @@ class Cache:
         self.tree: Hierarchy[ClusterQueueState] = Hierarchy()
         self._track_pods_ready = track_pods_ready
         self._counts_inactive = fixes is not None and fixes.fixed("here6")
+        self._holds_anywhere = fixes is not None and fixes.fixed("here8")
         self._queue_of: dict[str, str] = {}
 
     # -- flavors, topologies, checks: each returns the queues that have become active --------------
@@ -424,7 +425,14 @@ class Cache:
         del self._queue_of[key]
 
     def is_added(self, info: Info) -> bool:
-        """Return whether the workload holds quota in its queue."""
+        """Return whether the workload holds quota in its queue.
+
+        Gate here8 (proposed here; not reported): since kueue pull request 8474 only the queue is asked in which the
+        workload waits now. One that has moved while its admission is being written is admitted in both queues. The
+        repair asks for quota in any queue.
+        """
+        if self._holds_anywhere:
+            return info.key in self._queue_of
         queue = self.tree.queues.get(info.cluster_queue)
         return queue is not None and info.key in queue.workloads
 

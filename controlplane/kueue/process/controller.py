@@ -217,7 +217,7 @@ class Kueue(Controller):
     def _make_scheduler(self) -> SchedulerTask:
         settings = self.settings
         rules = PreemptionRules(settings.gates, settings.strategies, settings.by_eviction)
-        scheduler = Scheduler(
+        self.scheduler = Scheduler(
             self.manager,
             self.cache,
             self.reader,
@@ -233,7 +233,7 @@ class Kueue(Controller):
             SchedulerMetrics(self.recorder),
             self._wiring.count_again,
         )
-        return SchedulerTask(self.host, self.manager, scheduler.cycle, self._carrier)
+        return SchedulerTask(self.host, self.manager, self.scheduler.cycle, self._carrier)
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Handlers of changes, by resource."""

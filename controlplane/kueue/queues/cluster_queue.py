@@ -91,6 +91,7 @@ class ClusterQueue:
         fixed = rules.fixes.fixed
         self._sees_flushes, self._waits_for_requeued = fixed("kq427"), fixed("kq2362")
         self._keeps_in_flight, self._knows_evaluated = fixed("kq9598"), fixed("kq9661")
+        self._knows_shape = fixed("here7")
         self._at_once = TRIED_AGAIN_AT_ONCE
         if not fixed("kq7665"):
             self._at_once -= {Requeue.PREEMPTION_FAILED}
@@ -257,14 +258,23 @@ class ClusterQueue:
             and self.preemptor.generation == info.generation
         )
 
-    def requeue(self, info: Info, reason: Requeue, quota_reason: str, now: int) -> bool:
+    def requeue(
+        self, info: Info, reason: Requeue, quota_reason: str, now: int, tried: str | None = None
+    ) -> bool:
         """Take a workload back after a cycle.
+
+        Gate here7 (proposed here; not reported): since kueue pull request 9698 the shape of a workload that does not
+        fit is remembered, and workloads of that shape are parked untried. Upstream remembers the shape that the
+        workload has now, not the one that was tried: raise a priority during the cycle, and the new one counts as
+        failed too, so that the workload stays parked, pull request 9661 notwithstanding. The repair lets a
+        workload whose shape has changed go back to the heap, and remembers nothing.
 
         Args:
             info: The workload with its newest object.
             reason: Why it was not admitted.
             quota_reason: The reason of its condition QuotaReserved, kept for equivalent workloads.
             now: The present time.
+            tried: The shape of the workload that was tried; that of `info` unless given.
 
         Returns:
             False if it is pending already.
@@ -275,7 +285,8 @@ class ClusterQueue:
             self.preemptor = Preemptor(key, info.last_evaluated_generation, sticky)
         pending.forget_inflight(key)
         parked = pending.inadmissible.get(key)
-        if self._backoff_is_over(info, now) and self._goes_back_at_once(info, reason):
+        changed = self._knows_shape and tried not in (None, info.hash)
+        if self._backoff_is_over(info, now) and (changed or self._goes_back_at_once(info, reason)):
             return pending.add_if_absent(info) if parked is None else pending.activate(parked)
         if parked is not None or key in pending.active:
             return False

@@ -341,12 +341,13 @@ class QueueManager:
         local = self._local.get(local_queue_of(workload))
         if local is None:
             return False
+        tried = info.hash
         info = updated(info, self._adjusted(workload), self._gates, self._options.requests)
         self._assign(info, local)
         queue = self._queues.get(local.cluster_queue)
         if queue is None:
             return False
-        added = queue.requeue(info, reason, quota_reason, self._clock())
+        added = queue.requeue(info, reason, quota_reason, self._clock(), tried)
         if added:
             self._surroundings.wake()
         return added

@@ -152,6 +152,8 @@ class Scheduler:
         by_usage = self._fair_sharing is not None
         self._rules = replace(options.rules, admission_fair_sharing=by_usage)
         self.cycles = 0
+        self.held: dict[str, None] = {}
+        """The keys of the workloads that a cycle took from their queues, until it has decided on them."""
 
     # -- cycle -------------------------------------------------------------------------------------
 
@@ -170,6 +172,7 @@ class Scheduler:
             1  # one in which upstream waits for heads is no other than the one that finds some
         )
         start = self._clock()
+        self.held = {head.info.key: None for head in heads if not head.info.second_pass_iteration}
         yield Point("kueue.scheduler.heads")
         usage = None if self._fair_sharing is None else self._local_queue_usage
         snapshot = self._cache.snapshot(usage)
@@ -226,6 +229,7 @@ class Scheduler:
             queue = cycle.snapshot.queues.get(head.info.cluster_queue)
             entry = Entry(head.info, queue, head.preemptor)
             if not status.needs_second_pass(workload) and self._cache.is_added(head.info):
+                self.held.pop(head.info.key, None)
                 continue
             yield Point("kueue.scheduler.nominate")
             if self._refuse(entry, cycle.snapshot):
@@ -523,6 +527,7 @@ class Scheduler:
             entry.message = f"Failed to admit workload: workload {entry.info.key} could not be added to the cache"
             return
         entry.state = State.ASSUMED
+        self.held.pop(entry.info.key, None)
         if self._penalized(entry):
             self._queues.ledger.push_penalty(
                 self._local_queue(entry), entry.info.key, self._penalty(entry), self._clock()
@@ -649,6 +654,7 @@ class Scheduler:
         if entry.state is not State.NONE and entry.requeue is Requeue.GENERIC:
             entry.requeue = Requeue.FAILED_AFTER_NOMINATION
         yield Point("kueue.scheduler.requeue")
+        self.held.pop(entry.info.key, None)
         if self._queues.queue_second_pass(workload, entry.info.second_pass_iteration):
             text = status.event_text(entry.message)
             yield Emit(WORKLOAD, workload, "Warning", "SecondPassFailed", text)

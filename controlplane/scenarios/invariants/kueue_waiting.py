@@ -15,22 +15,25 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.run import Run
 
 __all__ = [
+    "ADMITTED_IN_ONE_QUEUE",
     "AT_REST_COUNTS_ARE_RIGHT",
     "AT_REST_NOTHING_PARKED_COULD_PREEMPT",
     "AT_REST_NOTHING_THAT_FITS_IS_PARKED",
     "AT_REST_PREEMPTIONS_HAVE_COME",
     "AT_REST_QUEUES_THAT_ARE_DELETED_GO",
     "AT_REST_THE_PARKED_SAY_WHY",
-    "AT_REST_WHAT_RUNS_IS_NOT_HELD_BACK",
     "FLAVORS_ARE_ASSIGNED",
     "PREEMPTED_ONCE",
     "WAITS_IN_ONE_PLACE",
+    "WHAT_RUNS_IS_NOT_HELD_BACK",
 ]
 
 WAITING_FOR_PREEMPTED = "WaitingForPreemptedWorkloads"
 PREEMPTED = "Preempted"
 EVICTIONS = "kueue evictions"
 """In the notes of the run: the evictions of each workload, by uid, and whether it is evicted now."""
+ADMISSIONS = "kueue admissions"
+"""In the notes of the run: the queue of which each workload has quota, by uid."""
 
 
 # -- places ----------------------------------------------------------------------------------------
@@ -48,6 +51,9 @@ def _places(run: Run) -> str | None:
                 twice = next(key for key in seen if seen.count(key) > 1)
                 held = " (which the scheduler holds)" if pending.is_inflight(twice) else ""
                 return f"{twice}{held} waits in two places of {name}"
+            for info in pending.active:
+                if info.key in kueue.scheduler.held:
+                    return f"{info.key} is in the scheduler's hands, and in the heap of {name}"
     return None
 
 
@@ -57,20 +63,21 @@ def _unexplained(run: Run) -> str | None:
 
     stored = {key_of(tree): tree for tree in trees(run, "workloads")}
     for kueue in processes(run):
-        for key in _parked_keys(kueue):
+        for key in _tried_and_parked(kueue):
             tree = stored.get(key)
-            if tree is None or kueue.manager.no_fit_reason(tree) is not None:
-                continue  # it was parked untried, like one of its shape
-            if not (find(tree, QUOTA_RESERVED) or {}).get("message"):
+            if tree is not None and not (find(tree, QUOTA_RESERVED) or {}).get("message"):
                 return f"{key} is parked, and its status does not say why"
     return None
 
 
-def _parked_keys(kueue: Kueue) -> Iterator[str]:
+def _tried_and_parked(kueue: Kueue) -> Iterator[str]:
+    """The parked workloads but those that were parked untried, like others of their shape."""
     for name in kueue.manager.cluster_queues():
         queue = kueue.manager.cluster_queue(name)
         if queue is not None and kueue.cache.cluster_queue_active(name):
-            yield from queue.workloads.inadmissible
+            for key, info in queue.workloads.inadmissible.items():
+                if info.last_evaluated_generation:
+                    yield key
 
 
 # -- what could be -----------------------------------------------------------------------------------
@@ -198,6 +205,24 @@ def _held_back(run: Run) -> str | None:
     return None
 
 
+def _begin_admissions(run: Run) -> None:
+    run.notes[ADMISSIONS] = {}
+
+
+def _moved(run: Run) -> str | None:
+    """Name a workload whose quota went from one queue to another without being handed back."""
+    from controlplane.kueue.workload import status
+
+    known: dict[str, str] = run.notes[ADMISSIONS]
+    for tree in trees(run, "workloads"):
+        uid = tree["metadata"]["uid"]
+        new = (status.status_of(tree).get("admission") or {}).get("clusterQueue", "")
+        old, known[uid] = known.get(uid, ""), new
+        if old and new and old != new:
+            return f"{status.key_of(tree)} had quota of {old}, and was admitted in {new}"
+    return None
+
+
 def _without_flavors(run: Run) -> str | None:
     """Name a workload that holds quota with no flavor for what it asks for."""
     from controlplane.kueue.workload import status
@@ -264,7 +289,13 @@ PREEMPTED_ONCE = Invariant(
     "a workload is preempted once for each eviction", _again, ("apiserver",),
     begin=_begin, looks_at=_looks_at_events,
 )  # fmt: skip
-AT_REST_WHAT_RUNS_IS_NOT_HELD_BACK = Invariant("an admitted workload is not held back", _held_back)
+WHAT_RUNS_IS_NOT_HELD_BACK = Invariant(
+    "an admitted workload is not held back", _held_back, ("apiserver",), looks_at=revision,
+)  # fmt: skip
+ADMITTED_IN_ONE_QUEUE = Invariant(
+    "a workload is admitted in one queue at a time", _moved, ("apiserver",),
+    begin=_begin_admissions, looks_at=revision,
+)  # fmt: skip
 FLAVORS_ARE_ASSIGNED = Invariant(
     "a workload that holds quota has flavors", _without_flavors, ("apiserver",), looks_at=revision,
 )  # fmt: skip
