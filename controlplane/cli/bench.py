@@ -16,6 +16,8 @@ from controlplane.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from controlplane.perf.kueue_files import Ranges
+    from controlplane.perf.kueue_runner import Result
     from controlplane.perf.runner import WorkloadResult
     from controlplane.perf.workloads import Workload
 
@@ -224,3 +226,71 @@ def _print(results: Sequence[WorkloadResult], *, detailed: bool) -> None:
     for result in results:
         if result.failed:
             output.echo(f"{result.workload.full_name}: {result.failed}")
+
+
+@command.command("kueue", short_help="Run Kueue's own scalability test.")
+@click.argument("file", type=click.Path(path_type=Path), metavar="GENERATOR")
+@click.option(
+    "--range",
+    "range_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The ranges within which the result has to be, in upstream's form (rangespec.yaml).",
+)
+@click.option(
+    "--unlimited",
+    is_flag=True,
+    help="Let Kueue send as many requests as it likes; by default 50 a second after a burst of 100, as upstream.",
+)
+@driver_option("bare")
+@format_option()
+def kueue(
+    file: Path, range_file: Path | None, unlimited: bool, driver: str, output_format: str
+) -> int:
+    """Generate the workloads of a generator.yaml of Kueue's scalability test, and run until all have finished.
+
+    Jobs are mimicked: a workload finishes after its running time, and hands its quota back when evicted. Waits and
+    usage are of virtual time, in which upstream's test spends that of the wall clock; the wall time of the
+    run is told beside it. Exit status 1 when a range is not kept.
+    """
+    from actors import collector
+    from controlplane.perf import kueue_files, kueue_runner
+
+    cohorts = kueue_files.load_generator(file)
+    ranges = kueue_files.Ranges() if range_file is None else kueue_files.load_ranges(range_file)
+    progress = output.Progress()
+    rate = None if unlimited else kueue_runner.CLIENT_RATE
+    with collector.off():
+        result = kueue_runner.run(cohorts, driver=driver, rate=rate, progress=progress.show)
+    progress.clear()
+    if output_format == "json":
+        output.emit_json(result.to_json(ranges))
+    else:
+        _print_kueue(result, ranges)
+    reporting.tell_traceback(result.traceback)
+    kept = all(each[-1] for each in result.verdicts(ranges))
+    return 0 if kept and not result.failed else 1
+
+
+def _print_kueue(result: Result, ranges: Ranges) -> None:
+    classes = [
+        (name, str(each.count), f"{each.mean_wait_ms:.0f}", str(each.evictions))
+        for name, each in sorted(result.figures.workloads.items())
+    ]
+    columns = ("CLASS", "WORKLOADS", "MS TO ADMISSION", "EVICTIONS")
+    output.table("Workloads, by class", columns, classes, columns[1:])
+    queues = [(name, f"{each.usage:.1f}") for name, each in sorted(result.figures.queues.items())]
+    output.table("ClusterQueues, by class", ("CLASS", "USAGE %"), queues, ("USAGE %",))
+    rows = [
+        (what, name, f"{bound:g}", f"{found:.1f}", "yes" if kept else "no")
+        for what, name, bound, found, kept in result.verdicts(ranges)
+    ]
+    if rows:
+        head = ("RANGE", "CLASS", "BOUND", "RESULT", "KEPT")
+        output.table("Ranges", head, rows, head[2:4])
+    output.echo(
+        f"{result.workloads} workloads in {result.virtual_s:.1f} s of virtual time; {result.wall_s:.1f} s on the wall"
+        f" clock, {result.steps} steps"
+    )
+    if result.failed:
+        output.echo(result.failed)

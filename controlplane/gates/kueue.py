@@ -38,14 +38,6 @@ GATES: tuple[FixGate, ...] = (
         fixed_in="1.34",
     ),
     FixGate(
-        number="kq8543",
-        title="a deleted workload that was assumed keeps its ClusterQueue from going",
-        issue="8543",
-        component="kueue",
-        variants=("always-uncounted",),
-        fixed_in="1.35",
-    ),
-    FixGate(
         number="kq9437",
         title="the same workload is preempted twice",
         issue="9437",
@@ -68,14 +60,6 @@ GATES: tuple[FixGate, ...] = (
         component="kueue",
         variants=("evaluated-generation",),
         fixed_in="1.35",
-    ),
-    FixGate(
-        number="kq10821",
-        title="a ClusterQueue is kept by its finalizer after an admission failed",
-        issue="10821",
-        component="kueue",
-        variants=("notified",),
-        fixed_in="1.36",
     ),
     FixGate(
         number="kq11014",

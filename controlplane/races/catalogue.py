@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from controlplane.races.race import Race
 
 NAMED = re.compile(r"r[a-z]*[0-9]+")
-COMPONENTS = ("scheduler", "kubelet", "apiserver", "client", "controllers", "storage")
+COMPONENTS = ("scheduler", "kubelet", "apiserver", "client", "controllers", "storage", "kueue")
 """In the order of the catalogue; others follow."""
 
 

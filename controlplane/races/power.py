@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, field, frozen
 
 from controlplane.gates import CATALOGUE, by_number
-from controlplane.scenarios.churns import controller_churn, kubelet_churn, storage_churn
+from controlplane.scenarios.churns import (
+    controller_churn,
+    kubelet_churn,
+    kueue_churn,
+    storage_churn,
+)
 from controlplane.scenarios.churns import scheduler_churn as churn
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search import parallel
@@ -34,6 +39,7 @@ CHURNS = {
     "kubelet": kubelet_churn,
     "controllers": controller_churn,
     "storage": storage_churn,
+    "kueue": kueue_churn,
     "apiserver": controller_churn,
     "client": controller_churn,
 }

@@ -30,16 +30,12 @@ if TYPE_CHECKING:
     from controlplane.scenarios import User
 
 REST_S = 10
-FUNGIBLE = {
-    "whenCanBorrow": "TryNextFlavor",
-    "whenCanPreempt": "TryNextFlavor",
-}
 
 
 def queue(name: str, *flavors: str) -> Tree:
     """A queue that has no quota of its own; it borrows."""
     quotas = {each: 1 if each == "second" and name == "lender" else 0 for each in flavors}
-    return cluster_queue(name, quotas, "all", flavorFungibility=FUNGIBLE)
+    return cluster_queue(name, quotas, "all")
 
 
 async def shortened(user: User) -> None:

@@ -22,6 +22,7 @@ from controlplane.scenarios.authoring.kueue_worlds import (
     flavor,
     kueue_alone,
     local_queue,
+    release_all,
     workload,
 )
 from controlplane.scenarios.invariants.kueue_waiting import AT_REST_NOTHING_THAT_FITS_IS_PARKED
@@ -33,24 +34,22 @@ REST_S = 20
 
 
 async def released(user: User) -> None:
-    """Two workloads end, the second when the flush for the first is due; a third needs all quota."""
-    await create(
-        user, flavor("default"), cluster_queue("team", {"default": 3}), local_queue("team")
-    )
+    """Two workloads end, the second before the flush for the first; a third is tried, in a cycle that also preempts."""
+    await create(user, flavor("default"))
+    await create(user, cluster_queue("team", {"default": 3}), local_queue("team"))
+    await create(user, cluster_queue("side", {"default": 1}), local_queue("side"))
     await user.sleep(1)
     await create(user, workload("small", "team", 1), workload("big", "team", 2))
+    await create(user, workload("low", "side", 1))
     await user.sleep(3)
+    user.delay("kueue", "apiserver", 0.3)
     await finish(user, "small")
-    await user.sleep(1)
-    coming = user.spawn(third)
+    await user.sleep(0.8)
+    await create(user, workload("high", "side", 1, 10), workload("all", "team", 3))
+    await user.sleep(0.1)
     await finish(user, "big")
-    await user.join(coming)
+    await release_all(user)
     await user.sleep(REST_S)
-
-
-async def third(user: User) -> None:
-    """The workload that needs all quota comes."""
-    await create(user, workload("all", "team", 3))
 
 
 SCENARIO = Scenario(

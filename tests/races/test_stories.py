@@ -437,6 +437,65 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"CreateVolume was answered Internal",
         r"deleted VolumeSnapshot/default/daily by user",
     ),
+    "kq427": (
+        r"patched \(status\) Workload/default/big by user: finished",
+        r"created Workload/default/all by user",
+    ),
+    "kq2362": (
+        r"Workload/default/one by kueue: evicted \(ClusterQueueStopped\)",
+        r"patched ClusterQueue/team by user",
+        r"Workload/default/one by kueue: admitted in team",
+    ),
+    "kq7665": (
+        r"created Workload/default/high by user",
+        r"fault: crash apiserver",
+        r"Workload/default/high by kueue: pending \(WaitingForPreemptedWorkloads\)",
+    ),
+    "kq7845": (
+        r"patched Workload/default/big by user.*changed metadata.labels",
+        r"patch workloads/status Workload/default/big by kueue refused: 409 Conflict",
+    ),
+    "kq9437": (
+        r"created Workload/default/low by user",
+        r"created Workload/default/high by user",
+    ),
+    "kq9598": (
+        r"created Workload/default/big by user",
+        r"heard of update of Workload/default/big",
+    ),
+    "kq9661": (
+        r"patched Workload/default/late by user.*changed spec.priority",
+        r"Workload/default/late by kueue: pending \(WaitingForQuota\)",
+    ),
+    "kq11014": (
+        r"Workload/default/big by user: finished",
+        r"heard of update of Workload/default/big",
+    ),
+    "kq11502": (
+        r"created Workload/default/low by user",
+        r"Workload/default/high by kueue: pending \(WaitingForPreemptedWorkloads\)",
+    ),
+    "here4": (
+        r"Workload/default/[ab] by kueue: pending .*no longer fits after processing another workload",
+        r"Workload/default/[ab] by kueue: admitted in (one|other): 1 pods of main use nothing",
+    ),
+    "here5": (
+        r"created Workload/default/second by user",
+        r"fault: crash apiserver",
+    ),
+    "here6": (
+        r"Workload/default/one by user: admitted in team",
+        r"Workload/default/one by user: evicted \(Deactivated\)",
+    ),
+    "here7": (
+        r"patched Workload/default/late by user.*changed spec.priority",
+        r"Workload/default/late by kueue: pending \(WaitingForQuota\)",
+    ),
+    "here8": (
+        r"patched Workload/default/first by user.*changed spec.queueName",
+        r"Workload/default/first by kueue: admitted in here",
+        r"Workload/default/first by kueue: admitted in there",
+    ),
 }
 
 

@@ -69,17 +69,11 @@ class WorkloadEvents:
         owner.queues.queue_second_pass(adjusted, 0)
 
     def deleted(self, workload: Tree) -> None:
-        """A Workload is gone; it may have been assumed by the scheduler, so the cache is asked always.
-
-        Gate kq8543 (kueue pull request 8543): before, it was asked only when the last version held quota or was
-        finished. An assumed workload stayed counted until its admission failed, when no reconciler looks any more.
-        """
+        """A Workload is gone; it may have been assumed by the scheduler, so the cache is asked always."""
         owner, key = self.controller, status.key_of(workload)
         if self.expectations is not None:
             self.expectations.observed(key, workload["metadata"].get("uid", ""))
-        held = status.is_finished(workload) or status.has_quota_reservation(workload)
-        if held or self.fixes.fixed("kq8543"):
-            owner.queues.release(key, lambda: _delete(owner, key))
+        owner.queues.release(key, lambda: _delete(owner, key))
         owner.queues.forget(key)
         self.penalties.drop(_local_queue(workload), key)
 

@@ -146,7 +146,7 @@ class Scheduler:
         fixed = options.fixes.fixed
         self._expects, self._satisfies = fixed("kq9437"), fixed("kq11502")
         self._loose_reasons = fixed("kq7845")
-        self._notifies, self._flushes = fixed("kq10821"), fixed("here5")
+        self._flushes = fixed("here5")
         enabled = self._gates.enabled("AdmissionFairSharing")
         self._fair_sharing = options.fair_sharing if enabled else None
         by_usage = self._fair_sharing is not None
@@ -570,9 +570,6 @@ class Scheduler:
     def _forget(self, entry: Entry, assumed: Tree) -> None:
         """Count a workload, which was assumed, no longer: its admission failed.
 
-        Gate kq10821 (kueue pull request 10821): before, the reconciler of the ClusterQueue was not told; one that
-        waited for this quota to be free, in order to let a deleted ClusterQueue go, waited for ever.
-
         Gate here5 (proposed here; not reported): upstream asks for no flush, and frees the quota outside the lock of
         the queues. A workload that was parked because of this one stays parked, unless this one takes the quota
         again or goes; it does neither if it has moved to another queue. The repair asks for a flush, in one step.
@@ -581,8 +578,7 @@ class Scheduler:
             self._cache.delete_workload(entry.info.key)
         if self._flushes:
             self._queues.notify([entry.info.cluster_queue])
-        if self._notifies:
-            self._released(assumed)
+        self._released(assumed)
         if self._penalized(entry):
             self._queues.ledger.drop_penalty(self._local_queue(entry), entry.info.key)
 

@@ -107,7 +107,7 @@ def local_queue(name: str) -> Tree:
     return _object("LocalQueue", name, {"clusterQueue": name}, "default")
 
 
-def workload(name: str, queue: str, cpu: int, priority: int = 0) -> Tree:
+def workload(name: str, queue: str, cpu: int | str, priority: int = 0) -> Tree:
     """A Workload of one pod."""
     container = {"name": "c", "image": "work", "resources": {"requests": {"cpu": str(cpu)}}}
     pods = {"spec": {"containers": [container], "restartPolicy": "Never"}}

@@ -20,7 +20,6 @@ __all__ = [
     "AT_REST_NOTHING_PARKED_COULD_PREEMPT",
     "AT_REST_NOTHING_THAT_FITS_IS_PARKED",
     "AT_REST_PREEMPTIONS_HAVE_COME",
-    "AT_REST_QUEUES_THAT_ARE_DELETED_GO",
     "AT_REST_THE_PARKED_SAY_WHY",
     "FLAVORS_ARE_ASSIGNED",
     "PREEMPTED_ONCE",
@@ -259,22 +258,6 @@ def _miscounted(run: Run) -> str | None:
     return None
 
 
-def _kept(run: Run) -> str | None:
-    """Name a ClusterQueue that is deleted and holds no workload, and stays."""
-    from controlplane.kueue.workload import status
-
-    held = {
-        status.status_of(tree)["admission"]["clusterQueue"]
-        for tree in trees(run, "workloads")
-        if status.active_quota_reservation(tree)
-    }
-    for queue in trees(run, "clusterqueues"):
-        name = queue["metadata"]["name"]
-        if queue["metadata"].get("deletionTimestamp") and name not in held:
-            return f"ClusterQueue {name} was deleted, no workload holds its quota, and it stays"
-    return None
-
-
 WAITS_IN_ONE_PLACE = Invariant("a workload waits in one place", _places, ("kueue",))
 AT_REST_THE_PARKED_SAY_WHY = Invariant("a parked workload says why it waits", _unexplained)
 AT_REST_NOTHING_THAT_FITS_IS_PARKED = Invariant("no workload that fits is parked", _parked)
@@ -300,6 +283,3 @@ FLAVORS_ARE_ASSIGNED = Invariant(
     "a workload that holds quota has flavors", _without_flavors, ("apiserver",), looks_at=revision,
 )  # fmt: skip
 AT_REST_COUNTS_ARE_RIGHT = Invariant("the counts of a ClusterQueue are right", _miscounted)
-AT_REST_QUEUES_THAT_ARE_DELETED_GO = Invariant(
-    "a deleted ClusterQueue goes when it is empty", _kept
-)
