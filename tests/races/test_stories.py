@@ -438,8 +438,8 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"deleted VolumeSnapshot/default/daily by user",
     ),
     "kq427": (
-        r"patched \(status\) Workload/default/big by user: finished",
         r"created Workload/default/all by user",
+        r"Workload/default/all by kueue: pending \(WaitingForQuota\)",
     ),
     "kq2362": (
         r"Workload/default/one by kueue: evicted \(ClusterQueueStopped\)",
