@@ -240,7 +240,7 @@ def _print(results: Sequence[WorkloadResult], *, detailed: bool) -> None:
 @click.option(
     "--unlimited",
     is_flag=True,
-    help="Let Kueue send as many requests as it likes; by default 50 a second after a burst of 100, as upstream.",
+    help="Do not limit the requests of Kueue; by default 50 a second for each kind, after a burst of 100, as upstream.",
 )
 @driver_option("bare")
 @format_option()

@@ -117,4 +117,12 @@ GATES: tuple[FixGate, ...] = (
         variants=("once-anywhere",),
         fixed_in="",
     ),
+    FixGate(
+        number="here9",
+        title="a finished workload is admitted, and its end is taken back",
+        issue="",
+        component="kueue",
+        variants=("manager-of-its-own",),
+        fixed_in="",
+    ),
 )

@@ -1,7 +1,8 @@
 """Runs Kueue's own scalability test in virtual time: an API server, Kueue, and jobs that are mimicked.
 
-Upstream's Kueue has 50 requests a second there, after a burst of 100 (minimalkueue), and so has this one: it is what
-bounds the admissions. Virtual seconds are those that upstream's test spends on the wall clock.
+Upstream's Kueue has 50 requests a second for each kind of objects there, after a burst of 100 (minimalkueue), and so
+has this one: it is what bounds the admissions. Virtual seconds are those that upstream's test spends on the wall
+clock.
 """
 
 from __future__ import annotations

@@ -491,6 +491,11 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"patched Workload/default/late by user.*changed spec.priority",
         r"Workload/default/late by kueue: pending \(WaitingForQuota\)",
     ),
+    "here9": (
+        r"created Workload/default/orphan by user",
+        r"Workload/default/orphan by kueue: finished \(OwnerNotFound\)",
+        r"Workload/default/orphan by kueue: admitted in team",
+    ),
     "here8": (
         r"patched Workload/default/first by user.*changed spec.queueName",
         r"Workload/default/first by kueue: admitted in here",

@@ -150,6 +150,9 @@ class Controller:
     client_rate: ClassVar[tuple[int, int] | None] = None
     """The limit of its requests as a process of its own: requests per second, and the size of a burst."""
 
+    client_rate_by_kind: ClassVar[bool] = False
+    """Each kind of objects has this limit of its own, as with clients of controller-runtime."""
+
     def __init__(self, host: Host, caches: Caches) -> None:
         self.host = host
 

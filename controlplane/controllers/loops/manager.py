@@ -202,10 +202,12 @@ async def run(
     mapper = RESTMapper(options.kinds)
     process = ManagerProcess(server, caches, features, options.fixes, mapper, options.root_ca)
 
-    def throttle() -> Throttle | None:
-        return None if client_rate is None else Throttle(client_rate)
+    def throttle(kind: type[Controller]) -> Throttle | None:
+        if client_rate is None:
+            return None
+        return Throttle(client_rate, by_kind=kind.client_rate_by_kind)
 
-    running = [Running(ctx, epoch_ns, kind, process, throttle()) for kind in table]
+    running = [Running(ctx, epoch_ns, kind, process, throttle(kind)) for kind in table]
     if probe is not None:
         probe.controllers = tuple(each.controller for each in running)
     for each in running:

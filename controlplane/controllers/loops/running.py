@@ -39,15 +39,22 @@ class Throttle:
     """The rate limit of a process's client: a number of requests a second, after a burst.
 
     Upstream: client-go's flow control, which the process's own watches and lists pass too; here they do not,
-    and neither do its events.
+    and neither do its events. `by_kind`: each kind of objects has a limit of its own, as the clients of
+    controller-runtime have it.
     """
 
-    def __init__(self, rate: tuple[int, int]) -> None:
-        self._bucket = Bucket(*rate)
+    def __init__(self, rate: tuple[int, int], *, by_kind: bool = False) -> None:
+        self._rate = rate
+        self._by_kind = by_kind
+        self._buckets: dict[str, Bucket] = {}
 
-    async def admit(self, ctx: Context) -> None:
+    async def admit(self, ctx: Context, call: Call) -> None:
         """Wait until one more request may be sent."""
-        due = self._bucket.when("", ctx.now)
+        kind = call.resource.full_name if self._by_kind else ""
+        bucket = self._buckets.get(kind)
+        if bucket is None:
+            bucket = self._buckets[kind] = Bucket(*self._rate)
+        due = bucket.when("", ctx.now)
         if due > ctx.now:
             await ctx.sleep(due - ctx.now, point="client.throttle")
 
@@ -68,7 +75,7 @@ async def carry_out(
         answer = failure = None
         if isinstance(effect, Call):
             if throttle is not None:
-                await throttle.admit(ctx)
+                await throttle.admit(ctx, effect)
             try:
                 answer = await client.send(effect)
             except ApiError as error:

@@ -75,6 +75,7 @@ class Kueue(Controller):
 
     name = "kueue"
     component = "kueue-admission"
+    client_rate_by_kind = True
     settings = Settings()
 
     def __init__(self, host: Host, caches: Caches) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "AT_REST_THE_PARKED_SAY_WHY",
     "FLAVORS_ARE_ASSIGNED",
     "PREEMPTED_ONCE",
+    "THE_FINISHED_STAY_SO",
     "WAITS_IN_ONE_PLACE",
     "WHAT_RUNS_IS_NOT_HELD_BACK",
 ]
@@ -33,6 +34,8 @@ EVICTIONS = "kueue evictions"
 """In the notes of the run: the evictions of each workload, by uid, and whether it is evicted now."""
 ADMISSIONS = "kueue admissions"
 """In the notes of the run: the queue of which each workload has quota, by uid."""
+ENDS = "kueue ends"
+"""In the notes of the run: the uids of the workloads that have finished."""
 
 
 # -- places ----------------------------------------------------------------------------------------
@@ -222,6 +225,24 @@ def _moved(run: Run) -> str | None:
     return None
 
 
+def _begin_ends(run: Run) -> None:
+    run.notes[ENDS] = {}
+
+
+def _undone(run: Run) -> str | None:
+    """Name a workload whose end was taken back."""
+    from controlplane.kueue.workload import status
+
+    known: dict[str, None] = run.notes[ENDS]
+    for tree in trees(run, "workloads"):
+        uid = tree["metadata"]["uid"]
+        if status.is_finished(tree):
+            known[uid] = None
+        elif uid in known:
+            return f"{status.key_of(tree)} was finished, and is not any more"
+    return None
+
+
 def _without_flavors(run: Run) -> str | None:
     """Name a workload that holds quota with no flavor for what it asks for."""
     from controlplane.kueue.workload import status
@@ -278,6 +299,10 @@ WHAT_RUNS_IS_NOT_HELD_BACK = Invariant(
 ADMITTED_IN_ONE_QUEUE = Invariant(
     "a workload is admitted in one queue at a time", _moved, ("apiserver",),
     begin=_begin_admissions, looks_at=revision,
+)  # fmt: skip
+THE_FINISHED_STAY_SO = Invariant(
+    "a finished workload stays finished", _undone, ("apiserver",),
+    begin=_begin_ends, looks_at=revision,
 )  # fmt: skip
 FLAVORS_ARE_ASSIGNED = Invariant(
     "a workload that holds quota has flavors", _without_flavors, ("apiserver",), looks_at=revision,

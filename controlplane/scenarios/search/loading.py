@@ -36,6 +36,7 @@ NAMED = {
     "numa-churn": "controlplane.scenarios.churns.numa_churn",
     "kueue-churn": "controlplane.scenarios.churns.kueue_churn",
     "system-churn": "controlplane.scenarios.churns.system_churn",
+    "kueue-jobs-churn": "controlplane.scenarios.churns.kueue_jobs_churn",
     "storage-churn": "controlplane.scenarios.churns.storage_churn",
     "storage-hazards": "controlplane.scenarios.churns.storage_hazards",
 }

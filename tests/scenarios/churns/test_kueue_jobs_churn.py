@@ -1,0 +1,35 @@
+"""The churn of Jobs under Kueue: it holds, reaches what it is about, and notices what is taken away."""
+
+from __future__ import annotations
+
+from controlplane.gates import CATALOGUE
+from controlplane.kueue.jobs.reconciler import JobController
+from controlplane.scenarios.engine.plan import plan_of
+from controlplane.scenarios.search import loading
+from controlplane.scenarios.search.exploring import Campaign
+
+OPEN = tuple(
+    gate.number for gate in CATALOGUE.values() if gate.component == "kueue" and not gate.fixed_in
+)
+CHURN = loading.from_module(loading.NAMED["kueue-jobs-churn"])
+
+
+def test_nothing_breaks_and_jobs_run_and_wait() -> None:
+    campaign = Campaign(plan_of(CHURN, fix=OPEN))
+    found: dict[str, None] = {}
+    for seed in range(5):
+        run = campaign.under(seed)
+        assert run.result.ok, run.result.reason
+        found.update(dict.fromkeys(s.name for s in CHURN.sometimes if s.reached(run)))
+    assert set(found) == {each.name for each in CHURN.sometimes}
+
+
+def test_a_lost_workload_that_stops_no_job_is_noticed(monkeypatch) -> None:
+    def untouched(*_args: object) -> object:
+        return None
+        yield
+
+    monkeypatch.setattr(JobController, "_stop", untouched)
+    campaign = Campaign(plan_of(CHURN, fix=OPEN, operations=16))
+    told = [str(campaign.under(seed).result.reason) for seed in range(12)]
+    assert any("no job runs without admission" in each for each in told), told
