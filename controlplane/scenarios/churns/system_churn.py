@@ -33,9 +33,13 @@ from controlplane.scenarios.invariants.contexts import EVERY_CONTEXT_ENDS
 from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
 from controlplane.scenarios.invariants.kueue import (
     AT_REST_KUEUE_KNOWS_EACH_WORKLOAD,
-    AT_REST_NOTHING_THAT_FITS_IS_PARKED,
     QUOTA_IS_GIVEN_ONCE,
 )
+from controlplane.scenarios.invariants.kueue_jobs import (
+    AT_REST_ONE_WORKLOAD_FOR_EACH_JOB,
+    AT_REST_RUNNING_JOBS_ARE_ADMITTED,
+)
+from controlplane.scenarios.invariants.kueue_waiting import AT_REST_NOTHING_THAT_FITS_IS_PARKED
 from controlplane.scenarios.invariants.nodes import (
     ended_pods_hold_nothing,
     kubelets_start,
@@ -433,6 +437,8 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
             QUOTA_IS_GIVEN_ONCE,
             AT_REST_KUEUE_KNOWS_EACH_WORKLOAD,
             AT_REST_NOTHING_THAT_FITS_IS_PARKED,
+            AT_REST_RUNNING_JOBS_ARE_ADMITTED,
+            AT_REST_ONE_WORKLOAD_FOR_EACH_JOB,
         )
     return tuple(found)
 
