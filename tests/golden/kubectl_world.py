@@ -169,7 +169,8 @@ class Everybody(Access):
 class Session:
     """A served API server. `suffixes` are the generated name endings, newest last."""
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, **options: Any) -> None:
+        """`options` are those of the server that differ from the recordings'."""
         self.start = start
         self.suffixes: list[str] = []
         self._uids = 0
@@ -182,7 +183,9 @@ class Session:
             components[name] = (
                 f'Get "https://{place}/healthz": dial tcp {place}: connect: connection refused'
             )
-        self.options = ServerOptions(track_fields=True, build=RECORDED_BUILD, components=components)
+        self.options = ServerOptions(
+            track_fields=True, build=RECORDED_BUILD, components=components, **options
+        )
         self.core = ApiServer(store, uid=self._uid, suffix=self._suffix, options=self.options)
         self.core.bootstrap(start)
         self.listener: RecordingListener | None = None
@@ -238,7 +241,7 @@ class Session:
         inlet = world.inlet()
         inlet.keep = False
         pace = Pacer(1.0)
-        self.listener = RecordingListener(inlet, "apiserver", Everybody(), pace=pace)
+        self.listener = RecordingListener(inlet, "apiserver", self.access(pace), pace=pace)
         self.listener.asked = []
         self.port = await self.listener.open("127.0.0.1", 0)
         async with trio.open_nursery() as nursery:
@@ -255,6 +258,10 @@ class Session:
             await done.wait()
             await self.listener.close(0.1)
             nursery.cancel_scope.cancel()
+
+    def access(self, pace: Pacer) -> Access:
+        """Return who may ask."""
+        return Everybody()
 
     def _served(
         self, ctx: Context, heard: Store | None = None, cache_made: CacheMade | None = None
