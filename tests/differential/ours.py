@@ -1,0 +1,29 @@
+"""Our API server inside this process: a fresh one for every conversation, in virtual time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from tests.differential.corpus import NAMESPACE, Conversation
+from tests.golden.answer_crud import Replay
+
+Json = Any
+
+_NAME: Final = "q00000001"
+
+
+class InProcess:
+    """Asks our API server without connections; see `tests.golden.answer_crud`."""
+
+    def ask(self, told: Conversation) -> Json:
+        """Ask everything of a fresh server, and return the masked answers."""
+        case = {
+            "setup": list(told.setup),
+            "requests": list(told.steps),
+            "managedFields": told.managed,
+        }
+        text = json.dumps(case, ensure_ascii=False).replace(NAMESPACE, _NAME)
+        found = Replay(json.loads(text)).run()
+        shown: Json = json.loads(json.dumps(found, ensure_ascii=False).replace(_NAME, NAMESPACE))
+        return shown
