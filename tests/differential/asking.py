@@ -29,6 +29,7 @@ _GENERATE: Final = re.compile(r'"?generateName"?: *("[^"]*")')
 _GENERATED_LENGTH: Final = 58
 _SUFFIX: Final = r"([bcdfghjklmnpqrstvwxz2456789]{5})(?![\w.-])"
 _AGE: Final = re.compile(r"(?<![\w.])((\d+[smhdy])+|<invalid>)(?![\w.])")
+_BUILD: Final = ("gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion")
 _SECOND: Final = 10**9
 _SECONDS: Final = 40.0
 """A request that takes longer has no answer."""
@@ -188,7 +189,8 @@ class HttpServer:
         with connection.getresponse() as response:
             data = response.read()
             found: dict[str, str | list[str]] = {}
-            for name, value in response.getheaders():
+            for name, raw in response.getheaders():
+                value = raw.encode("latin-1").decode("utf-8", "replace")
                 title = "ETag" if name.lower() == "etag" else name.title()
                 if title == "Warning":
                     found.setdefault(title, [])
@@ -230,7 +232,7 @@ class Talk:
             self._clean_up()
         found = {"responses": responses, "rvOrder": self._masks.version_order()}
         text = json.dumps(found, ensure_ascii=False)
-        shown: Json = _without_ages(json.loads(text.replace(self._namespace, NAMESPACE)))
+        shown: Json = _plain(json.loads(text.replace(self._namespace, NAMESPACE)))
         return {**shown, "values": self._masks.names.values}
 
     def _step(self, step: Json) -> Json:
@@ -245,7 +247,7 @@ class Talk:
             return {}
         answer = self._ask(step)
         self._learn(answer.body)
-        if step.get("watch") and answer.status == 200:
+        if step.get("watch") and answer.status == 200 and _streamed(answer):
             return {
                 "status": 200,
                 "headers": {"Content-Type": "application/json"},
@@ -286,7 +288,8 @@ class Talk:
         text = body.decode(errors="replace")
         for pattern in self._generated.values():
             for suffix in pattern.findall(text):
-                self._masks.suffixes.setdefault(suffix)
+                if suffix not in self._masks.sent:
+                    self._masks.suffixes.setdefault(suffix)
         for version in re.findall(r'"?resourceVersion"?: ?"(\d+)"', text):
             self._latest = max(self._latest, int(version))
 
@@ -342,12 +345,23 @@ class Talk:
                 send("DELETE", target + query, {}, b"")
 
 
-def _without_ages(value: Json, key: str = "") -> Json:
-    """A tree with `<age>` for each age in a cell of a Table."""
+def _streamed(answer: Answer) -> bool:
+    """Return whether an answer is the events of a watch, not one object or list."""
+    first = answer.body.partition(b"\n")[0]
+    try:
+        tree = json.loads(first) if first else {}
+    except ValueError:
+        return True
+    return not first or (isinstance(tree, dict) and set(tree) == {"type", "object"})
+
+
+def _plain(value: Json, key: str = "") -> Json:
+    """A tree without what only tells builds apart, and with `<age>` for each age in a cell of a Table."""
     if isinstance(value, dict):
-        return {name: _without_ages(item, name) for name, item in value.items()}
+        names = [name for name in value if "gitVersion" not in value or name not in _BUILD]
+        return {name: _plain(value[name], name) for name in names}
     if isinstance(value, list):
-        return [_without_ages(item, key) for item in value]
+        return [_plain(item, key) for item in value]
     return _AGE.sub("<age>", value) if key == "cells" and isinstance(value, str) else value
 
 

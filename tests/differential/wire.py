@@ -220,7 +220,6 @@ _METHODS: Final = ("GET",) * 8 + (
     "PATCH",
     "DELETE",
     "TRACE",
-    "CONNECT",
     "get",
     "FOO",
     "LOCK",

@@ -215,7 +215,7 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
     try:
         if server.access.enabled:
             server.access.check(http.user, rbac.attributes_of(http))
-        if target is None or not target.resource:
+        if target is None or not target.resource or not target.routed:
             return _nonresource(server, http)
         info = server.table.get(target.group, target.version, target.resource)
         if info is None:
@@ -316,7 +316,7 @@ def _watch(
         opened.capacity = 0
         if opened.drain():
             opened.stop()
-    seconds = parse_int64(request.query.get("timeoutSeconds", ""))
+    seconds = parse_int64(request.query.get("timeoutSeconds"))
     bookmarks = flag(request.query.get("allowWatchBookmarks"))
     return WatchAnswer(request, opened, seconds, bookmarks, chosen)
 

@@ -27,65 +27,96 @@ _TEXT = "text/plain; charset=utf-8"
 _MEDIA = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _HOOKS = (
-    "apiservice-discovery-controller",
-    "apiservice-openapi-controller",
-    "apiservice-openapiv3-controller",
-    "apiservice-registration-controller",
-    "apiservice-status-local-available-controller",
-    "apiservice-status-remote-available-controller",
-    "apiservice-wait-for-first-sync",
-    "bootstrap-controller",
-    "crd-informer-synced",
-    "generic-apiserver-start-informers",
-    "kube-apiserver-autoregistration",
-    "peer-endpoint-reconciler-controller",
-    "priority-and-fairness-config-consumer",
-    "priority-and-fairness-config-producer",
-    "priority-and-fairness-filter",
-    "rbac/bootstrap-roles",
-    "scheduling/bootstrap-system-priority-classes",
-    "start-apiextensions-controllers",
-    "start-apiextensions-informers",
     "start-apiserver-admission-initializer",
+    "generic-apiserver-start-informers",
+    "priority-and-fairness-config-consumer",
+    "priority-and-fairness-filter",
+    "storage-object-count-tracker-hook",
+    "start-apiextensions-informers",
+    "start-apiextensions-controllers",
+    "crd-informer-synced",
+    "start-system-namespaces-controller",
+    "peer-endpoint-reconciler-controller",
     "start-cluster-authentication-info-controller",
-    "start-kube-aggregator-informers",
     "start-kube-apiserver-identity-lease-controller",
     "start-kube-apiserver-identity-lease-garbage-collector",
-    "start-kubernetes-service-cidr-controller",
+    "storage-readiness",
     "start-legacy-token-tracking-controller",
     "start-service-ip-repair-controllers",
-    "start-system-namespaces-controller",
-    "storage-object-count-tracker-hook",
-    "storage-readiness",
+    "rbac/bootstrap-roles",
+    "scheduling/bootstrap-system-priority-classes",
+    "priority-and-fairness-config-producer",
+    "bootstrap-controller",
+    "start-kubernetes-service-cidr-controller",
+    "start-kube-aggregator-informers",
+    "apiservice-status-local-available-controller",
+    "apiservice-status-remote-available-controller",
+    "apiservice-registration-controller",
+    "apiservice-wait-for-first-sync",
+    "apiservice-discovery-controller",
+    "kube-apiserver-autoregistration",
 )
-_STARTED = tuple(f"poststarthook/{hook}" for hook in _HOOKS)
-_LIVE = (
-    "ping",
-    "log",
-    "etcd",
-    *_STARTED,
+"""In the order in which they were registered, as a verbose answer lists them."""
+_LATE_HOOKS = (
+    "apiservice-openapi-controller",
+    "apiservice-openapiv3-controller",
+)
+_STARTED = (
+    *(f"poststarthook/{hook}" for hook in _HOOKS),
     "autoregister-completion",
-    "loopback-serving-certificate",
+    *(f"poststarthook/{hook}" for hook in _LATE_HOOKS),
 )
+_LIVE = ("ping", "log", "loopback-serving-certificate", "etcd", *_STARTED)
 _CHECKS = {
     "healthz": _LIVE,
     "livez": _LIVE,
-    "readyz": ("ping", "log", "informer-sync", *_STARTED, "autoregister-completion", "shutdown"),
+    "readyz": ("ping", "log", "informer-sync", *_STARTED, "shutdown"),
 }
 
 
 _OPENID = "/.well-known/openid-configuration"
 _JWKS = "/openid/v1/jwks"
+_JWKS_MEDIA: Final = "application/jwk-set+json"
+_NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
 _PUBLIC = {"Cache-Control": "public, max-age=3600"}
 
 
 def answer(server: Served, http: HttpRequest) -> Answer:
-    """Code, headers, JSON body, text body."""
-    path = http.path.rstrip("/") or "/"
-    parts = [part for part in path.split("/") if part]
-    head = parts[0] if parts else ""
-    if head in ("healthz", "livez", "readyz"):
-        return _health(server, parts, http)
+    """Code, headers, JSON body, text body.
+
+    Some paths are served exactly as they are written, those of routes also with slashes at their end.
+    Upstream: apiserver pkg/server/handler.go, pkg/server/mux.
+    """
+    path = http.path
+    head = path.split("/")[1]
+    if head in _CHECKS:
+        return _health(server, head, path.removeprefix(f"/{head}"), http)
+    if path == "/":
+        return _json({"paths": _paths(server)})
+    if path in ("/apis", "/apis/"):
+        if _wants_aggregated(http):
+            return _aggregated(server, http, legacy=False)
+        groups = _groups(server, by_version=True)
+        tree = {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        return _written(http, tree, routed=False)
+    if head == "openapi":
+        if path == "/openapi/v2":
+            return openapi_v2.answer(server, http)
+        return openapi.answer(server, path, http)
+    parts = path.strip("/").split("/")
+    if head == "apis" and parts[1]:
+        return _group(server, http, parts)
+    if head in _ROUTED:
+        return _routed(server, http, path.rstrip("/"))
+    return _missing()
+
+
+_ROUTED: Final = ("api", "version", ".well-known", "openid")
+"""The first parts of paths that have routes."""
+
+
+def _routed(server: Served, http: HttpRequest, path: str) -> Answer:
+    """Answer a path of a route. ApiError 404, 405, 406."""
     if path == "/version":
         _get_only(http)
         text = json.dumps(server.build, indent=2)
@@ -95,11 +126,11 @@ def answer(server: Served, http: HttpRequest) -> Answer:
         return _json(_openid(server), **_PUBLIC)
     if path == _JWKS:
         _get_only(http)
+        check_media(http.headers.get("accept", ""), (_JWKS_MEDIA,))
         keys = {"keys": [dict(token_key(server.token_key).public)]}
-        return 200, {"Content-Type": "application/jwk-set+json", **_PUBLIC}, None, json.dumps(keys)
-    if path == "/":
-        return _json({"paths": _paths(server)})
+        return 200, {"Content-Type": _JWKS_MEDIA, **_PUBLIC}, None, json.dumps(keys)
     if path == "/api":
+        _get_only(http)
         if _wants_aggregated(http):
             return _aggregated(server, http, legacy=True)
         addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": server.address}]
@@ -109,21 +140,10 @@ def answer(server: Served, http: HttpRequest) -> Answer:
             "serverAddressByClientCIDRs": addresses,
         }
         return _written(http, tree, routed=False)
-    if path == "/apis":
-        if _wants_aggregated(http):
-            return _aggregated(server, http, legacy=False)
-        groups = _groups(server, by_version=True)
-        tree = {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-        return _written(http, tree, routed=False)
-    if head == "api" and len(parts) == 2 and parts[1] == "v1":
+    if path == "/api/v1":
+        _get_only(http)
         return _written(http, _resource_list(server, "", "v1"), routed=True)
-    if head == "apis" and len(parts) in (2, 3):
-        return _group(server, http, parts)
-    if head == "openapi":
-        if path == "/openapi/v2" and http.method in ("GET", "HEAD"):
-            return openapi_v2.answer(server, http)
-        return openapi.answer(server, path, http)
-    if head in ("api", "apis") and len(parts) > 1 and parts[0] == "api":
+    if path.startswith(("/api/", "/version/")):
         raise no_such_path()
     return _missing()
 
@@ -144,27 +164,37 @@ def _openid(server: Served) -> dict[str, Any]:
 
 
 def _missing() -> Answer:
-    return 404, {"Content-Type": _TEXT}, None, "404 page not found\n"
+    return 404, {"Content-Type": _TEXT, **_NO_SNIFFING}, None, "404 page not found\n"
 
 
 def _get_only(http: HttpRequest) -> None:
-    if http.method not in ("GET", "HEAD"):
+    if http.method != "GET":
         raise no_such_method()
 
 
-def _health(server: Served, parts: list[str], http: HttpRequest) -> Answer:
-    """Answer a check of liveness or readiness; a fault of the store fails all three."""
-    check = "/".join(parts[1:])
-    checks = _CHECKS[parts[0]]
-    if check and check not in (*checks, "etcd"):
+def _health(server: Served, name: str, rest: str, http: HttpRequest) -> Answer:
+    """Answer a check of liveness or readiness; a fault of the store fails all three.
+
+    `rest`: what follows `/healthz` in the path.
+    """
+    check = rest.removeprefix("/")
+    checks = _CHECKS[name]
+    if rest and (check not in checks or not rest.startswith("/")):
         return _missing()
+    excluded = http.query.get("exclude", ())
     trouble = server.trouble()
-    if trouble and check in ("", "etcd"):
-        return _unhealthy(parts[0], checks, trouble, alone=bool(check))
-    if "verbose" in http.query and not check:
-        lines = "".join(f"[+]{name} ok\n" for name in checks)
-        return 200, {"Content-Type": _TEXT}, None, f"{lines}{parts[0]} check passed\n"
-    return 200, {"Content-Type": _TEXT}, None, "ok"
+    if trouble and check in ("", "etcd") and "etcd" not in excluded:
+        return _unhealthy(name, checks, trouble, alone=bool(check))
+    if check:
+        return 200, {"Content-Type": _TEXT}, None, "ok"
+    headers: dict[str, str | list[str]] = {"Content-Type": _TEXT, **_NO_SNIFFING}
+    if "verbose" not in http.query:
+        return 200, headers, None, "ok"
+    lines = "".join(f"[+]{each} {'excluded: ' * (each in excluded)}ok\n" for each in checks)
+    unknown = ",".join(f'"{each}"' for each in sorted({*excluded} - {*checks}))
+    if unknown:
+        lines += f"warn: some health checks cannot be excluded: no matches for {unknown}\n"
+    return 200, headers, None, f"{lines}{name} check passed\n"
 
 
 def _unhealthy(name: str, checks: Sequence[str], trouble: str, *, alone: bool) -> Answer:
@@ -178,7 +208,7 @@ def _unhealthy(name: str, checks: Sequence[str], trouble: str, *, alone: bool) -
             for each in named
         )
         text = f"{lines}{name} check failed\n"
-    return 500, {"Content-Type": _TEXT, "X-Content-Type-Options": "nosniff"}, None, text
+    return 500, {"Content-Type": _TEXT, **_NO_SNIFFING}, None, text
 
 
 # -- groups --------------------------------------------------------------------------------------
@@ -217,19 +247,23 @@ def _groups(server: Served, *, by_version: bool = False) -> list[Tree]:
 
 
 def _group(server: Served, http: HttpRequest, parts: list[str]) -> Answer:
+    """Answer /apis/GROUP and /apis/GROUP/VERSION; anything below them is served elsewhere."""
     group = parts[1]
     versions = group_versions(server, group)
     if not versions:
         return _missing()
+    built_in = server.table.built_in(group)
     if len(parts) == 2:
+        if http.path not in (f"/apis/{group}", f"/apis/{group}/"):
+            return _missing()
         tree = {"kind": "APIGroup", "apiVersion": "v1", **_group_tree(group, versions)}
         return _written(http, tree, routed=True)
-    if parts[2] not in versions:
-        if server.table.built_in(group):
-            raise status.ApiError(
-                404, "NotFound", "the server could not find the requested resource", {}
-            )
+    if len(parts) > 3 or parts[2] not in versions:
+        if built_in:
+            raise no_such_path()
         return _missing()
+    if built_in:
+        _get_only(http)
     return _written(http, _resource_list(server, group, parts[2]), routed=True)
 
 

@@ -105,15 +105,19 @@ def media_of(clause: Clause, written: tuple[str, ...]) -> str:
     return next((media for media in written if _accepts(clause, media)), "")
 
 
-def check_media(header: str, *, streams: bool = False) -> None:
-    """Before anything else, some alternative must be of a known media type. ApiError 406.
+def check_media(
+    header: str, produced: tuple[str, ...] = _SUPPORTED, *, streams: bool = False
+) -> None:
+    """Before anything else, some alternative must be a media type that the route produces. ApiError 406.
 
     `streams`: the route offers watches, too.
     """
     for clause in parse_accept(header):
-        if clause.media_type in ("*/*", *_SUPPORTED):
+        if clause.media_type in ("*/*", *produced):
             return
-    listed = ", ".join((*_SUPPORTED, *_STREAMS) if streams else _SUPPORTED)
+    if not header:
+        return
+    listed = ", ".join((*produced, *_STREAMS) if streams else produced)
     raise status.ApiError(
         406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {listed}", {}
     )

@@ -16,7 +16,6 @@ from controlplane.api.tree import Tree
 from controlplane.apiserver.front import openapi_custom
 from controlplane.apiserver.front.served import Answer, Served
 from controlplane.apiserver.requests.routing import HttpRequest
-from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.descriptions import EDITION, field_text, type_text
 from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
 from controlplane.apiserver.schema.types import load_data
@@ -62,21 +61,19 @@ _V3_PROTOBUF = "application/com.github.proto-openapi.spec.v3"
 
 
 def answer(server: Served, path: str, http: HttpRequest) -> Answer:
-    """The answer to a path below /openapi. ApiError 404, 405, 406."""
-    if http.method not in ("GET", "HEAD"):
-        raise status.ApiError(
-            405,
-            "MethodNotAllowed",
-            "the server does not allow this method on the requested resource",
-            {},
-        )
-    parts = [part for part in path.split("/") if part]
-    if parts == ["openapi", "v3"]:
+    """The answer to a path below /openapi. ApiError 406."""
+    if path == "/openapi/v3":
         text = json.dumps(index(server), separators=(",", ":"))
         return 200, {"Content-Type": _TEXT}, None, text
-    name = "/".join(parts[2:])
-    if parts[:2] != ["openapi", "v3"] or name not in names(server):
-        return 404, {"Content-Type": _TEXT}, None, "404 page not found\n"
+    if not path.startswith("/openapi/v3/"):
+        headers: dict[str, str | list[str]] = {
+            "Content-Type": _TEXT,
+            "X-Content-Type-Options": "nosniff",
+        }
+        return 404, headers, None, "404 page not found\n"
+    name = path.removeprefix("/openapi/v3/")
+    if name not in names(server):
+        return 404, {}, None, ""
     return _document_answer(server, name, http)
 
 

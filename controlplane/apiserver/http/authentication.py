@@ -46,8 +46,7 @@ class Access:
 
     def user(self, authorization: str) -> User:
         """Return the user of an Authorization header. ApiError 401 for an unknown token."""
-        scheme, _, token = authorization.partition(" ")
-        token = token.strip() if scheme.lower() == "bearer" else ""
+        token = _bearer(authorization)
         known = self.tokens.get(token)
         if known is None and token:
             known = self.account(token, self.now())
@@ -58,3 +57,13 @@ class Access:
         if not token:
             return ANONYMOUS
         raise status.ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def _bearer(authorization: str) -> str:
+    """Return the token of a header: the word after the first blank, "" without one.
+
+    Two blanks in a row give no token, and words after it are ignored.
+    Upstream: apiserver pkg/authentication/request/bearertoken.
+    """
+    scheme, *words = authorization.strip().split(" ", 2)
+    return words[0] if words and scheme.lower() == "bearer" else ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qs, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 import h11
 import trio
@@ -20,6 +20,7 @@ from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http import answer_bodies, cross_origin, origin
 from controlplane.apiserver.http.authentication import ANONYMOUS
 from controlplane.apiserver.http.message import CUT, StreamStart, packed, to_request
+from controlplane.apiserver.http.query import parse_query
 from controlplane.apiserver.loops import time_control as control
 from controlplane.apiserver.loops.http_asked import Asked, Refused, bearer_of, is_set, is_websocket
 from controlplane.apiserver.loops.http_host import PageStream
@@ -188,10 +189,7 @@ class Connection:
         path = _unquoted(raw_path)
         if not path.startswith("/"):
             raise Refused(400, "Bad Request")
-        try:
-            query = parse_qs(raw_query, keep_blank_values=True) if raw_query else {}
-        except ValueError:
-            raise Refused(400, "Bad Request") from None
+        query = parse_query(raw_query) if raw_query else {}
         first = dict(reversed(headers))
         streamed = event.http_version == b"1.1"
         length = first.get("content-length", "0").strip()

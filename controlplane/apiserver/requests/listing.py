@@ -199,8 +199,8 @@ def check_list_options(query: dict[str, str], *, watch: bool = False) -> None:
 
     Numbers are decoded first, then selectors, as upstream converts the query.
     """
-    parse_int64(query.get("timeoutSeconds", ""))
-    parse_int64(query.get("limit", ""))
+    parse_int64(query.get("timeoutSeconds"))
+    parse_int64(query.get("limit"))
     check_selectors(query)
     errors = validate_list_options(query, watch=watch)
     if errors:
@@ -210,7 +210,7 @@ def check_list_options(query: dict[str, str], *, watch: bool = False) -> None:
 def list_objects(ctx: Context, caches: Caches, interest: Interest) -> Steps[Page]:
     """The objects that a list request selects. ApiError for versions that cannot be served."""
     info, query = ctx.info, ctx.request.query
-    limit = max(parse_int64(query.get("limit", "")), 0)
+    limit = max(parse_int64(query.get("limit")), 0)
     version, match, token = (
         query.get("resourceVersion", ""),
         query.get("resourceVersionMatch", ""),

@@ -27,11 +27,11 @@ _MANAGER_LIMIT = 128
 _KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 
 
-def parse_int64(text: str) -> int:
-    """A number of a query, "" is 0. ApiError 400 with Go's text otherwise."""
-    if not text:
+def parse_int64(text: str | None) -> int:
+    """A number of a query, 0 for none. ApiError 400 with Go's text otherwise."""
+    if text is None:
         return 0
-    sign = text[0] if text[0] in "+-" else ""
+    sign = text[0] if text[:1] in ("+", "-") else ""
     digits = text[len(sign) :]
     if not (digits.isascii() and digits.isdigit()):
         raise status.bad_request(f"strconv.ParseInt: parsing {go_quote(text)}: invalid syntax")

@@ -74,7 +74,10 @@ class HttpRequest:
 
 @frozen
 class Target:
-    """The parts of an API path; `watch` for the old /watch/ paths."""
+    """The parts of an API path; `watch` for the old /watch/ paths.
+
+    `routed`: no part but the namespace is empty, as in every path that is served.
+    """
 
     group: str
     version: str
@@ -84,6 +87,7 @@ class Target:
     subresource: str = ""
     rest: str = ""
     watch: bool = False
+    routed: bool = True
 
 
 @frozen
@@ -119,8 +123,12 @@ _known_line = lru_cache(maxsize=1024)(_line)
 
 
 def parse_path(path: str) -> Target | None:
-    """The target of a path below /api/v1 or /apis/group/version; None for other paths."""
-    parts = [part for part in path.split("/") if part]
+    """The target of a path below /api/v1 or /apis/group/version; None for other paths.
+
+    Slashes at both ends do not count; others do, so parts may be empty.
+    Upstream: apiserver pkg/endpoints/request RequestInfoFactory.
+    """
+    parts = path.strip("/").split("/")
     if len(parts) >= 2 and parts[0] == "api":
         group, version, rest = "", parts[1], parts[2:]
     elif len(parts) >= 3 and parts[0] == "apis":
@@ -150,6 +158,7 @@ def parse_path(path: str) -> Target | None:
         sub,
         "/".join(rest[3:]),
         watch,
+        routed=not path.startswith("//") and all((group or parts[0] == "api", version, *rest)),
     )
 
 

@@ -27,7 +27,7 @@ PODS = "/api/v1/namespaces/default/pods"
         ("9223372036854775808", "value out of range"),
         ("9" * 5000, "value out of range"),
         ("-9223372036854775809", "value out of range"),
-        ("", None),
+        ("", "invalid syntax"),
         ("0", None),
         ("-1", None),
         ("+7", None),

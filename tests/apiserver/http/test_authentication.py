@@ -27,6 +27,20 @@ async def test_the_token_is_asked_for():
         )
 
 
+async def test_the_word_after_the_first_blank_is_the_token():
+    async with served(token="secret") as session:
+        for header, code in {
+            "bearer secret": 200,
+            " Bearer secret ": 200,
+            "Bearer secret more": 200,
+            "Bearer  secret": 403,
+            "Bearer": 403,
+            "Basic secret": 403,
+        }.items():
+            found = await session.ask("GET", PODS, Authorization=header)
+            assert found.code == code, header
+
+
 async def test_anybody_may_ask_how_the_server_is():
     async with served(token="secret") as session:
         assert (await session.ask("GET", "/readyz")).body == b"ok"
