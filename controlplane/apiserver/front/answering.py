@@ -225,8 +225,8 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
                 return _plain(failure(no_such_resource()))
         elif info.custom is not None and not _in_scope(info, target, http.method):
             return _nonresource(server, http)
-        if http.method == "HEAD":
-            return HttpAnswer(405, {"Content-Type": "application/json"}, None, "")
+        if http.method == "HEAD" and (info is None or info.custom is None):
+            return _head(info, target)
         tables = info is None or not subresources.only_answers(info, target.subresource)
         try:
             request = to_request(server.table, http, target)
@@ -243,13 +243,26 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
         if request.verb == "watch":
             return _watch(server, request, chosen)
         response = yield from server.allowed_steps(request, now)
-        return _rendered(server, request, response, chosen, now)
+        answered = _rendered(server, request, response, chosen, now)
+        if http.method == "HEAD":
+            return HttpAnswer(answered.code, answered.headers, None, "")
+        return answered
     except status.ApiError as error:
         response = failure(error)
         routed = error.code not in (404, 405) and not error.message.startswith(_BEFORE_ROUTES)
-        if info is not None and routed:
+        if info is not None and (routed or info.custom is not None):
             response.warnings[:0] = server.deprecations(info)
         return failed(response, http.headers.get("accept", ""))
+
+
+def _head(info: ResourceInfo | None, target: Target) -> HttpAnswer:
+    """Answer HEAD, which no route knows: 405 where a path has a route, else 404."""
+    known = info is not None and not target.rest
+    if info is not None and target.subresource:
+        known = known and target.subresource in info.subresources
+    elif info is not None and target.name:
+        known = any(verb in info.verbs for verb in ("get", "update", "patch", "delete"))
+    return HttpAnswer(405 if known else 404, {"Content-Type": "application/json"}, None, "")
 
 
 def _in_scope(info: ResourceInfo, target: Target, method: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from controlplane.api.flags import flag
 from controlplane.api.request import ADMIN, Request, User
@@ -184,7 +184,8 @@ def no_such_method() -> status.ApiError:
 def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Request:
     """The API request of an HTTP request to a resource. ApiError 4xx."""
     info = table.get(target.group, target.version, target.resource)
-    if info is None or (target.rest and target.subresource not in _CONNECT):
+    custom = info is not None and info.custom is not None
+    if info is None or (target.rest and target.subresource not in _CONNECT and not custom):
         raise no_such_path()
     if bool(target.namespace) != info.namespaced and (target.namespace or target.name):
         if not (info.namespaced and not target.name):
@@ -192,8 +193,11 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
     query = _first(http.query)
     if len(http.query.get("dryRun", ())) > 1:
         query["dryRun"] = "\n".join(http.query["dryRun"])
-    verb = _verb(http.method, target, query)
-    _check_method(info, target, verb)
+    if custom:
+        verb, target = _custom_verb(info, http, target, query)
+    else:
+        verb = _verb(http.method, target, query)
+        _check_method(info, target, verb)
     headers, content = http.headers, http.headers.get("content-type", "")
     body: Tree | None = None
     issues: tuple[str, ...] = ()
@@ -204,7 +208,7 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
         raw = http.body
     elif verb == "patch":
         raw = http.body
-        if content.partition(";")[0].strip() not in PATCH_TYPES:
+        if content.partition(";")[0].strip() not in PATCH_TYPES and not custom:
             raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     elif verb in ("create", "update") and target.subresource not in _CONNECT:
         sub = info.subresources.get(target.subresource)
@@ -212,6 +216,9 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
         if query:  # before a word of the body is read, as upstream does
             check_write_options(Request(verb, query=query))
         body, issues = read_body(media, http.body, sub.kind if sub is not None else info.kind)
+        if custom and not body.get("kind") and target.subresource != "scale":
+            text = http.body.decode("utf-8", "replace")
+            raise _unrecognized(info.kind, f"Object 'Kind' is missing in '{text}'", http.body)
     elif verb in ("delete", "deletecollection"):
         if verb == "deletecollection" and query:  # the list's options come first, too
             check_list_options(query)
@@ -257,13 +264,40 @@ def _verb(method: str, target: Target, query: Tree) -> str:
     return verb
 
 
+_CUSTOM_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+
+
+def _custom_verb(
+    info: ResourceInfo, http: HttpRequest, target: Target, query: Tree
+) -> tuple[str, Target]:
+    """The verb of a request for custom resources, which have no routes, and its target. ApiError 400, 404, 405, 415.
+
+    A new object has the name that stands in it, whatever the path says.
+    Upstream: apiextensions-apiserver pkg/apiserver/customresource_handler.go.
+    """
+    sub = target.subresource
+    if sub and sub not in info.subresources:
+        raise status.not_found(info, target.name)
+    known = http.method in _CUSTOM_METHODS
+    verb = _verb(http.method, target, query) if known else ""
+    if not known or (sub and verb not in ("get", "update", "patch")):
+        raise status.method_not_supported(info, verb)
+    if verb == "create":
+        return verb, evolve(target, name="")
+    if verb == "patch":
+        kinds = [kind for kind in PATCH_TYPES if "strategic" not in kind]
+        if http.headers.get("content-type", "").partition(";")[0] not in kinds:
+            raise status.unsupported_media_type(kinds)
+    if verb in ("update", "patch") and not target.name:
+        raise status.bad_request("name must be provided")
+    return verb, target
+
+
 def _check_method(info: ResourceInfo, target: Target, verb: str) -> None:
     """405 where the path exists but not with this method."""
     if target.subresource:
         sub = info.subresources.get(target.subresource)
         if sub is None:
-            if info.custom is not None:
-                return
             raise no_such_path()
         if target.subresource in _CONNECT or target.subresource == "log":
             return

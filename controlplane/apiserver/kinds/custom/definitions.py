@@ -139,7 +139,7 @@ class DefinitionStrategy(Strategy):
         spec = tree["spec"]
         wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
         text = 'must be spec.names.plural+"."+spec.group'
-        return lambda name: () if name == wanted else (text,)
+        return lambda name: (*names.dns_subdomain(name), *(() if name == wanted else (text,)))
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """Everything that can be wrong with a definition."""
