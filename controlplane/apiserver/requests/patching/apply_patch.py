@@ -137,7 +137,10 @@ def _patched_document(ctx: Context, current: Tree, type_name: str) -> tuple[Tree
     if request.path and kind in (MERGE_PATCH, STRATEGIC_PATCH):
         _check_repeated(ctx, patch)
     if kind == MERGE_PATCH:
-        if patch is None and request.path:
+        loose = request.query.get("fieldValidation") == "Ignore"
+        if request.path and (
+            patch is None or (loose and isinstance(patch, (str, bool, int, float)))
+        ):
             raise status.bad_request("Invalid JSON Patch")
         result: Tree = merge_patch(current, _object(patch, prefix))
     elif kind == STRATEGIC_PATCH and info.custom is None:
@@ -289,14 +292,44 @@ def _check_operations(ctx: Context, patch: list[Any]) -> None:
         ctx.warn(text)
 
 
+_TEXTS = ("op", "path", "from")
+
+
+def _check_types(patch: list[Any], *, checked: bool) -> None:
+    """Refuse the first value that is none of an operation's type. ApiError 400.
+
+    `checked`: the operations are decoded field by field, as for the check of fields; else as maps.
+    """
+    prefix, kind = ("error decoding patch: ", "handlers.jsonPatchOp") if checked else _LOOSE
+    for operation in patch:
+        if operation is None:
+            continue
+        if not isinstance(operation, dict):
+            raise status.bad_request(
+                f"{prefix}json: cannot unmarshal {json_type(operation)} into Go value of type {kind}"
+            )
+        for key, value in operation.items() if checked else ():
+            if key in _TEXTS and value is not None and not isinstance(value, str):
+                raise status.bad_request(
+                    f"{prefix}json: cannot unmarshal {json_type(value)} into Go struct field "
+                    f"jsonPatchOp.{key} of type string"
+                )
+
+
+_LOOSE = "", "jsonpatch.Operation"
+
+
 def _json_patched(ctx: Context, current: Tree, patch: Any) -> Tree:
     if patch is None:
         patch = []
+    checked = ctx.request.query.get("fieldValidation") != "Ignore"
     if not isinstance(patch, list):
+        place = "error decoding patch: ", "[]handlers.jsonPatchOp"
+        prefix, kind = place if checked else ("", "jsonpatch.Patch")
         raise status.bad_request(
-            f"error decoding patch: json: cannot unmarshal {json_type(patch)} into Go value of "
-            "type []handlers.jsonPatchOp"
+            f"{prefix}json: cannot unmarshal {json_type(patch)} into Go value of type {kind}"
         )
+    _check_types(patch, checked=checked)
     if len(patch) > MAX_OPERATIONS:
         raise status.ApiError(
             413,
