@@ -67,6 +67,7 @@ class Asker:
 _ALONE = (
     "is-default-class",
     "globalDefault",
+    "admissionpolic",
     "webhookconfigurations",
     "flowcontrol.apiserver.k8s.io",
     "apiregistration.k8s.io",

@@ -374,5 +374,27 @@ def varied(base: Conversation, grammar: Grammar, random: Random) -> Conversation
         else:
             other = random.randrange(len(steps))
             steps[at], steps[other] = steps[other], steps[at]
-    kept = [watched(step) for step in steps if harmless(step)]
-    return evolve(base, steps=tuple(kept[:MAX_STEPS]) or base.steps[:1])
+    kept = [watched(step) for step in steps if harmless(step)][:MAX_STEPS]
+    return evolve(base, steps=tuple(_settled(kept)) or base.steps[:1])
+
+
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def _settled(steps: list[Json]) -> list[Json]:
+    """The requests, with a pause after each that makes or removes a definition: when it is served is no rule."""
+    found: list[Json] = []
+    for step in steps:
+        found.append(step)
+        path, body = step.get("path", ""), step.get("body")
+        if step.get("method") == "DELETE" and path.startswith(f"{_DEFINITIONS}/"):
+            found.append({"waitGone": path.rpartition("/")[2]})
+        if step.get("method") == "POST" and path == _DEFINITIONS and isinstance(body, dict):
+            name = (
+                (body.get("metadata") or {}).get("name")
+                if isinstance(body.get("metadata"), dict)
+                else None
+            )
+            if isinstance(name, str) and "/" not in name and name:
+                found.append({"waitEstablished": name})
+    return found

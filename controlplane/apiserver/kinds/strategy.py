@@ -185,6 +185,8 @@ class Strategy:
     status_keeps_labels: bool = False
     status_keeps_meta: bool = False
     meta_steps: str = "U"
+    meta_apart: bool = False
+    """The rules of new objects leave metadata to the generic ones, which come after them if they find nothing."""
     standard_finalizers: bool = True
     deletes_in_steps: bool = False
     allocates: bool = False

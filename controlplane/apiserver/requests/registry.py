@@ -16,6 +16,7 @@ from attrs import frozen
 from controlplane.api.object import Object
 from controlplane.api.times import SECOND, format_time
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.metadata import (
     finalizer_errors,
@@ -188,13 +189,7 @@ class Registry:
             tree = strategy.begin_create(ctx, {**given, "metadata": meta})
             tree = strategy.prepare_create(ctx, tree)
             meta = tree["metadata"]
-            errors, rule = strategy.permits(ctx, tree), strategy.name_rule_of(tree)
-            errors += validate_meta(
-                meta, rule, namespaced=info.namespaced, prefix=strategy.checks_prefix
-            )
-            if strategy.standard_finalizers:
-                errors += finalizer_errors(meta)
-            errors += strategy.validate(ctx, tree)
+            errors = self._create_errors(ctx, tree)
             if errors:
                 raise status.invalid(info, meta.get("name", ""), errors)
             texts = strategy.warnings(ctx, tree, None)
@@ -230,6 +225,24 @@ class Registry:
             if not done.made:
                 raise self._exists(ctx, written)
             return written
+
+    def _create_errors(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """Return the errors of a new object. Upstream: BeforeCreate in registry/rest/create.go."""
+        strategy, namespaced = self.strategy, ctx.info.namespaced
+        meta = tree["metadata"]
+        if strategy.meta_apart:
+            found = strategy.validate(ctx, tree)
+            return found or validate_meta(meta, names.path_segment, namespaced=namespaced)
+        errors = strategy.permits(ctx, tree)
+        errors += validate_meta(
+            meta,
+            strategy.name_rule_of(tree),
+            namespaced=namespaced,
+            prefix=strategy.checks_prefix,
+        )
+        if strategy.standard_finalizers:
+            errors += finalizer_errors(meta)
+        return errors + strategy.validate(ctx, tree)
 
     def _exists(self, ctx: Context, existing: Object) -> status.ApiError:
         failed = status.already_exists(ctx.info, existing.name)
@@ -375,14 +388,9 @@ class Registry:
         if create is None:
             raise status.not_found(info, name)
         if uid:
-            raise status.conflict(
-                info,
-                name,
-                (
-                    f"uid mismatch: the provided object specified uid {uid}, and no existing "
-                    "object was found"
-                ),
-            )
+            text = f"UID in precondition: {uid}, UID in object meta: "
+            text = self._storage_text(namespace, name, text, dry_run=ctx.dry_run)
+            raise status.conflict(info, name, text)
         tree = yield from create()
         return (yield from self.create(ctx, tree)), True
 

@@ -9,7 +9,7 @@ from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age, name_of
 from controlplane.apiserver.kinds.checks import immutable, present, problems, when
 from controlplane.apiserver.kinds.kind import META, Kind, value_at
-from controlplane.apiserver.kinds.metadata import change_errors
+from controlplane.apiserver.kinds.metadata import change_errors, finalizer_errors, validate_meta
 from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.schema.field_errors import FieldError, invalid, required
 from controlplane.apiserver.schema.internal_form import internal
@@ -21,7 +21,9 @@ def validate_event(tree: Tree, ctx: Any = None) -> list[FieldError]:
     """Return the errors of an event, by the older rules where it comes in the core group."""
     if ctx is None or ctx.info.group == "" or ctx.request.verb not in ("create", "patch"):
         return _event(tree, "reportingComponent")
-    errors = _event(tree, "reportingController") + _series(tree)
+    errors = _event(tree, "reportingController")
+    errors += validate_meta(tree["metadata"], names.dns_subdomain, namespaced=True)
+    errors += finalizer_errors(tree["metadata"]) + _series(tree)
     errors += present(tree, "eventTime", "")
     kind = tree.get("type", "")
     errors += when(
@@ -150,9 +152,11 @@ class EventStrategy(Strategy):
 
 def _row(tree: Tree, now: int) -> list[Any]:
     first = tree.get("firstTimestamp") or tree.get("eventTime")
-    series = tree.get("series") or {}
-    last = series.get("lastObservedTime") or tree.get("lastTimestamp") or first
-    count = series.get("count") or tree.get("count") or 1
+    series = tree.get("series")
+    if series is None:
+        last, count = tree.get("lastTimestamp") or first, tree.get("count") or 1
+    else:
+        last, count = series.get("lastObservedTime"), series.get("count") or 0
     source = tree.get("source") or {}
     component = source.get("component") or tree.get("reportingComponent") or ""
     host = source.get("host") or tree.get("reportingInstance") or ""
@@ -190,6 +194,7 @@ EVENTS = Kind(
         unsupported_gc=True,
         ttl_seconds=3600,
         meta_steps="",
+        meta_apart=True,
     ),
     row=_row,
     selectable={

@@ -285,10 +285,10 @@ class ClaimStrategy(Strategy):
         """Copy dataSource and dataSourceRef to each other; drop sources of unsupported kinds."""
         spec = tree["spec"]
         source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
-        if source is not None and not _known_source(source):
-            spec = without(spec, "dataSource")
         if ref is not None and ref.get("namespace") is not None:
-            spec = without(spec, "dataSourceRef")
+            spec, ref = without(spec, "dataSourceRef"), None
+        if source is not None and ref is None and not _known_source(source):
+            spec = without(spec, "dataSource")
         tree = tree if spec is tree["spec"] else {**tree, "spec": spec}
         source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
         if source is not None and ref is None:
