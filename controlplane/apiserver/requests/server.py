@@ -369,14 +369,14 @@ class ApiServer:
         answer = self._verbs.get(verb)
         if verb not in info.verbs or answer is None:
             raise status.method_not_supported(info, verb)
-        for text in self.deprecations(info):
+        for text in self.deprecations(info) if info.custom is None else ():
             ctx.warn(text)
         return answer(ctx)
 
     def deprecations(self, info: ResourceInfo) -> tuple[str, ...]:
-        """Return the warnings that every answer about a built-in resource in this version brings."""
+        """Return the warnings that every answer about a resource in this version brings."""
         if info.custom is not None:
-            return ()
+            return (info.custom.deprecation,) if info.custom.deprecation else ()
         own = (info.deprecation,) if info.deprecation else ()
         return (*own, *self.registries.strategy(info).read_warnings())
 
