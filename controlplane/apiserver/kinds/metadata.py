@@ -260,7 +260,7 @@ def change_errors(new: Tree, old: Tree, *, changed: bool = True) -> list[FieldEr
         kept = frozenset(old.get("finalizers", ()))
         added = dict.fromkeys(name for name in new["finalizers"] if name not in kept)
         if added:
-            listed = ", ".join(f'"{name}"' for name in added)
+            listed = ", ".join(f'"{name}"' for name in sorted(added))
             errors.append(
                 forbidden(
                     f"{path}.finalizers",

@@ -22,6 +22,7 @@ from controlplane.api.alike import KEPT, alike, alike_list, is_often_alike, is_s
 from controlplane.api.compact import compact
 from controlplane.api.times import format_micro_time, format_time, parse_time
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.schema.go_types import text_type
 from controlplane.apiserver.schema.json_values import (
     FEW,
@@ -655,10 +656,10 @@ def _struct_issues(struct: StructCodec, value: Any, path: str, issues: list[str]
         place = f"{path}.{key}" if path else key
         found = struct.fields.get(key)
         if found is None:
-            issues.append(f'unknown field "{place}"')
+            issues.append(f"unknown field {quote(place)}")
             continue
         if key in seen:
-            issues.append(f'duplicate field "{place}"')
+            issues.append(f"duplicate field {quote(place)}")
         seen.add(key)
         if type(item) not in _LEAVES:
             _field_issues(found, item, place, issues)

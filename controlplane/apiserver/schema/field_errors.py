@@ -12,6 +12,7 @@ from attrs import frozen
 
 from controlplane.api.go_numbers import shown_float
 from controlplane.api.go_values import go_json
+from controlplane.api.validation import quote
 from controlplane.apiserver.schema.json_values import json_text
 from controlplane.apiserver.schema.work import spend
 
@@ -72,23 +73,7 @@ def _shown(value: Any) -> str:
 
 def go_quote(text: str) -> str:
     """The text as Go's %q prints it."""
-    return f'"{text.translate(_QUOTED)}"'
-
-
-_QUOTED = str.maketrans(
-    {
-        **{chr(code): f"\\x{code:02x}" for code in (*range(0x20), 0x7F)},
-        '"': '\\"',
-        "\\": "\\\\",
-        "\n": "\\n",
-        "\t": "\\t",
-        "\r": "\\r",
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\v": "\\v",
-    }
-)
+    return quote(text)
 
 
 @frozen
@@ -147,13 +132,18 @@ def type_invalid(path: Path, value: Any, detail: str) -> FieldError:
 
 
 def not_supported(
-    path: Path, value: Any, supported: Iterable[str], *, sort: bool = True
+    path: Path, value: Any, supported: Iterable[str], *, sort: bool = True, typed: bool = True
 ) -> FieldError:
-    """Return the error of an unsupported value; the supported ones are listed (sorted by default)."""
+    """Return the error of an unsupported value; the supported ones are listed (sorted by default).
+
+    `typed`: the value is of a type of its own upstream, as enumerations are, and is shown as JSON.
+    """
     values = sorted(supported) if sort else list(supported)
     detail = ""
     if values:
         detail = "supported values: " + ", ".join(go_quote(text) for text in values)
+    if typed and isinstance(value, str):
+        value = Raw(json_text(value))
     return _made("FieldValueNotSupported", path, value, detail)
 
 

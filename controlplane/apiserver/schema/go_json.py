@@ -536,11 +536,22 @@ def _yaml_line(error: yaml.YAMLError) -> int:
     return context.line if context is not None else 0
 
 
-def _yaml_error(error: yaml.YAMLError) -> str:
+def _alias_at(mark: Any, raw: bytes) -> str:
+    """The name of the alias at a place, which the parser in C does not tell."""
+    lines = raw.decode("utf-8", "replace").splitlines() or [""]
+    found = re.match(r"\*([\w-]*)", lines[min(mark.line, len(lines) - 1)][mark.column :])
+    return found[1] if found else ""
+
+
+def _yaml_error(error: Any, raw: bytes) -> str:
     problem = getattr(error, "problem", None) or str(error)
     texts = {
         "mapping values are not allowed here": "mapping values are not allowed in this context",
     }
+    if isinstance(error, yaml.reader.ReaderError) and "control characters" in problem:
+        return "yaml: control characters are not allowed"
+    if problem.startswith("found undefined alias"):
+        return f"yaml: unknown anchor '{_alias_at(error.problem_mark, raw)}' referenced"
     if "expected the node content" in problem:
         problem = "did not find expected node content"
     problem = texts.get(problem, problem)
@@ -562,7 +573,7 @@ def parse_yaml(raw: bytes) -> Any:
     except TooMany:
         raise work.interrupted() from None
     except Excessive as error:
-        raise TextError(_yaml_error(error)) from None
+        raise TextError(_yaml_error(error, raw)) from None
     loader = _Loader(raw)
     try:
         value = None
@@ -571,7 +582,7 @@ def parse_yaml(raw: bytes) -> Any:
             check_aliases(node, raw)
             value = loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise TextError(_yaml_error(error)) from None
+        raise TextError(_yaml_error(error, raw)) from None
     finally:
         loader.dispose()
     if loader.repeated:

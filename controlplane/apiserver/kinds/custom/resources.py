@@ -20,6 +20,7 @@ from controlplane.api.jsonpath import JSONPath, parse
 from controlplane.api.object import Object
 from controlplane.api.recent import IdentityCache
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds.conversion import unreadable_kind
 from controlplane.apiserver.kinds.custom.applied_rules import Ruled, apply_rules, ruled_places
 from controlplane.apiserver.kinds.custom.columns import Columns
@@ -334,7 +335,7 @@ class CustomResource:
             tree = self._coerced(tree, unknown)
         issues = [*ctx.request.body_issues]
         issues += [text.replace('"', '"metadata.', 1) for text in strict_issues(META, meta_body)]
-        issues += [f'unknown field "{path}"' for path in sorted(unknown)]
+        issues += [f"unknown field {quote(path)}" for path in sorted(unknown)]
         level = ctx.request.query.get("fieldValidation") or "Warn"
         if issues and level == "Strict":
             raise status.bad_request(

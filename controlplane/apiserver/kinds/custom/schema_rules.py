@@ -287,7 +287,7 @@ def _standard_errors(schema: Tree, path: str, inside: _Inside) -> Iterator[Field
     """Words of JSON schema that are not supported, or not here."""
     kind = schema.get("type", "")
     if kind and kind not in _TYPES:
-        yield not_supported(f"{path}.type", kind, _TYPES)
+        yield not_supported(f"{path}.type", kind, _TYPES, typed=False)
     if schema.get("default") is not None and inside.no_default:
         yield forbidden(f"{path}.default", f"must not be set {inside.no_default}")
     for key in _UNSUPPORTED:
@@ -313,14 +313,16 @@ def _extension_errors(schema: Tree, path: str) -> Iterator[FieldError]:
         if kind != "object":
             yield _type_wanted(kind, path, "must be object if x-kubernetes-map-type is specified")
         if map_type not in _MAP_TYPES:
-            yield not_supported(f"{path}.{_MAP_TYPE}", map_type, _MAP_TYPES, sort=False)
+            yield not_supported(
+                f"{path}.{_MAP_TYPE}", map_type, _MAP_TYPES, sort=False, typed=False
+            )
     items = schema.get("items") if isinstance(schema.get("items"), dict) else None
     if list_type is not None and kind != "array":
         yield _type_wanted(kind, path, "must be array if x-kubernetes-list-type is specified")
     elif list_type == "set" and items is not None:
         yield from _set_errors(items, f"{path}.items")
     if list_type is not None and list_type not in _LIST_TYPES:
-        yield not_supported(f"{path}.{_LIST_TYPE}", list_type, _LIST_TYPES, sort=False)
+        yield not_supported(f"{path}.{_LIST_TYPE}", list_type, _LIST_TYPES, sort=False, typed=False)
     keys = schema.get(_KEYS) or []
     if keys and list_type != "map":
         text = "must be map if x-kubernetes-list-map-keys is non-empty"

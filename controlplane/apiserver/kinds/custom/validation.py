@@ -237,7 +237,7 @@ def _check_enum(value: Any, schema: Tree, name: str, result: _Result) -> None:
     texts = [each if isinstance(each, str) else go_json(each) for each in allowed]
     result.add(
         f"{name} in body should be one of {texts}",
-        not_supported(result.path(name), as_json(value), texts, sort=False),
+        not_supported(result.path(name), as_json(value), texts, sort=False, typed=False),
     )
 
 
