@@ -86,7 +86,11 @@ def check_write_options(request: Request, *, apply: bool = False) -> bool:
     if validation not in ("", "Ignore", "Warn", "Strict"):
         errors.append(
             not_supported(
-                "fieldValidation", validation, ("", "Ignore", "Strict", "Warn"), sort=False
+                "fieldValidation",
+                validation,
+                ("", "Ignore", "Strict", "Warn"),
+                sort=False,
+                typed=False,
             )
         )
     if errors:
@@ -97,10 +101,13 @@ def check_write_options(request: Request, *, apply: bool = False) -> bool:
 
 def _query_options(query: dict[str, str]) -> Tree:
     tree: Tree = {}
-    if query.get("gracePeriodSeconds"):
+    if "gracePeriodSeconds" in query:
         tree["gracePeriodSeconds"] = parse_int64(query["gracePeriodSeconds"])
-    if query.get("propagationPolicy"):
+    if "propagationPolicy" in query:
         tree["propagationPolicy"] = query["propagationPolicy"]
+    preconditions = {name: query[name] for name in ("uid", "resourceVersion") if query.get(name)}
+    if preconditions:
+        tree["preconditions"] = preconditions
     if "orphanDependents" in query:
         tree["orphanDependents"] = flag(query["orphanDependents"])
     if "dryRun" in query:
