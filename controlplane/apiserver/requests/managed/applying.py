@@ -263,12 +263,12 @@ class Apply:
         meta = {**(config.get("metadata") or {}), "managedFields": fields}
         meta.pop("resourceVersion", None)
         body = {**config, "metadata": meta}
-        _named(ctx, body)
         wanted = self._bodies.missing(ctx)
         if wanted is not None:
             yield from self._bodies.fetch(ctx, wanted)
         if info.custom is None:
             body = self._restored(ctx, body, {}, config)
+        _named(ctx, body)
         _check_repeated(ctx, repeated)
         tree = self._bodies.new_object(ctx, body, tracked=True)
         obj = yield from self._registries.of(info).create(ctx, tree)
