@@ -71,7 +71,11 @@ def binding(parts: Parts, ctx: Context) -> Steps[Response]:
     node = target.get("name", "")
     errors = []
     if target.get("kind", "") not in ("", "Node"):
-        errors.append(not_supported("target.kind", target["kind"], ("Node", "<empty>"), sort=False))
+        errors.append(
+            not_supported(
+                "target.kind", target["kind"], ("Node", "<empty>"), sort=False, typed=False
+            )
+        )
     if not node:
         errors.append(required("target.name", ""))
     if errors:

@@ -39,7 +39,18 @@ def strategic_patch(original: Tree, patch: Tree, struct: StructType) -> Tree:
 
 
 def _bad_type(directive: Any, patch: Any) -> PatchError:
-    return PatchError(f"unknown patch type: {go_value(directive)} in map: {go_value(patch)}")
+    return PatchError(f"unknown patch type: {_as_text(directive)} in map: {go_value(patch)}")
+
+
+def _as_text(value: Any) -> str:
+    """A value as Go prints it where a text was expected."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{_as_text(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(_as_text, value))}]"
+    return "%!s(<nil>)" if value is None else f"%!s({go_type(value)}={go_value(value)})"
 
 
 def _no_key(item: Any, key: str) -> PatchError:
