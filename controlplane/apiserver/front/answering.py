@@ -222,7 +222,7 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
             if not server.table.built_in(target.group):
                 return _nonresource(server, http)
             if target.version not in server.table.versions(target.group):
-                return _plain(failure(no_such_resource()))
+                return failed(failure(no_such_resource()), http.headers.get("accept", ""))
         elif info.custom is not None and not _in_scope(info, target, http.method):
             return _nonresource(server, http)
         if http.method == "HEAD" and (info is None or info.custom is None):

@@ -91,7 +91,7 @@ def answer(server: Served, http: HttpRequest) -> Answer:
     head = path.split("/")[1]
     if head in _CHECKS:
         return _health(server, head, path.removeprefix(f"/{head}"), http)
-    if path == "/":
+    if path in ("/", "/index.html"):
         return _json({"paths": _paths(server)})
     if path in ("/apis", "/apis/"):
         if _wants_aggregated(http):
@@ -111,6 +111,7 @@ def answer(server: Served, http: HttpRequest) -> Answer:
     return _missing()
 
 
+_ANY_JSON: Final = ("", "*/*", "application/json")
 _ROUTED: Final = ("api", "version", ".well-known", "openid")
 """The first parts of paths that have routes."""
 
@@ -119,6 +120,9 @@ def _routed(server: Served, http: HttpRequest, path: str) -> Answer:
     """Answer a path of a route. ApiError 404, 405, 406."""
     if path == "/version":
         _get_only(http)
+        if http.headers.get("content-type", "application/json").partition(";")[0] not in _ANY_JSON:
+            raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+        check_media(http.headers.get("accept", ""), ("application/json",))
         text = json.dumps(server.build, indent=2)
         return 200, {"Content-Type": "application/json"}, server.build, text
     if path == _OPENID:
@@ -257,7 +261,7 @@ def _group(server: Served, http: HttpRequest, parts: list[str]) -> Answer:
         if http.path not in (f"/apis/{group}", f"/apis/{group}/"):
             return _missing()
         tree = {"kind": "APIGroup", "apiVersion": "v1", **_group_tree(group, versions)}
-        return _written(http, tree, routed=True)
+        return _written(http, tree, routed=False)
     if len(parts) > 3 or parts[2] not in versions:
         if built_in:
             raise no_such_path()

@@ -86,7 +86,7 @@ def negotiate(request: Request, *, protobuf: bool = False, tables: bool = True) 
     header = request.accept
     if not header or header == "application/json":
         return PLAIN
-    check_media(header, streams=request.verb in ("list", "watch", "deletecollection"))
+    check_media(header, streams=request.verb in ("list", "watch"))
     for clause in parse_accept(header):
         for media in _SUPPORTED:
             if not _accepts(clause, media):

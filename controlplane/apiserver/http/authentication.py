@@ -13,7 +13,7 @@ from attrs import field, frozen
 from controlplane.api.request import ADMIN, User
 from controlplane.apiserver.schema import status
 
-__all__ = ["ANONYMOUS", "Access"]
+__all__ = ["ANONYMOUS", "Access", "ignored_token"]
 
 ANONYMOUS: Final = User("system:anonymous", "", ("system:unauthenticated",))
 
@@ -57,6 +57,14 @@ class Access:
         if not token:
             return ANONYMOUS
         raise status.ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def ignored_token(authorization: str) -> str:
+    """Return the warning for a header whose token counts as none because of a blank before it, "" for others."""
+    scheme, *words = authorization.strip().split(" ", 2)
+    if scheme.lower() != "bearer" or len(words) < 2 or words[0]:
+        return ""
+    return "the provided Authorization header contains extra space before the bearer token, and is ignored"
 
 
 def _bearer(authorization: str) -> str:

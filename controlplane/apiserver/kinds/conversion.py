@@ -186,7 +186,20 @@ def read_typed(type_name: str, body: Any) -> Tree:
         ) from None
 
 
+_OPTIONS: Final = (
+    "CreateOptions",
+    "DeleteOptions",
+    "GetOptions",
+    "ListOptions",
+    "PatchOptions",
+    "UpdateOptions",
+)
+"""Kinds that every group and version has. Upstream: metav1.AddToGroupVersion."""
+
+
 def _registered(table: ResourceTable, api_version: str, kind: str) -> bool:
+    if kind in _OPTIONS and table.versions(api_version.rpartition("/")[0]):
+        return api_version.rpartition("/")[2] in table.versions(api_version.rpartition("/")[0])
     base = kind.removesuffix("List")
     return table.by_kind(api_version, base) is not None or (api_version, kind) == ("v1", "List")
 

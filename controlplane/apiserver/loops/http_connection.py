@@ -18,7 +18,7 @@ from attrs import frozen
 
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http import answer_bodies, cross_origin, origin
-from controlplane.apiserver.http.authentication import ANONYMOUS
+from controlplane.apiserver.http.authentication import ANONYMOUS, ignored_token
 from controlplane.apiserver.http.message import CUT, StreamStart, packed, to_request
 from controlplane.apiserver.http.query import parse_query
 from controlplane.apiserver.loops import time_control as control
@@ -335,6 +335,8 @@ class Connection:
         ]
         if cross_origin.is_allowed(asked.header("origin"), self._host.origins):
             found += cross_origin.headers(asked.header("origin"))
+        if warning := ignored_token(asked.header("authorization")):
+            found.append(("Warning", f'299 - "{warning}"'))
         if asked.header("content-length") and asked.header("transfer-encoding"):
             # Two lengths for one body: another server on the way may take the other one (RFC 9112, 6.3).
             found.append(("Connection", "close"))

@@ -47,6 +47,11 @@ PATCH_TYPES = (
     "application/apply-patch+yaml",
 )
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+_CONNECT_VERBS = {
+    "log": ("get",),
+    "proxy": ("get", "create", "update", "patch", "delete"),
+}
+"""The verbs of subresources that connect to a node, where they are not only GET and POST."""
 _CONNECT = ("exec", "attach", "portforward", "proxy")
 
 
@@ -300,6 +305,11 @@ def _check_method(info: ResourceInfo, target: Target, verb: str) -> None:
         if sub is None:
             raise no_such_path()
         if target.subresource in _CONNECT or target.subresource == "log":
+            if (
+                verb not in _CONNECT_VERBS.get(target.subresource, ("get", "create"))
+                and verb not in sub.verbs
+            ):
+                raise no_such_method()
             return
         if verb not in sub.verbs:
             raise no_such_method()
