@@ -232,7 +232,7 @@ class Talk:
             self._clean_up()
         found = {"responses": responses, "rvOrder": self._masks.version_order()}
         text = json.dumps(found, ensure_ascii=False)
-        shown: Json = _plain(json.loads(text.replace(self._namespace, NAMESPACE)))
+        shown: Json = comparable(json.loads(text.replace(self._namespace, NAMESPACE)))
         return {**shown, "values": self._masks.names.values}
 
     def _step(self, step: Json) -> Json:
@@ -355,13 +355,15 @@ def _streamed(answer: Answer) -> bool:
     return not first or (isinstance(tree, dict) and set(tree) == {"type", "object"})
 
 
-def _plain(value: Json, key: str = "") -> Json:
+def comparable(value: Json, key: str = "") -> Json:
     """A tree without what only tells builds apart, and with `<age>` for each age in a cell of a Table."""
     if isinstance(value, dict):
-        names = [name for name in value if "gitVersion" not in value or name not in _BUILD]
-        return {name: _plain(value[name], name) for name in names}
+        known = _BUILD if "gitVersion" in value else ("serverAddress",)
+        known = (*known, "length") if value.get("binary") is True else known
+        names = [name for name in value if name not in known]
+        return {name: comparable(value[name], name) for name in names}
     if isinstance(value, list):
-        return [_plain(item, key) for item in value]
+        return [comparable(item, key) for item in value]
     return _AGE.sub("<age>", value) if key == "cells" and isinstance(value, str) else value
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
+from controlplane.api.flags import flag
 from tests.differential import hostile, openapi
 from tests.differential.corpus import Conversation, Corpus
 from tests.differential.openapi import Schemas
@@ -17,7 +18,6 @@ Json = Any
 Path = tuple[str | int, ...]
 
 MAX_STEPS: Final = 14
-_WATCHES: Final = ("true", "1", "True", "t")
 
 
 @frozen
@@ -306,7 +306,8 @@ def _target(step: Json, _: Grammar, random: Random) -> Json:
     if luck < 0.7:
         return {**step, "path": f"{path.rstrip('/')}/{random.choice(hostile.SUBRESOURCES)}"}
     if luck < 0.9:
-        return {**step, "path": path.rpartition("/")[0] or path}
+        shorter = path.rpartition("/")[0]
+        return {**step, "path": shorter if "/namespaces/<ns>/" in shorter else path}
     return {**step, "path": path + random.choice(("/", "/x", "x", "/x/y/z"))}
 
 
@@ -332,7 +333,7 @@ def varied_step(step: Json, grammar: Grammar, random: Random) -> Json:
 def watched(step: Json) -> Json:
     """Mark what opens a watch, and bound how long it stays open."""
     query = step.get("query") or {}
-    on = query.get("watch") in _WATCHES or "/watch/" in step.get("path", "")
+    on = flag(query.get("watch")) or "/watch/" in step.get("path", "")
     if step.get("method") not in ("GET", "HEAD") or not on:
         return (
             step if "watch" not in step else {key: v for key, v in step.items() if key != "watch"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from tests.differential.asking import comparable
 from tests.differential.corpus import NAMESPACE, Conversation
 from tests.golden.answer_crud import Replay
 
@@ -26,4 +27,4 @@ class InProcess:
         text = json.dumps(case, ensure_ascii=False).replace(NAMESPACE, _NAME)
         found = Replay(json.loads(text)).run()
         shown: Json = json.loads(json.dumps(found, ensure_ascii=False).replace(_NAME, NAMESPACE))
-        return shown
+        return {**comparable(shown), "values": found["values"]}

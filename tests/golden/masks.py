@@ -191,7 +191,7 @@ class Masks:
 
     def normal_text(self, text: str, key: str = "") -> str:
         """A text with placeholders; `key` is the field in which it stands."""
-        text = self._uids.sub(lambda m: self.names.of("uid", m[0]), text)
+        text = self._uids.sub(self._uid, text)
         text = _TIME.sub(self._time, text)
         for suffix in self.suffixes:
             if suffix in text:
@@ -200,6 +200,12 @@ class Masks:
             text = _OLDEST.sub(r"\1(0)", text)
             text = _RV.sub(self._version, text)
         return text
+
+    def _uid(self, match: re.Match[str]) -> str:
+        known = self.names.by_value.get(("uid", match[0]))
+        if known is None and match[0] in self.sent:  # the case sent it
+            return match[0]
+        return known or self.names.of("uid", match[0])
 
     def _time(self, match: re.Match[str]) -> str:
         if match[0] < self._since:  # before the server began: the case sent it
