@@ -46,8 +46,36 @@ def parse_duration(text: str) -> int:
             total += int(fraction) * unit // 10 ** len(fraction)
         position = part.end()
     if position != len(rest) or not rest or total > _LIMIT - (sign > 0):
-        raise DurationError(f'time: invalid duration "{text}"')
+        raise DurationError(_problem(text, rest[position:]))
     return sign * total
+
+
+_NUMBER = re.compile(r"[0-9]++(?:\.[0-9]*+)?|\.[0-9]++")
+_UNIT = re.compile(r"[^0-9.]*")
+
+
+def _problem(text: str, rest: str) -> str:
+    """What Go says of a duration that is malformed from `rest` on. Upstream: time.ParseDuration."""
+    number = _NUMBER.match(rest)
+    unit = None if number is None else _UNIT.match(rest, number.end())
+    if unit is None or unit[0] in _UNITS:
+        return f"time: invalid duration {_quoted(text)}"
+    if not unit[0]:
+        return f"time: missing unit in duration {_quoted(text)}"
+    return f"time: unknown unit {_quoted(unit[0])} in duration {_quoted(text)}"
+
+
+def _quoted(text: str) -> str:
+    """Text in quotes as package time writes it: whatever is not ASCII byte by byte."""
+    shown = (
+        f"\\{chr(byte)}"
+        if byte in b'"\\'
+        else chr(byte)
+        if 0x20 <= byte < 0x80
+        else f"\\x{byte:02x}"
+        for byte in text.encode("utf-8", "surrogatepass")
+    )
+    return f'"{"".join(shown)}"'
 
 
 def format_duration(nanoseconds: int) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from attrs import define, evolve, field, frozen
 
 from controlplane.api.container_inside import Inside
+from controlplane.api.durations import parse_duration
 from controlplane.api.flags import flag
 from controlplane.api.object import Object
 from controlplane.api.request import FollowedLog, Request, Response
@@ -25,7 +27,7 @@ from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.options import parse_int64
 from controlplane.apiserver.requests.pod_logs import shown
 from controlplane.apiserver.requests.registries import no_such_resource
-from controlplane.apiserver.requests.routing import HttpRequest, Target, to_request
+from controlplane.apiserver.requests.routing import HttpRequest, Target, check_path, to_request
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status, work
 from controlplane.apiserver.schema.protobuf import writing
@@ -213,6 +215,8 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
     target = http.target
     info: ResourceInfo | None = None
     try:
+        if http.query:
+            _check_timeout(http, target)
         if server.access.enabled:
             server.access.check(http.user, rbac.attributes_of(http))
         if target is None or not target.resource or not target.routed:
@@ -257,12 +261,34 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
 
 def _head(info: ResourceInfo | None, target: Target) -> HttpAnswer:
     """Answer HEAD, which no route knows: 405 where a path has a route, else 404."""
-    known = info is not None and not target.rest
-    if info is not None and target.subresource:
-        known = known and target.subresource in info.subresources
-    elif info is not None and target.name:
-        known = any(verb in info.verbs for verb in ("get", "update", "patch", "delete"))
-    return HttpAnswer(405 if known else 404, {"Content-Type": "application/json"}, None, "")
+    code = 404
+    if info is not None:
+        with suppress(status.ApiError):
+            check_path(info, target)
+            code = 405
+    return HttpAnswer(code, {"Content-Type": "application/json"}, None, "")
+
+
+_LONG_RUNNING = ("attach", "exec", "log", "portforward", "proxy")
+
+
+def _check_timeout(http: HttpRequest, target: Target | None) -> None:
+    """400 for a malformed time limit, except of requests that may run long.
+
+    Upstream: apiserver pkg/endpoints/filters/request_deadline.go.
+    """
+    text = next(iter(http.query.get("timeout") or ()), "")
+    if not text:
+        return
+    if target is not None and target.resource:
+        watching = target.watch or flag(next(iter(http.query.get("watch") or ()), None))
+        if target.subresource in _LONG_RUNNING or (watching and not target.name):
+            return
+    try:
+        parse_duration(text)
+    except ValueError as error:
+        problem = f"invalid timeout specified in the request URL - {error}"
+        raise status.bad_request(problem) from None
 
 
 def _in_scope(info: ResourceInfo, target: Target, method: str) -> bool:

@@ -30,6 +30,7 @@ __all__ = [
     "HttpRequest",
     "RequestLine",
     "Target",
+    "check_path",
     "parse_path",
     "request_line",
     "to_request",
@@ -190,11 +191,10 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
     """The API request of an HTTP request to a resource. ApiError 4xx."""
     info = table.get(target.group, target.version, target.resource)
     custom = info is not None and info.custom is not None
-    if info is None or (target.rest and target.subresource not in _CONNECT and not custom):
+    if info is None:
         raise no_such_path()
-    if bool(target.namespace) != info.namespaced and (target.namespace or target.name):
-        if not (info.namespaced and not target.name):
-            raise no_such_path()
+    if not custom:
+        check_path(info, target)
     query = _first(http.query)
     if len(http.query.get("dryRun", ())) > 1:
         query["dryRun"] = "\n".join(http.query["dryRun"])
@@ -298,12 +298,26 @@ def _custom_verb(
     return verb, target
 
 
+def check_path(info: ResourceInfo, target: Target) -> None:
+    """404 for a path below a resource that has no route, whatever the method."""
+    if target.rest and target.subresource not in _CONNECT:
+        raise no_such_path()
+    if target.subresource and target.subresource not in info.subresources:
+        raise no_such_path()
+    if target.name and not any(each in info.verbs for each in _OF_ONE):
+        if not target.subresource:
+            raise no_such_path()  # reviews and bindings are only ever made
+    if bool(target.namespace) != info.namespaced and (target.namespace or target.name):
+        raise no_such_path()
+
+
+_OF_ONE = ("get", "update", "patch", "delete")
+
+
 def _check_method(info: ResourceInfo, target: Target, verb: str) -> None:
     """405 where the path exists but not with this method."""
     if target.subresource:
-        sub = info.subresources.get(target.subresource)
-        if sub is None:
-            raise no_such_path()
+        sub = info.subresources[target.subresource]
         if target.subresource in _CONNECT or target.subresource == "log":
             if (
                 verb not in _CONNECT_VERBS.get(target.subresource, ("get", "create"))
@@ -314,8 +328,6 @@ def _check_method(info: ResourceInfo, target: Target, verb: str) -> None:
         if verb not in sub.verbs:
             raise no_such_method()
         return
-    if target.name and not any(each in info.verbs for each in ("get", "update", "patch", "delete")):
-        raise no_such_path()  # reviews and bindings are only ever made
     if verb == "create" and target.name:
         raise no_such_method()
     if verb in ("update", "patch") and not target.name:
