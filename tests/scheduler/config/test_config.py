@@ -133,5 +133,5 @@ def test_durations_read_and_print_as_in_go(text, nanoseconds, printed):
 
 @pytest.mark.parametrize("text", ["", "5", "s", "1x", "1s2"])
 def test_a_duration_without_unit_is_refused(text):
-    with pytest.raises(DecodeError, match="invalid duration"):
+    with pytest.raises(DecodeError, match="duration"):
         parse_duration(text)
