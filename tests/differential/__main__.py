@@ -58,11 +58,18 @@ class Asker:
         return judged(told, self._real, self._again, ours)
 
     def all(self, told: Iterator[Conversation], threads: int) -> Iterator[Verdict]:
-        """Verdicts: first on conversations that may overlap, then on those that may not."""
-        known = list(told)
+        """Verdicts: first on conversations that may overlap, then on those that may not.
+
+        Conversations about fixed addresses and ports may overlap with any but each other.
+        """
+        lanes: dict[str, list[Conversation]] = {"": [], "addresses": [], "alone": []}
+        for each in told:
+            lanes[_lane(each)].append(each)
         with ThreadPoolExecutor(threads) as pool:
-            yield from pool.map(self.judge, [each for each in known if not _alone(each)])
-        yield from map(self.judge, [each for each in known if _alone(each)])
+            in_turn = pool.submit(lambda: [self.judge(each) for each in lanes["addresses"]])
+            yield from pool.map(self.judge, lanes[""])
+            yield from in_turn.result()
+        yield from map(self.judge, lanes["alone"])
 
 
 _ALONE = (
@@ -71,16 +78,17 @@ _ALONE = (
     "webhookconfigurations",
     "flowcontrol.apiserver.k8s.io",
     "apiregistration.k8s.io",
-    "10.0.0.",
-    '"nodePort": 3',
 )
 """What a request contains that may change the answers to other conversations."""
+_ADDRESSES = ("10.0.0.", '"nodePort": 3')
 
 
-def _alone(told: Conversation) -> bool:
-    """Return whether a conversation must not overlap with others."""
+def _lane(told: Conversation) -> str:
+    """Return with which others a conversation must not overlap: those of a lane, or any."""
     text = json.dumps(told.steps)
-    return any(word in text for word in _ALONE) or any(map(_reaches_others, told.steps))
+    if any(word in text for word in _ALONE) or any(map(_reaches_others, told.steps)):
+        return "alone"
+    return "addresses" if any(word in text for word in _ADDRESSES) else ""
 
 
 def _reaches_others(step: dict[str, Any]) -> bool:
