@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlencode
 
 from attrs import define, evolve, field, frozen
 
@@ -215,6 +216,8 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
     target = http.target
     info: ResourceInfo | None = None
     try:
+        if target is not None and target.watch and not target.resource:
+            return _unknown_kind(http)
         if http.query:
             _check_timeout(http, target)
         if server.access.enabled:
@@ -267,6 +270,22 @@ def _head(info: ResourceInfo | None, target: Target) -> HttpAnswer:
             check_path(info, target)
             code = 405
     return HttpAnswer(code, {"Content-Type": "application/json"}, None, "")
+
+
+def _unknown_kind(http: HttpRequest) -> HttpAnswer:
+    """Answer a path that ends before it says what is watched: 500, whoever asks.
+
+    Upstream: apiserver pkg/endpoints/filters/requestinfo.go.
+    """
+    url = http.path + (f"?{urlencode(http.query, doseq=True)}" if http.query else "")
+    text = f'"{url}": failed to create RequestInfo: unable to determine kind and namespace from url, {url}'
+    headers: dict[str, str | list[str]] = {
+        "Content-Type": "text/plain; charset=utf-8",
+        "X-Content-Type-Options": "nosniff",
+    }
+    for char, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        text = text.replace(char, name)
+    return HttpAnswer(500, headers, None, f"Internal Server Error: {text}\n")
 
 
 _LONG_RUNNING = ("attach", "exec", "log", "portforward", "proxy")

@@ -70,6 +70,7 @@ class Reader:
 
     def _get_cached(self, ctx: Context, registry: Registry, version: str) -> Steps[Response]:
         request, info = ctx.request, ctx.info
+        registry.key(request.namespace, request.name)  # refuses names before versions
         try:
             wanted = parse_version(version)
         except ValueError as error:

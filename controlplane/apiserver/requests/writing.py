@@ -8,6 +8,7 @@ from controlplane.api.object import Object
 from controlplane.api.request import Response
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.deletion import DeleteOptions
+from controlplane.apiserver.kinds.names import path_segment
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.bodies import Bodies
@@ -55,7 +56,9 @@ class Writer:
         """A PUT of an object or of its status; answers the object and whether it is new."""
         request, info = ctx.request, ctx.info
         registry = self.registries.of(info)
-        found: Live | None = yield registry.reading(request.namespace, request.name)
+        found: Live | None = None
+        if not path_segment(request.name):  # others are refused where the key is made
+            found = yield registry.reading(request.namespace, request.name)
         old = found.object.tree if found is not None else None
         body = self.bodies.read(ctx, request.body, old)
         body = self.bodies.check_identity(ctx, body)
