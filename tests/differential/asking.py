@@ -31,7 +31,7 @@ _SUFFIX: Final = r"([bcdfghjklmnpqrstvwxz2456789]{5})(?![\w.-])"
 _AGE: Final = re.compile(r"(?<![\w.])((\d+[smhdy])+|<invalid>)(?![\w.])")
 _BUILD: Final = ("gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion")
 _SECOND: Final = 10**9
-_SECONDS: Final = 40.0
+_SECONDS: Final = 20.0
 """A request that takes longer has no answer."""
 _NO_TIMES = type("_NoTimes", (yaml.SafeLoader,), {})
 _NO_TIMES.yaml_implicit_resolvers = {  # type: ignore[attr-defined]
@@ -161,7 +161,7 @@ class HttpServer:
                 return self._exchange(connection, method, target, sent, body)
             except (OSError, http.client.HTTPException) as error:
                 self._drop(connection)
-                if attempt:
+                if attempt or isinstance(error, TimeoutError):
                     return Answer(0, {}, type(error).__name__.encode())
         raise AssertionError
 
