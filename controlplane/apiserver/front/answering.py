@@ -234,6 +234,7 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
             return _nonresource(server, http)
         if http.method == "HEAD" and (info is None or info.custom is None):
             return _head(info, target)
+        routed = info is None or info.custom is None
         tables = info is None or not subresources.only_answers(info, target.subresource)
         try:
             request = to_request(server.table, http, target)
@@ -244,9 +245,12 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
                     Request("create", accept=accept),
                     protobuf=_protobuf(server, target),
                     tables=tables,
+                    routed=routed,
                 )
             raise
-        chosen = negotiation.negotiate(request, protobuf=_protobuf(server, target), tables=tables)
+        chosen = negotiation.negotiate(
+            request, protobuf=_protobuf(server, target), tables=tables, routed=routed
+        )
         if request.verb == "watch":
             return _watch(server, request, chosen)
         response = yield from server.allowed_steps(request, now)
@@ -256,8 +260,8 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
         return answered
     except status.ApiError as error:
         response = failure(error)
-        routed = error.code not in (404, 405) and not error.message.startswith(_BEFORE_ROUTES)
-        if info is not None and (routed or info.custom is not None):
+        warns = error.code not in (404, 405) and not error.message.startswith(_BEFORE_ROUTES)
+        if info is not None and (warns or info.custom is not None):
             response.warnings[:0] = server.deprecations(info)
         return failed(response, http.headers.get("accept", ""))
 

@@ -111,7 +111,6 @@ def answer(server: Served, http: HttpRequest) -> Answer:
     return _missing()
 
 
-_ANY_JSON: Final = ("", "*/*", "application/json")
 _ROUTED: Final = ("api", "version", ".well-known", "openid")
 """The first parts of paths that have routes."""
 
@@ -120,8 +119,7 @@ def _routed(server: Served, http: HttpRequest, path: str) -> Answer:
     """Answer a path of a route. ApiError 404, 405, 406."""
     if path == "/version":
         _get_only(http)
-        if http.headers.get("content-type", "application/json").partition(";")[0] not in _ANY_JSON:
-            raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+        _check_content(http, ("application/json",))
         check_media(http.headers.get("accept", ""), ("application/json",))
         text = json.dumps(server.build, indent=2)
         return 200, {"Content-Type": "application/json"}, server.build, text
@@ -135,6 +133,7 @@ def _routed(server: Served, http: HttpRequest, path: str) -> Answer:
         return 200, {"Content-Type": _JWKS_MEDIA, **_PUBLIC}, None, json.dumps(keys)
     if path == "/api":
         _get_only(http)
+        _check_content(http, _MEDIA)
         if _wants_aggregated(http):
             return _aggregated(server, http, legacy=True)
         addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": server.address}]
@@ -146,6 +145,7 @@ def _routed(server: Served, http: HttpRequest, path: str) -> Answer:
         return _written(http, tree, routed=False)
     if path == "/api/v1":
         _get_only(http)
+        _check_content(http, _MEDIA)
         return _written(http, _resource_list(server, "", "v1"), routed=True)
     if path.startswith(("/api/", "/version/")):
         raise no_such_path()
@@ -174,6 +174,13 @@ def _missing() -> Answer:
 def _get_only(http: HttpRequest) -> None:
     if http.method != "GET":
         raise no_such_method()
+
+
+def _check_content(http: HttpRequest, consumed: tuple[str, ...]) -> None:
+    """415 for a media type of the request that the route does not read, even without a body."""
+    media = http.headers.get("content-type", "").partition(";")[0].strip()
+    if media not in ("", "*/*", *consumed):
+        raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 def _health(server: Served, name: str, rest: str, http: HttpRequest) -> Answer:
@@ -268,6 +275,7 @@ def _group(server: Served, http: HttpRequest, parts: list[str]) -> Answer:
         return _missing()
     if built_in:
         _get_only(http)
+        _check_content(http, _MEDIA)
     return _written(http, _resource_list(server, group, parts[2]), routed=True)
 
 

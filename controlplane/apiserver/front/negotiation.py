@@ -81,12 +81,18 @@ def _accepts(clause: Clause, media: str) -> bool:
     return sub == "*" and media.startswith(main + "/")
 
 
-def negotiate(request: Request, *, protobuf: bool = False, tables: bool = True) -> Format:
-    """The format of the answer; `protobuf`, `tables`: the kind can be written so. ApiError 406 when nothing fits."""
+def negotiate(
+    request: Request, *, protobuf: bool = False, tables: bool = True, routed: bool = True
+) -> Format:
+    """The format of the answer. ApiError 406 when nothing fits.
+
+    `protobuf`, `tables`: the kind can be written so. `routed`: the path has a route, which looks first.
+    """
     header = request.accept
     if not header or header == "application/json":
         return PLAIN
-    check_media(header, streams=request.verb in ("list", "watch"))
+    if routed:
+        check_media(header, streams=request.verb in ("list", "watch"))
     for clause in parse_accept(header):
         for media in _SUPPORTED:
             if not _accepts(clause, media):
