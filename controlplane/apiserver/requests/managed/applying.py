@@ -187,6 +187,10 @@ def applied_scale(ctx: Context, current: Tree, scale: Tree, path: Path) -> tuple
     conflicts = conflicts_with(rivals, identity, lost)
     if conflicts and not flag(ctx.request.query.get("force")):
         raise conflict_error(conflicts)
+    try:
+        result = restored(result, SCALE, scale)
+    except UnfitError as error:
+        raise _unconvertible(_ScaleInfo(), config, error) from None
     _check_repeated(ctx, repeated)
     rivals = without_paths(rivals, lost, identity)
     rivals[identity] = Entry(stripped(given), format_time(ctx.now), VERSION)
@@ -284,7 +288,7 @@ class Apply:
         try:
             converted: Tree = restored(tree, ctx.info.type_name, live)
         except UnfitError as error:
-            raise _unconvertible(ctx, config, error) from None
+            raise _unconvertible(ctx.info, config, error) from None
         return converted
 
     def _applied(self, ctx: Context, live: Tree, config: Tree, sub: str) -> Tree:
@@ -356,12 +360,11 @@ def _unmanaged(tree: Tree) -> Tree:
     return {**tree, "metadata": meta}
 
 
-def _unconvertible(ctx: Context, config: Tree, why: UnfitError) -> status.ApiError:
+def _unconvertible(info: Typed, config: Tree, why: UnfitError) -> status.ApiError:
     """Return upstream's error for a merged object with a text that its type cannot hold.
 
     Upstream: managedfields/internal/structuredmerge.go, which converts after merging.
     """
-    info = ctx.info
     kind = f"{info.group}/{info.version}, Kind={info.kind}"
     meta = config.get("metadata") or {}
     place = f"{meta.get('namespace', '')}/{meta.get('name', '')}"

@@ -119,6 +119,8 @@ def _simple(value: Any, field: Field, text_type: str) -> Any:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool):
+            if not -(2**63) <= value < 2**63:  # as amd64 converts floats that 64 bits do not hold
+                value = -(2**63)
             half = 1 << (field.bits - 1)
             return (value + half) % (2 * half) - half
         if isinstance(value, float):
