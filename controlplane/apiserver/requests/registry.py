@@ -16,11 +16,8 @@ from attrs import frozen
 from controlplane.api.object import Object
 from controlplane.api.times import SECOND, format_time
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.metadata import (
-    finalizer_errors,
-    validate_meta,
     validate_meta_update,
 )
 from controlplane.apiserver.kinds.strategy import Context, Strategy
@@ -28,6 +25,7 @@ from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.admission.quota import charge
 from controlplane.apiserver.requests.authorization import escalation
 from controlplane.apiserver.requests.authorization.access import Access
+from controlplane.apiserver.requests.create_errors import create_errors
 from controlplane.apiserver.requests.deleting import (
     check_meant,
     finalizers_for,
@@ -168,11 +166,7 @@ class Registry:
             except status.ApiError as error:
                 if error.reason != "AlreadyExists":
                     raise
-        failed = status.already_exists(info, name)
-        failed.message += ", the server was not able to generate a unique name for the object"
-        assert failed.details is not None
-        failed.details["retryAfterSeconds"] = 1
-        raise failed
+        raise status.not_unique(status.already_exists(info, name))
 
     def _create_named(self, ctx: Context, given: Tree) -> Steps[Object]:
         """Prepare, validate and store; again from the start if another one allocated meanwhile."""
@@ -189,7 +183,7 @@ class Registry:
             tree = strategy.begin_create(ctx, {**given, "metadata": meta})
             tree = strategy.prepare_create(ctx, tree)
             meta = tree["metadata"]
-            errors = self._create_errors(ctx, tree)
+            errors = create_errors(ctx, self.strategy, tree)
             if errors:
                 raise status.invalid(info, meta.get("name", ""), errors)
             texts = strategy.warnings(ctx, tree, None)
@@ -212,7 +206,7 @@ class Registry:
             if ctx.dry_run:
                 found: Live | None = yield Get(self.prefix, key)
                 if found is not None:
-                    raise self._exists(ctx, found.object)
+                    raise self._exists(ctx, found.object, given)
                 rehearsed = yield from self._rehearse(ctx, key, tree, None)
                 made = rehearsed.objects[0]
                 assert made is not None
@@ -223,29 +217,13 @@ class Registry:
                 continue
             assert written is not None
             if not done.made:
-                raise self._exists(ctx, written)
+                raise self._exists(ctx, written, given)
             return written
 
-    def _create_errors(self, ctx: Context, tree: Tree) -> list[FieldError]:
-        """Return the errors of a new object. Upstream: BeforeCreate in registry/rest/create.go."""
-        strategy, namespaced = self.strategy, ctx.info.namespaced
-        meta = tree["metadata"]
-        if strategy.meta_apart:
-            found = strategy.validate(ctx, tree)
-            return found or validate_meta(meta, names.path_segment, namespaced=namespaced)
-        errors = strategy.permits(ctx, tree)
-        errors += validate_meta(
-            meta,
-            strategy.name_rule_of(tree),
-            namespaced=namespaced,
-            prefix=strategy.checks_prefix,
-        )
-        if strategy.standard_finalizers:
-            errors += finalizer_errors(meta)
-        return errors + strategy.validate(ctx, tree)
-
-    def _exists(self, ctx: Context, existing: Object) -> status.ApiError:
+    def _exists(self, ctx: Context, existing: Object, given: Tree) -> status.ApiError:
         failed = status.already_exists(ctx.info, existing.name)
+        if given["metadata"].get("generateName"):
+            failed = status.not_unique(failed)
         if existing.metadata.get("deletionTimestamp"):
             failed.message = f"object is being deleted: {failed.message}"
         return failed

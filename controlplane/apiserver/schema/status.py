@@ -61,6 +61,16 @@ def already_exists(info: ResourceInfo, name: str) -> ApiError:
     )
 
 
+def not_unique(failed: ApiError) -> ApiError:
+    """The conflict of an object that has a generateName, even if its name was given.
+
+    Upstream: CheckGeneratedNameError in registry/rest/create.go.
+    """
+    failed.message += ", the server was not able to generate a unique name for the object"
+    failed.details = {**(failed.details or {}), "retryAfterSeconds": 1}
+    return failed
+
+
 def conflict(
     info: ResourceInfo, name: str, text: str, *, shown: str = "", kind: str = ""
 ) -> ApiError:
