@@ -130,8 +130,8 @@ def main(given: list[str]) -> int:
         told = conversations(options.seed, options.conversations, names, grammar)
         for number, each in enumerate(asker.all(told, options.threads), 1):
             report.add(each)
-            if number % 100 == 0 and sys.stderr.isatty():
-                print(f"\r{number}", end="", file=sys.stderr)
+            if number % 200 == 0 and options.json:  # a long run may be looked at, and may end early
+                options.json.write_text(json.dumps(report.tree(), ensure_ascii=False, indent=1))
         print(report.table())
         tree = report.tree()
         for cause in tree["causes"][: options.shrink]:
