@@ -93,7 +93,7 @@ def told_name(tree: Tree) -> str:
     Upstream: apiserver pkg/admission/errors.go, extractResourceName.
     """
     meta = tree["metadata"]
-    name: str = meta.get("name") or meta.get("generateName", "")
+    name: str = meta.get("name") or meta.get("generateName") or "Unknown"
     return name
 
 

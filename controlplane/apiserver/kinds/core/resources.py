@@ -189,7 +189,7 @@ def validate_requirements(
     base, huge = False, False
     name_rule = validate_pod_resource_name if pod_level else validate_container_resource_name
     spend(_RESOURCE * (len(limits) + len(requests)))
-    for name in sorted(limits):
+    for name in limits:
         text, place = limits[name], f"{path}.limits[{name}]"
         if name in _QOS:
             base = True
@@ -198,7 +198,7 @@ def validate_requirements(
         if is_huge_page(name):
             huge = True
             errors += _huge_page(name, text, place)
-    for name in sorted(requests):
+    for name in requests:
         text, place = requests[name], f"{path}.requests[{name}]"
         if name in _QOS:
             base = True

@@ -259,8 +259,8 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
     node = status.get("nominatedNodeName", "")
     if node and node != was.get("nominatedNodeName"):
         text = "may not be set on pods that are already bound to a node"
-        errors += when(spec.get("nodeName"), forbidden, "status.nominatedNodeName", text)
         errors += problems("status.nominatedNodeName", node, names.dns_subdomain(node))
+        errors += when(spec.get("nodeName"), forbidden, "status.nominatedNodeName", text)
     generation = status.get("observedGeneration", 0)
     text = "must be a non-negative integer"
     errors += when(generation < 0, invalid, "status.observedGeneration", generation, text)
