@@ -232,9 +232,9 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
                 return failed(failure(no_such_resource()), http.headers.get("accept", ""))
         elif info.custom is not None and not _in_scope(info, target, http.method):
             return _nonresource(server, http)
-        if http.method == "HEAD" and (info is None or info.custom is None):
+        if http.method == "HEAD" and target.subresource != "proxy" and not _is_custom(info):
             return _head(info, target)
-        routed = info is None or info.custom is None
+        routed = not _is_custom(info)
         tables = info is None or not subresources.only_answers(info, target.subresource)
         try:
             request = to_request(server.table, http, target)
@@ -264,6 +264,10 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
         if info is not None and (warns or info.custom is not None):
             response.warnings[:0] = server.deprecations(info)
         return failed(response, http.headers.get("accept", ""))
+
+
+def _is_custom(info: ResourceInfo | None) -> bool:
+    return info is not None and info.custom is not None
 
 
 def _head(info: ResourceInfo | None, target: Target) -> HttpAnswer:

@@ -264,6 +264,8 @@ def _verb(method: str, target: Target, query: Tree) -> str:
     if method == "DELETE":
         return "delete" if target.name else "deletecollection"
     verb = _VERBS.get(method)
+    if verb is None and method == "OPTIONS" and target.subresource == "proxy":
+        return "get"  # every method goes to what is behind the proxy
     if verb is None:
         raise no_such_method()
     return verb
