@@ -50,8 +50,8 @@ QUIET_S: Final = 1.0
 START_S: Final = 60.0
 """The longest time until all components have started."""
 POLL_S: Final = 0.05
-LAST_WORDS: Final = 400
-"""How much of the output of a program that ended is told."""
+LAST_WORDS: Final = 300
+"""The number of characters that are told of the last line of a program that ended."""
 
 
 @frozen
@@ -231,8 +231,8 @@ class _Attempt:
         """Return which program has ended by itself, with its last words; "" if all run."""
         for actor, process in self._processes.items():
             if process.poll() is not None:
-                log = (self._folder / f"{actor}.log").read_text(errors="replace")
-                words = " ".join(log[-LAST_WORDS:].split())
+                lines = (self._folder / f"{actor}.log").read_text(errors="replace").splitlines()
+                words = lines[-1][:LAST_WORDS] if lines else "it wrote nothing"
                 return f"{actor} ended with status {process.returncode}: {words}"
         return ""
 
