@@ -163,6 +163,11 @@ def show(number: str, output_format: str) -> None:
             f"Switch:     --without-fix {number}; forms of the fix: {', '.join(gate.variants)}"
             f" (--fix {number}=FORM)"
         )
+    from controlplane.races.boundary import FORMS
+
+    if number in FORMS:
+        program = f"kube-{FORMS[number].component}"
+        output.tell(f"Real ones:  controlplane confirm {number} --component {program}=PATH")
     own = race.scenario.options
     if own:
         output.tell("\nOptions of its own:")

@@ -90,3 +90,9 @@ def test_help_imports_nothing_heavy():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.rstrip().endswith("[]")
+
+
+def test_an_entry_that_real_components_can_be_tried_in_says_how():
+    shown = controlplane("race", "show", "26120").stdout
+    assert "controlplane confirm 26120 --component kube-controller-manager=PATH" in shown
+    assert "controlplane confirm" not in controlplane("race", "show", "138324").stdout

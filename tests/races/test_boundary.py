@@ -13,13 +13,14 @@ from controlplane.scenarios.engine.plan import plan_of
 REPAIRS = {
     "140177": "140177",
     "140177-successor": "140177",
+    "96582": "96582=asked-again",
     "141255": "141255",
     "138036": "138036",
     "141568": "141568",
     "141568-podgc": "141568",
     "26120": "26120",
 }
-"""The repairs that cure a form; the others have none that is proposed."""
+"""The repairs that cure a form; deletions of a preemption's victim have none that is proposed."""
 
 
 def executed(name: str, **options) -> Execution:
