@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controlplane.gates import CATALOGUE
 from controlplane.kueue.jobs.reconciler import JobController
 from controlplane.scenarios.engine.plan import plan_of
@@ -12,6 +14,12 @@ OPEN = tuple(
     gate.number for gate in CATALOGUE.values() if gate.component == "kueue" and not gate.fixed_in
 )
 CHURN = loading.from_module(loading.NAMED["kueue-jobs-churn"])
+
+
+def untouched(*_args: object) -> object:
+    """A step that does nothing."""
+    return None
+    yield
 
 
 def test_nothing_breaks_and_jobs_run_and_wait() -> None:
@@ -25,11 +33,21 @@ def test_nothing_breaks_and_jobs_run_and_wait() -> None:
 
 
 def test_a_lost_workload_that_stops_no_job_is_noticed(monkeypatch) -> None:
-    def untouched(*_args: object) -> object:
-        return None
-        yield
-
     monkeypatch.setattr(JobController, "_stop", untouched)
     campaign = Campaign(plan_of(CHURN, fix=OPEN, operations=16))
     told = [str(campaign.under(seed).result.reason) for seed in range(12)]
     assert any("no job runs without admission" in each for each in told), told
+
+
+@pytest.mark.parametrize(
+    ("method", "law"),
+    [
+        ("_start", "a job whose workload is admitted runs"),
+        ("_without_workload", "a job has one workload"),
+    ],
+)
+def test_a_step_of_the_reconciler_that_does_nothing_is_noticed(monkeypatch, method, law) -> None:
+    monkeypatch.setattr(JobController, method, untouched)
+    campaign = Campaign(plan_of(CHURN, fix=OPEN))
+    told = [str(campaign.under(seed).result.reason) for seed in range(3)]
+    assert any(law in each for each in told), told
