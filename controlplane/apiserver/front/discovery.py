@@ -104,7 +104,7 @@ def answer(server: Served, http: HttpRequest) -> Answer:
             return openapi_v2.answer(server, http)
         return openapi.answer(server, path, http)
     parts = path.strip("/").split("/")
-    if head == "apis" and parts[1]:
+    if head == "apis" and parts[1:] and parts[1]:
         return _group(server, http, parts)
     if head in _ROUTED:
         return _routed(server, http, path.rstrip("/"))
@@ -190,7 +190,7 @@ def _health(server: Served, name: str, rest: str, http: HttpRequest) -> Answer:
     """
     check = rest.removeprefix("/")
     checks = _CHECKS[name]
-    if rest and (check not in checks or not rest.startswith("/")):
+    if rest and (check not in (*checks, "etcd") or not rest.startswith("/")):
         return _missing()
     excluded = http.query.get("exclude", ())
     trouble = server.trouble()

@@ -152,8 +152,8 @@ class Scheduler:
         by_usage = self._fair_sharing is not None
         self._rules = replace(options.rules, admission_fair_sharing=by_usage)
         self.cycles = 0
-        self.held: dict[str, None] = {}
-        """The keys of the workloads that a cycle took from their queues, until it has decided on them."""
+        self.held: dict[str, tuple[str, str]] = {}
+        """By key, uid and queue of the workloads that a cycle took from their queues, until it has decided on them."""
 
     # -- cycle -------------------------------------------------------------------------------------
 
@@ -172,7 +172,11 @@ class Scheduler:
             1  # one in which upstream waits for heads is no other than the one that finds some
         )
         start = self._clock()
-        self.held = {head.info.key: None for head in heads if not head.info.second_pass_iteration}
+        self.held = {
+            head.info.key: (head.info.uid, head.info.cluster_queue)
+            for head in heads
+            if not head.info.second_pass_iteration
+        }
         yield Point("kueue.scheduler.heads")
         usage = None if self._fair_sharing is None else self._local_queue_usage
         snapshot = self._cache.snapshot(usage)

@@ -54,7 +54,8 @@ def _places(run: Run) -> str | None:
                 held = " (which the scheduler holds)" if pending.is_inflight(twice) else ""
                 return f"{twice}{held} waits in two places of {name}"
             for info in pending.active:
-                if info.key in kueue.scheduler.held:
+                # A new workload of the name waits rightly, and so does one that has moved to another queue.
+                if kueue.scheduler.held.get(info.key) == (info.uid, name):
                     return f"{info.key} is in the scheduler's hands, and in the heap of {name}"
     return None
 
