@@ -10,28 +10,29 @@ from __future__ import annotations
 import os
 import pickle
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 from attrs import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from actors.choices import ChoiceList
     from actors.world import RunResult
 
 __all__ = ["AVAILABLE", "Branches", "Leaf"]
 
 AVAILABLE = hasattr(os, "fork")
-"""Return whether the system can fork a process; without it nothing branches."""
+"""True if the system can fork a process."""
 
 
 @frozen
 class Leaf:
-    """What a search needs of one run: `steps` are those taken since its fork, `choices` are None if it ended well."""
+    """The result of one run, for a search.
+
+    `steps` counts the steps since its fork; `identity` is that of `RunResult`, "" for an abandoned run; `choices` are
+    None unless the run is a finding.
+    """
 
     verdict: str
-    reason: str
     steps: int
     identity: str
     reached: tuple[str, ...]
@@ -42,11 +43,10 @@ class Leaf:
         """Return the leaf of a run that was forked after step `since`."""
         return cls(
             result.verdict,
-            result.reason,
             result.steps - since,
-            result.causal_class or result.trace_hash,
+            "" if result.abandoned else result.identity,
             result.reached,
-            None if result.ok or result.verdict == "abandoned" else result.choices,
+            result.choices if result.broken else None,
         )
 
 
@@ -58,19 +58,17 @@ class Branches:
         self._since = 0
         self._leaves: list[Leaf] = []
         self._room = 1
-        self.broken = False
-        """A leaf of the present run broke something."""
 
     def begin(self, room: int) -> None:
         """A run begins, of which `room` leaves are wanted at most, its own end among them."""
         self._room = room
         self._leaves = []
-        self.broken = False
 
     @property
     def wanted(self) -> bool:
-        """Return whether one more leaf is: there is room, and nothing broke yet."""
-        return len(self._leaves) + 1 < self._room and not self.broken
+        """Return whether one more leaf is wanted: there is room, and no leaf is a finding yet."""
+        room = len(self._leaves) + 1 < self._room
+        return room and not any(each.choices is not None for each in self._leaves)
 
     def fork(self, step: int) -> bool:
         """Fork after this step. Return True in the child, and False in the parent once the child has ended."""
@@ -90,14 +88,9 @@ class Branches:
         with os.fdopen(reading, "rb") as pipe:
             told = pipe.read()
         os.waitpid(child, 0)
-        if told:  # nothing comes from a child that was interrupted
-            self._add(pickle.loads(told))  # noqa: S301 - of a child of this very process
+        # An interrupted child may leave nothing.
+        self._leaves += pickle.loads(told) if told else ()  # noqa: S301 - of a child of this very process
         return False
-
-    def _add(self, leaves: Iterable[Leaf]) -> None:
-        for each in leaves:
-            self._leaves.append(each)
-            self.broken = self.broken or each.choices is not None
 
     def gathered(self, result: RunResult) -> list[Leaf]:
         """Return the leaves of a run, its own one last. In a child: report them, and end the process."""
@@ -111,7 +104,7 @@ class Branches:
         if self._pipe is not None:
             self._leave(self._leaves)
 
-    def _leave(self, leaves: list[Leaf]) -> Any:
+    def _leave(self, leaves: list[Leaf]) -> NoReturn:
         assert self._pipe is not None
         try:
             with os.fdopen(self._pipe, "wb") as pipe:

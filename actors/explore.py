@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     Build = Callable[[Strategy], World]
 
-ABANDONED = "abandoned"
-"""The verdict of a run that the strategy gave up: it says nothing, and does not count as distinct."""
+DIVERGED = "diverged"
 
 
 @frozen
@@ -86,6 +85,11 @@ def explore(
     With `branches`, which the strategy forks, each leaf of a run counts as a schedule. One that broke something is
     repeated from its choices, which shows that they alone decided, before it counts as a finding.
     """
+
+    def again(choices: ChoiceList, marks: Marks | None = None) -> tuple[RunResult, World]:
+        replayed = build(Replay(choices, marks=marks))
+        return replayed.run(driver, until_ns=until_ns), replayed
+
     findings: list[Finding] = []
     verdicts: dict[str, int] = {}
     traces: dict[str, None] = {}
@@ -104,34 +108,32 @@ def explore(
                 done += 1
                 steps += leaf.steps
                 verdicts[leaf.verdict] = verdicts.get(leaf.verdict, 0) + 1
-                if leaf.verdict != ABANDONED:
+                if leaf.identity:
                     traces[leaf.identity] = None
                 for name in leaf.reached:
                     reached[name] = reached.get(name, 0) + 1
                 if progress is not None:
                     progress(done)
-            repeated: list[tuple[int, ChoiceList, Marks | None]] = [
-                (first + at, leaf.choices, None)
-                for at, leaf in enumerate(leaves[:-1])
+            repeated = [
+                Finding(at, seed + number, *again(leaf.choices))
+                for at, leaf in enumerate(leaves[:-1], first)
                 if leaf.choices is not None
             ]
-            if check_every and number % check_every == 0 and result.verdict != ABANDONED:
-                repeated.append((done, result.choices, result.marks))
-            for schedule, choices, marks in repeated:
-                again = build(Replay(choices, marks=marks))
-                found = again.run(driver, until_ns=until_ns)
-                if found.ok or (marks is not None and found.verdict != "diverged"):
-                    continue
-                findings.append(Finding(schedule, seed + number, found, again))
-                if found.verdict == "diverged":
-                    verdicts["diverged"] = verdicts.get("diverged", 0) + 1
-            if not result.ok and result.verdict != ABANDONED:
+            found = [each for each in repeated if not each.result.ok]
+            if check_every and number % check_every == 0 and not result.abandoned:
+                checked = Finding(done, seed + number, *again(result.choices, result.marks))
+                found += [checked] if checked.result.verdict == DIVERGED else []
+            diverged = sum(each.result.verdict == DIVERGED for each in found)
+            if diverged:
+                verdicts[DIVERGED] = verdicts.get(DIVERGED, 0) + diverged
+            findings += found
+            if result.broken:
                 findings.append(Finding(done, seed + number, result, world))
             number += 1
             exhausted = answering.exhausted
             if exhausted or (stop_at_first and findings) or (over is not None and over()):
                 break
-            del world, result
+            del world, result, repeated, found
             collector.sweep()
     return Exploration(done, steps, verdicts, tuple(findings), tuple(traces), exhausted, reached)
 

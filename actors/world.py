@@ -73,6 +73,21 @@ class RunResult:
         """Return whether it ended well."""
         return self.verdict in {"quiescent", "until", "stopped"}
 
+    @property
+    def abandoned(self) -> bool:
+        """Return whether the strategy gave the run up: it says nothing, and does not count as distinct."""
+        return self.verdict == "abandoned"
+
+    @property
+    def broken(self) -> bool:
+        """Return whether the run is a finding: it was carried out, and did not end well."""
+        return not self.ok and not self.abandoned
+
+    @property
+    def identity(self) -> str:
+        """The causal class, or the trace hash where no footprints were recorded."""
+        return self.causal_class or self.trace_hash
+
 
 @frozen
 class Explored:

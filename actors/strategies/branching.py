@@ -1,8 +1,7 @@
-"""A portfolio whose long runs are ended in several ways each, by forking amid them (`actors.branching`).
+"""A portfolio whose long runs are ended in several ways each, by forking the process amid them (`actors.branching`).
 
-Short runs are not forked: a fork costs some milliseconds. Where to fork is drawn from the second part of what a run
-had so far; in a stretch around it the first step that does what no earlier run of the search did is taken, if there is
-one, since what is new is what is worth several tries.
+Runs of fewer than `SHORT` steps are not forked, as a fork costs some milliseconds. A longer run is forked once in each
+of its `STRETCHES`: after the first step there that is new to the search, or at a drawn step.
 """
 
 from __future__ import annotations
@@ -19,15 +18,14 @@ from actors.strategies.random_walk import RandomWalk
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from actors.footprint import Footprint
     from actors.strategies.base import Option, Strategy
 
 SHORT = 1_500
 """Runs of fewer steps are not forked."""
 STRETCHES = ((0.3, 0.5), (0.5, 0.7), (0.7, 0.9))
-"""The parts of a run in each of which it is forked once, as shares of the steps that runs have."""
+"""The parts of a run in each of which it is forked once, as shares of the mean number of steps of a run."""
 CHILDREN = 2
-"""How many other ends each fork is given."""
+"""The number of child processes of each fork."""
 ENDS: tuple[Callable[[int, int], Strategy], ...] = (
     lambda seed, _left: RandomWalk(seed),
     lambda seed, left: Pct(seed, by="actor", horizon=left),
@@ -36,27 +34,28 @@ ENDS: tuple[Callable[[int, int], Strategy], ...] = (
     lambda seed, left: Pct(seed, by="actor", depth=2, horizon=left),
     lambda seed, left: Pct(seed, by="task", horizon=left),
 )
-"""The strategies that end a run, given a seed and the number of choices that are left; none reads footprints."""
+"""The strategies of child processes, given a seed and the number of choices that are left; none reads footprints."""
 
 
-class Branching:
-    """A portfolio that forks. It learns from run to run how long they are, and what they do."""
+class Branching(Portfolio):
+    """A portfolio that forks. From run to run it learns the length of runs, and the pairs of steps in a row."""
 
     name = "branching"
-    exhausted = False
 
     def __init__(self, seed: int = 0) -> None:
-        """Until `branch` is called nothing is forked: a portfolio."""
-        self._trunk = Portfolio(seed)
-        self._then: Strategy = self._trunk
+        """Begin as a plain portfolio, until `branch` is called."""
+        super().__init__(seed)
         self._branches: Branches | None = None
-        self._done: dict[tuple[str, str], None] = {}
+        self._otherwise: Strategy | None = None
+        """The strategy of a child process."""
+        self._known: dict[tuple[str, str], None] = {}
+        """Points of two steps in a row, of all runs so far."""
         self._last = ""
         self._new = False
         self._step = 0
         self._choices = 0
-        self._steps_of_a_run = 0
-        self._choices_of_a_run = 0
+        self._mean_steps = 0
+        self._mean_choices = 0
         self._run = 0
         self._path: tuple[int, ...] = ()
         self._stretches: list[tuple[int, int]] = []
@@ -67,58 +66,41 @@ class Branching:
             self._branches = Branches()
         return self._branches
 
-    @property
-    def seed(self) -> int | None:
-        """The portfolio's."""
-        return self._trunk.seed
-
-    @seed.setter
-    def seed(self, seed: int | None) -> None:
-        self._trunk.seed = seed
-
-    @property
-    def footprint(self) -> Footprint | None:
-        """The record of each step that the portfolio's member reads."""
-        return self._trunk.footprint
-
-    @footprint.setter
-    def footprint(self, footprint: Footprint | None) -> None:
-        self._trunk.footprint = footprint
-
     def begin(self) -> None:
-        """The next member's turn; choose where it may be forked."""
-        self._trunk.begin()
-        self._then = self._trunk
+        """Begin the next member's run, and draw the steps at which it is forked."""
+        super().begin()
         self._run += 1
         self._last = ""
         self._choices = 0
-        self._path = ()
         self._stretches = []
-        steps = self._steps_of_a_run
+        steps = self._mean_steps
         if self._branches is None or steps < SHORT:
             return
         draw = Random(f"{self.seed}:{self._run}:branching").random
         for begin, end in STRETCHES:
-            middle = begin + draw() * (end - begin)
-            self._stretches.append((int(begin * steps), int(middle * steps)))
+            latest = begin + draw() * (end - begin)
+            self._stretches.append((int(begin * steps), int(latest * steps)))
 
     def choose(self, kind: str, options: Sequence[Option], step: int) -> int:
-        """As the member says, in each child another one."""
+        """As the portfolio's member chooses, in a child process as its own strategy does."""
         self._step = step
         self._choices += 1
         if self._stretches and step >= self._stretches[0][0]:
-            self._at_stretch(step)
-        index = self._then.choose(kind, options, step)
+            self._fork_if_due(step)
+        if self._otherwise is None:
+            index = super().choose(kind, options, step)
+        else:
+            index = self._otherwise.choose(kind, options, step)
         chosen = options[index]
         if isinstance(chosen, Task):
             pair = self._last, f"{chosen.actor.name}/{chosen.point}"
-            self._new = pair not in self._done
-            self._done[pair] = None
+            self._new = pair not in self._known
+            self._known[pair] = None
             self._last = pair[1]
         return index
 
-    def _at_stretch(self, step: int) -> None:
-        """Fork, if this step does something new or the stretch is half over."""
+    def _fork_if_due(self, step: int) -> None:
+        """Fork, if the last step showed something new or the drawn step has come."""
         branches = self._branches
         assert branches is not None
         if not (self._new or step >= self._stretches[0][1]):
@@ -133,19 +115,15 @@ class Branching:
                 return
 
     def _end_otherwise(self) -> None:
-        """In a child: let another strategy choose from here on."""
+        """In a child process: let another strategy choose from here on."""
         name = ".".join(map(str, self._path))
         draw = Random(f"{self.seed}:{self._run}:{name}:branch").random
         make = ENDS[int(draw() * len(ENDS))]
-        left = max(1, self._choices_of_a_run - self._choices)
-        self._then = make(int(draw() * (1 << 48)), left)
+        left = max(1, self._mean_choices - self._choices)
+        self._otherwise = make(int(draw() * (1 << 48)), left)
 
     def end(self) -> None:
-        """Remember how long the run was."""
-        self._steps_of_a_run += (self._step - self._steps_of_a_run) // self._run
-        self._choices_of_a_run += (self._choices - self._choices_of_a_run) // self._run
-        self._trunk.end()
-
-    def parameters(self) -> dict[str, int | str | float]:
-        """The portfolio's."""
-        return self._trunk.parameters()
+        """Take the length of the run into account."""
+        self._mean_steps += (self._step - self._mean_steps) // self._run
+        self._mean_choices += (self._choices - self._mean_choices) // self._run
+        super().end()
