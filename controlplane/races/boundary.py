@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from controlplane.errors import UsageError, unknown_name
+from controlplane.races import r138036
 from controlplane.scenarios import Invariant, Scenario
 from controlplane.scenarios.authoring.workloads import config_map, pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone
@@ -51,7 +52,7 @@ def form(name: str) -> Form:
     return FORMS[name]
 
 
-# -- the invariant of most: what came later under a name stays -------------------------------------
+# -- the invariant of most forms: the successor of a pod stays --------------------------------------
 
 
 def _stays(run: Run, prefix: str) -> str | None:
@@ -193,44 +194,12 @@ async def _orphaned(user: User) -> None:
 
 async def _scaled_midway(user: User) -> None:
     """A Deployment is scaled down while its controller waits for the answer that scales its old ReplicaSet down."""
-    await user.create(_deployment("web:1"))
+    await user.create(r138036.DEPLOYMENT)
     await user.sleep(5)
-    template = _deployment("web:2")["spec"]["template"]
-    await user.patch("apps/v1/Deployment", "web", {"spec": {"template": template}})
+    await r138036.update(user)
     await user.sleep(2)
-    await user.patch("apps/v1/Deployment", "web", {"spec": {"replicas": 4}})
+    await r138036.scale(user)
     await user.sleep(30)
-    user.notes[ROLLED] = True
-
-
-def _deployment(image: str) -> Tree:
-    labels = {"app": "web"}
-    spec = {"containers": [{"name": "main", "image": image}]}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {
-            "replicas": 5,
-            "selector": {"matchLabels": labels},
-            "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            "template": {"metadata": {"labels": labels}, "spec": spec},
-        },
-    }
-
-
-def _rolls(run: Run) -> str | None:
-    if ROLLED not in run.notes:
-        return None
-    for each in run.objects("/registry/replicasets/"):
-        (container,) = each.tree["spec"]["template"]["spec"]["containers"]
-        if container["image"] == "web:2" and each.tree["spec"]["replicas"]:
-            return None
-    return "the new ReplicaSet has no pods"
-
-
-ROLLED: Final = "the time that a rollout may take has passed"
-ROLLOUT_GOES_ON: Final = Invariant("a rollout goes on", _rolls, ("apiserver",))
 
 
 def _form(
@@ -324,7 +293,7 @@ FORMS: Final[Mapping[str, Form]] = {
         "138036",
         _scaled_midway,
         _controllers("deployment-controller", "replicaset-controller"),
-        ROLLOUT_GOES_ON,
+        r138036.GOES_ON,
         "hold answer controller-manager update replicasets where spec.replicas=4"
         " until answer user patch deployments default/web",
     ),

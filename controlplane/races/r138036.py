@@ -60,11 +60,21 @@ async def scaled_midway(user: User) -> None:
     """A Deployment gets another image and is scaled down during the rollout."""
     await user.create(DEPLOYMENT)
     await user.sleep(5)
-    await user.patch("apps/v1/Deployment", "web", {"spec": {"template": _template("web:2")}})
+    await update(user)
     for _ in range(user.choose(LOOKS, "looks")):
         await user.list("Deployment")
-    await user.patch("apps/v1/Deployment", "web", {"spec": {"replicas": AFTER}})
+    await scale(user)
     await user.sleep(60)
+
+
+async def update(user: User) -> None:
+    """Give the Deployment another image."""
+    await user.patch("apps/v1/Deployment", "web", {"spec": {"template": _template("web:2")}})
+
+
+async def scale(user: User) -> None:
+    """Scale the Deployment down."""
+    await user.patch("apps/v1/Deployment", "web", {"spec": {"replicas": AFTER}})
 
 
 def goes_on(run: Run) -> str | None:
@@ -80,11 +90,12 @@ def goes_on(run: Run) -> str | None:
     return f"the rollout stopped with {sizes.get('web:1')} pods of the old image and none of the new one"
 
 
+GOES_ON = Invariant("a rollout goes on", goes_on)
 SCENARIO = Scenario(
     "race 138036",
     workload=scaled_midway,
     build=build,
-    invariants=(Invariant("a rollout goes on", goes_on),),
+    invariants=(GOES_ON,),
     defaults={"nodes": 0},
 )
 RACE = Race(

@@ -56,16 +56,12 @@ LAST_WORDS: Final = 300
 
 @frozen
 class How:
-    """How a race is tried: the number of attempts, the first seed, the wait at the end in seconds, and a time limit.
-
-    `speed` is virtual seconds in a second; the programs have clocks of their own, so 1 is the only faithful one.
-    """
+    """The extent of a confirmation: number of attempts, first seed, wait at the end and time limit in seconds."""
 
     times: int = 3
     seed: int = 0
     settle_s: float = 5.0
     limit_s: float = 300.0
-    speed: float = 1.0
 
 
 class ClusterWithout(ServedCluster):
@@ -120,27 +116,24 @@ def confirm(
 def _served(scenario: Scenario, components: Sequence[Component]) -> Scenario:
     """The scenario in a served world without the processes; its workloads wait for the programs."""
     without = frozenset(each.kind.actor for each in components)
-    mains = {name: partial(_after_start, main=main) for name, main in scenario.mains().items()}
     return evolve(
         scenario,
-        workload={name: _named(main) for name, main in mains.items()},
+        workload={name: _after_start(main) for name, main in scenario.mains().items()},
         make=partial(ClusterWithout, without=without),
         live=True,
         faults=(),
     )
 
 
-def _named(main: Callable[[User], Coroutine[Any, Any, None]]) -> Main:
+def _after_start(main: Main) -> Main:
+    """The workload, which begins once the programs watch and notes its end."""
+
     async def workload(user: User) -> None:
+        await user.wait_until(lambda run: WATCHING in run.notes, every_s=POLL_S)
         await main(user)
+        user.notes[DONE] = user.notes.get(DONE, 0) + 1
 
     return workload
-
-
-async def _after_start(user: User, main: Main) -> None:
-    await user.wait_until(lambda run: WATCHING in run.notes, every_s=POLL_S)
-    await main(user)
-    user.notes[DONE] = user.notes.get(DONE, 0) + 1
 
 
 class _Attempt:
@@ -177,7 +170,7 @@ class _Attempt:
 
         async def serve() -> None:
             rim = Rim(token=secrets.token_urlsafe(24))
-            await serve_async(self._run, rim, Pacer(self._how.speed), reached, stop, keep=False)
+            await serve_async(self._run, rim, Pacer(), reached, stop, keep=False)
             ready.set()
 
         try:
@@ -202,10 +195,9 @@ class _Attempt:
     def _start(self, component: Component) -> None:
         """Start a program with a kubeconfig in which it acts as the user that it is in a real cluster."""
         assert self._address is not None
-        actor = component.kind.actor
+        kind, actor = component.kind, component.kind.actor
         path = self._folder / f"{actor}.kubeconfig"
         path.unlink(missing_ok=True)
-        kind = component.kind
         kubeconfig.write(path, evolve(self._address, acts_as=kind.user, groups=kind.groups), actor)
         controllers = self._run.cluster.config.enabled_controllers
         words = component.words(path, controllers)
@@ -251,14 +243,16 @@ class _Attempt:
                     f"not all of {', '.join(self._processes)} watch after {START_S:g} s"
                 )
             await trio.sleep(POLL_S)
-        notes = self._run.notes
-        notes[WATCHING] = True
-        mains = len(self._run.plan.scenario.mains())
-        while notes.get(DONE, 0) < mains and not (self._run.ended or self._dead()):
+        self._run.notes[WATCHING] = True
+        while not (self._is_done() or self._run.ended or self._dead()):
             await trio.sleep(POLL_S)
         until = trio.current_time() + self._how.settle_s
         while trio.current_time() < until and not (self._run.ended or self._dead()):
             await trio.sleep(POLL_S)
+
+    def _is_done(self) -> bool:
+        """Return whether all workloads have come to their end."""
+        return bool(self._run.notes.get(DONE, 0) == len(self._run.plan.scenario.mains()))
 
     def _all_watch(self) -> bool:
         now = trio.current_time()
@@ -284,8 +278,7 @@ class _Attempt:
             return Attempt(BROKEN, broken, wall_s)
         if not result.ok:
             return Attempt(FAILED, f"{result.verdict}: {result.reason}", wall_s)
-        mains = len(self._run.plan.scenario.mains())
-        if self._run.notes.get(DONE, 0) < mains:
+        if not self._is_done():
             return Attempt(FAILED, "the workload did not end in time", wall_s)
         missed = [str(each) for each in self._control.outcomes() if not each.reached]
         return Attempt(MISSED, missed[0], wall_s) if missed else Attempt(HELD, "", wall_s)
