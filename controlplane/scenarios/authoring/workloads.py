@@ -36,6 +36,33 @@ def pod(name: str, cpu: str = "1", **spec: Any) -> Tree:
     }
 
 
+def namespaced(api: str, kind: str, name: str, spec: Tree, **metadata: Any) -> Tree:
+    """An object of namespace default, unless `metadata` names another one."""
+    named = {"name": name, "namespace": NAMESPACE, **metadata}
+    return {"apiVersion": api, "kind": kind, "metadata": named, "spec": spec}
+
+
+def template(
+    app: str, image: str = "app:1", *, cpu: str = "", run_seconds: str = "", **spec: Any
+) -> Tree:
+    """The template of pods with the label `app`; they request this much CPU, and end after so long, if that is told."""
+    metadata: Tree = {"labels": {"app": app}}
+    if run_seconds:
+        metadata["annotations"] = {"emulate.controlplane/run-seconds": run_seconds}
+    container: Tree = {"name": "main", "image": image}
+    if cpu:
+        container["resources"] = {"requests": {"cpu": cpu}}
+    return {
+        "metadata": metadata,
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, **spec},
+    }
+
+
+def new_image(image: str) -> Tree:
+    """The patch that gives the pods of a workload another image."""
+    return {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}}
+
+
 def static_pod(
     name: str,
     *,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from controlplane.scenarios.churns.parts import crash, pause
+from controlplane.scenarios.churns.parts import crash, crashes, operations, pause
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario, Sometimes
 from controlplane.scenarios.invariants.autoscaler import (
@@ -40,10 +40,8 @@ PAUSES: Final = (0, 1, 10, 40, 50, 60)
 MOST_REQUESTS: Final = 60
 """Requests to the cloud after the last change from which on the cluster counts as one that never settles."""
 
-OPERATIONS = Option("operations", type=int, low=1, default=10, help="How many things the users do.")
-CRASHES = Option(
-    "crashes", type=bool, default=False, help="Let the autoscaler crash and start again at times."
-)
+OPERATIONS = operations(10)
+CRASHES = crashes("the autoscaler")
 FAILURES = Option("cloud-failures", type=bool, default=True, help="Let the cloud fail at times.")
 LOSSES = Option(
     "losses",

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone, with_community_plugin
-from controlplane.scenarios.churns.parts import close_or_open_node, crash, pause
-from controlplane.scenarios.engine.option import Option
+from controlplane.scenarios.churns.parts import (
+    USERS,
+    close_or_open_node,
+    crash,
+    crashes,
+    operations,
+    pause,
+)
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.scheduler_plugins import QUOTAS_ARE_NEVER_OVERDRAWN
 from controlplane.scenarios.invariants.scheduling import (
@@ -34,11 +40,8 @@ PODS: Final = 4
 PAUSES: Final = (0, 0, 1, 7)
 REST_S: Final = 40
 
-OPERATIONS = Option("operations", type=int, low=1, default=14, help="How many things the users do.")
-USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
-CRASHES = Option(
-    "crashes", type=bool, default=False, help="Let the scheduler crash and start again at times."
-)
+OPERATIONS = operations(14)
+CRASHES = crashes("the scheduler")
 
 
 def build(setting: Setting) -> ClusterConfig:

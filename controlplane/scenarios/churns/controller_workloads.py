@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.client.loops.clientset import Resource
+from controlplane.scenarios.authoring.workloads import namespaced, new_image, template
 from controlplane.scenarios.invariants.views import PODS
 
 if TYPE_CHECKING:
@@ -20,30 +21,9 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 
 
-def _workload(api: str, kind: str, name: str, spec: Tree, **metadata: Any) -> Tree:
-    named = {"name": name, "namespace": "default", **metadata}
-    return {"apiVersion": api, "kind": kind, "metadata": named, "spec": spec}
-
-
-def _template(name: str, image: str = "app:1", *, run_seconds: int = 0, **spec: Any) -> Tree:
-    metadata: Tree = {"labels": {"app": name}}
-    if run_seconds:
-        metadata["annotations"] = {"emulate.controlplane/run-seconds": str(run_seconds)}
-    grace = {"terminationGracePeriodSeconds": 1}
-    return {
-        "metadata": metadata,
-        "spec": {"containers": [{"name": "main", "image": image}], **grace, **spec},
-    }
-
-
 def _selecting(name: str, **spec: Any) -> Tree:
     labels = {"matchLabels": {"app": name}}
-    return {"selector": labels, "template": _template(name), **spec}
-
-
-def _image(image: str) -> Tree:
-    containers = [{"name": "main", "image": image}]
-    return {"spec": {"template": {"spec": {"containers": containers}}}}
+    return {"selector": labels, "template": template(name), **spec}
 
 
 async def _running(user: User, count: int, image: str = "") -> None:
@@ -69,23 +49,23 @@ def _has_image(pod: Object, image: str) -> bool:
 async def jobs(user: User) -> None:
     """An indexed Job and a plain one run to their end; a third is deleted amid its work."""
     for name, mode in (("indexed", "Indexed"), ("plain", "NonIndexed"), ("short", "Indexed")):
-        template = _template(name, run_seconds=4, restartPolicy="Never")
-        spec = {"completions": 3, "parallelism": 2, "completionMode": mode, "template": template}
-        await user.create(_workload("batch/v1", "Job", name, spec))
+        made = template(name, run_seconds="4", restartPolicy="Never")
+        spec = {"completions": 3, "parallelism": 2, "completionMode": mode, "template": made}
+        await user.create(namespaced("batch/v1", "Job", name, spec))
     await user.sleep(6)
     await user.client.delete(_resource("batch", "jobs"), "default", "short", **BACKGROUND)
 
 
 async def cron(user: User) -> None:
     """A CronJob that keeps one run."""
-    template = _template("tick", run_seconds=2, restartPolicy="Never")
+    made = template("tick", run_seconds="2", restartPolicy="Never")
     spec = {
         "schedule": "*/2 * * * *",
         "concurrencyPolicy": "Forbid",
         "successfulJobsHistoryLimit": 1,
-        "jobTemplate": {"spec": {"template": template}},
+        "jobTemplate": {"spec": {"template": made}},
     }
-    await user.create(_workload("batch/v1", "CronJob", "tick", spec))
+    await user.create(namespaced("batch/v1", "CronJob", "tick", spec))
     await user.sleep(225)
     await user.patch("batch/v1/CronJob", "tick", {"spec": {"suspend": True}})
 
@@ -93,27 +73,27 @@ async def cron(user: User) -> None:
 async def stateful(user: User) -> None:
     """A StatefulSet grows, rolls and shrinks."""
     spec = _selecting("db", serviceName="db", replicas=2)
-    await user.create(_workload("apps/v1", "StatefulSet", "db", spec))
+    await user.create(namespaced("apps/v1", "StatefulSet", "db", spec))
     await _running(user, 2)
     await user.patch("apps/v1/StatefulSet", "db", {"spec": {"replicas": 3}})
     await user.sleep(4)
-    await user.patch("apps/v1/StatefulSet", "db", _image("app:2"))
+    await user.patch("apps/v1/StatefulSet", "db", new_image("app:2"))
     await _running(user, 3, "app:2")
     await user.patch("apps/v1/StatefulSet", "db", {"spec": {"replicas": 2}})
 
 
 async def daemons(user: User) -> None:
     """A DaemonSet that some nodes want, then others; it rolls."""
-    placed = _template("agent", nodeSelector={"agent": "yes"})
+    placed = template("agent", nodeSelector={"agent": "yes"})
     labelled: Tree = {"metadata": {"labels": {"agent": "yes"}}}
     await user.sleep(2)
     await user.patch("Node", "node-1", labelled)
     spec = {**_selecting("agent"), "template": placed}
-    await user.create(_workload("apps/v1", "DaemonSet", "agent", spec))
+    await user.create(namespaced("apps/v1", "DaemonSet", "agent", spec))
     await _running(user, 1)
     await user.patch("Node", "node-2", labelled)
     await user.sleep(4)
-    await user.patch("apps/v1/DaemonSet", "agent", _image("app:2"))
+    await user.patch("apps/v1/DaemonSet", "agent", new_image("app:2"))
     await _running(user, 2, "app:2")
     await user.patch("Node", "node-1", {"metadata": {"labels": {"agent": "no"}}})
 
@@ -123,7 +103,7 @@ async def garbage(user: User) -> None:
     policies = {"one": "Foreground", "two": "Background", "three": "Orphan"}
     for name in policies:
         spec = _selecting(name, replicas=2)
-        await user.create(_workload("apps/v1", "Deployment", name, spec))
+        await user.create(namespaced("apps/v1", "Deployment", name, spec))
     await _running(user, 2 * len(policies))
     for name, policy in policies.items():
         await user.client.delete(
@@ -136,7 +116,7 @@ async def namespaces(user: User) -> None:
     """A namespace is deleted with all that is in it."""
     await user.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
     spec = _selecting("web", replicas=2)
-    await user.create(_workload("apps/v1", "Deployment", "web", spec, namespace="shop"))
+    await user.create(namespaced("apps/v1", "Deployment", "web", spec, namespace="shop"))
     await user.sleep(8)
     await user.delete("Namespace", "shop")
 
@@ -144,11 +124,11 @@ async def namespaces(user: User) -> None:
 async def budgets(user: User) -> None:
     """Pods under a budget and a quota are evicted."""
     hard = {"pods": "6"}
-    await user.create(_workload("v1", "ResourceQuota", "most", {"hard": hard}))
+    await user.create(namespaced("v1", "ResourceQuota", "most", {"hard": hard}))
     budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
-    await user.create(_workload("policy/v1", "PodDisruptionBudget", "web", budget))
+    await user.create(namespaced("policy/v1", "PodDisruptionBudget", "web", budget))
     await user.sleep(3)
-    await user.create(_workload("apps/v1", "Deployment", "web", _selecting("web", replicas=2)))
+    await user.create(namespaced("apps/v1", "Deployment", "web", _selecting("web", replicas=2)))
     await user.sleep(15)
     await user.drain("node-1", every_s=3, patience_s=120)
     await user.uncordon("node-1")
@@ -157,30 +137,30 @@ async def budgets(user: User) -> None:
 async def rollouts(user: User) -> None:
     """A Deployment rolls forward, is scaled amid that, and rolls back before it is done."""
     strategy = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
-    deployment = _workload("apps/v1", "Deployment", "web", _selecting("web", replicas=2))
+    deployment = namespaced("apps/v1", "Deployment", "web", _selecting("web", replicas=2))
     deployment["spec"] = {**deployment["spec"], "strategy": strategy, "progressDeadlineSeconds": 60}
     await user.create(deployment)
     await _running(user, 2)
-    await user.patch("apps/v1/Deployment", "web", _image("app:2"))
+    await user.patch("apps/v1/Deployment", "web", new_image("app:2"))
     await user.sleep(2)
     await user.patch("apps/v1/Deployment", "web", {"spec": {"replicas": 3}})
     await _running(user, 3, "app:2")
-    await user.patch("apps/v1/Deployment", "web", _image("app:3"))
+    await user.patch("apps/v1/Deployment", "web", new_image("app:3"))
     await user.wait_until(lambda run: any(_has_image(each, "app:3") for each in run.objects(PODS)))
-    await user.patch("apps/v1/Deployment", "web", _image("app:1"))
+    await user.patch("apps/v1/Deployment", "web", new_image("app:1"))
 
 
 async def services(user: User) -> None:
     """Services whose pods come, lose their label and go; one selects other pods, one is made again under its name."""
     ports = [{"port": 80, "targetPort": 8080}]
-    service = _workload("v1", "Service", "web", {"selector": {"app": "web"}, "ports": ports})
+    service = namespaced("v1", "Service", "web", {"selector": {"app": "web"}, "ports": ports})
     await user.create(service)
     await user.create(
-        _workload("v1", "Service", "other", {"selector": {"app": "web"}, "ports": ports})
+        namespaced("v1", "Service", "other", {"selector": {"app": "web"}, "ports": ports})
     )
-    await user.create(_workload("apps/v1", "ReplicaSet", "web", _selecting("web", replicas=2)))
+    await user.create(namespaced("apps/v1", "ReplicaSet", "web", _selecting("web", replicas=2)))
     await user.create(
-        _workload("v1", "Pod", "lone", _template("lone")["spec"], labels={"app": "lone"})
+        namespaced("v1", "Pod", "lone", template("lone")["spec"], labels={"app": "lone"})
     )
     await _running(user, 3)
     await user.patch("Pod", "lone", {"metadata": {"labels": {"app": "web"}}})
@@ -194,9 +174,9 @@ async def services(user: User) -> None:
 
 async def owners(user: User) -> None:
     """ReplicaSets adopt pods and lose them; one is deleted and leaves its pods to the next of its name."""
-    pod = _workload("v1", "Pod", "lone", _template("web")["spec"], labels={"app": "web"})
+    pod = namespaced("v1", "Pod", "lone", template("web")["spec"], labels={"app": "web"})
     await user.create(pod)
-    await user.create(_workload("apps/v1", "ReplicaSet", "web", _selecting("web", replicas=3)))
+    await user.create(namespaced("apps/v1", "ReplicaSet", "web", _selecting("web", replicas=3)))
     await _running(user, 3)
     await user.patch("Pod", "lone", {"metadata": {"labels": {"app": "free"}}})
     await _running(user, 4)
@@ -204,7 +184,7 @@ async def owners(user: User) -> None:
         _resource("apps", "replicasets"), "default", "web", propagation_policy="Orphan"
     )
     await user.gone("apps/v1/ReplicaSet", "web")
-    await user.create(_workload("apps/v1", "ReplicaSet", "web", _selecting("web", replicas=2)))
+    await user.create(namespaced("apps/v1", "ReplicaSet", "web", _selecting("web", replicas=2)))
     await user.patch("Pod", "lone", {"metadata": {"labels": {"app": "web"}}})
     await user.sleep(3)
     await user.attempt(user.delete("Pod", "lone"))
@@ -217,11 +197,11 @@ async def lost_nodes(user: User) -> None:
     ]
     for name, tolerations in (("web", []), ("patient", patient)):
         spec = _selecting(name, replicas=2)
-        spec["template"] = _template(name, tolerations=tolerations)
-        await user.create(_workload("apps/v1", "ReplicaSet", name, spec))
+        spec["template"] = template(name, tolerations=tolerations)
+        await user.create(namespaced("apps/v1", "ReplicaSet", name, spec))
     spec = _selecting("db", serviceName="db", replicas=2)
-    spec["template"] = _template("db", nodeSelector={"kubernetes.io/hostname": "node-1"})
-    await user.create(_workload("apps/v1", "StatefulSet", "db", spec))
+    spec["template"] = template("db", nodeSelector={"kubernetes.io/hostname": "node-1"})
+    await user.create(namespaced("apps/v1", "StatefulSet", "db", spec))
     await _running(user, 6)
     taint = {"key": "down", "value": "yes", "effect": "NoExecute"}
     await user.patch("Node", "node-1", {"spec": {"taints": [taint]}})
@@ -234,12 +214,12 @@ async def lost_nodes(user: User) -> None:
 
 async def again(user: User) -> None:
     """Workloads of three kinds are deleted and made again, with another template, under their names."""
-    template = _template("work", run_seconds=4, restartPolicy="Never")
-    job = {"completions": 2, "parallelism": 2, "template": template, "ttlSecondsAfterFinished": 20}
+    pods = template("work", run_seconds="4", restartPolicy="Never")
+    job = {"completions": 2, "parallelism": 2, "template": pods, "ttlSecondsAfterFinished": 20}
     made = [
-        _workload("batch/v1", "Job", "work", job),
-        _workload("apps/v1", "StatefulSet", "db", _selecting("db", serviceName="db", replicas=2)),
-        _workload("apps/v1", "DaemonSet", "agent", _selecting("agent")),
+        namespaced("batch/v1", "Job", "work", job),
+        namespaced("apps/v1", "StatefulSet", "db", _selecting("db", serviceName="db", replicas=2)),
+        namespaced("apps/v1", "DaemonSet", "agent", _selecting("agent")),
     ]
     for tree in made:
         await user.create(tree)
@@ -263,17 +243,15 @@ async def again(user: User) -> None:
 
 async def autoscaled(user: User) -> None:
     """An autoscaler grows a Deployment, whose user changes its size and template beside it."""
-    template = _template("web")
-    template["metadata"]["annotations"] = {"emulate.controlplane/cpu-usage": "80m"}
-    (container,) = template["spec"]["containers"]
-    container["resources"] = {"requests": {"cpu": "100m"}}
-    spec = {**_selecting("web", replicas=1), "template": template}
-    await user.create(_workload("apps/v1", "Deployment", "web", spec))
+    made = template("web", cpu="100m")
+    made["metadata"]["annotations"] = {"emulate.controlplane/cpu-usage": "80m"}
+    spec = {**_selecting("web", replicas=1), "template": made}
+    await user.create(namespaced("apps/v1", "Deployment", "web", spec))
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 40}}
     metrics = [{"type": "Resource", "resource": cpu}]
     scaler = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 4, "metrics": metrics}
-    await user.create(_workload("autoscaling/v2", "HorizontalPodAutoscaler", "web", scaler))
+    await user.create(namespaced("autoscaling/v2", "HorizontalPodAutoscaler", "web", scaler))
     await user.sleep(50)
     await user.patch("apps/v1/Deployment", "web", {"spec": {"replicas": 1}})
     await user.sleep(40)

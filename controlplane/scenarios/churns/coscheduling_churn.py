@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone, with_community_plugin
-from controlplane.scenarios.churns.parts import close_or_open_node, pause, stored
+from controlplane.scenarios.churns.parts import USERS, close_or_open_node, operations, pause, stored
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.scheduler_plugins import (
@@ -41,8 +41,7 @@ LEAST: Final = 2
 WAIT_S: Final = 10
 REST_S: Final = 60
 
-OPERATIONS = Option("operations", type=int, low=1, default=12, help="How many things the users do.")
-USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
+OPERATIONS = operations(12)
 BACKOFF = Option(
     "group-backoff", type=int, low=0, default=0, help="Seconds for which a group backs off."
 )

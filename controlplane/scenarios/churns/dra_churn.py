@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.client.errors import ApiError
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone
-from controlplane.scenarios.churns.parts import pause, stored
-from controlplane.scenarios.engine.option import Option
+from controlplane.scenarios.churns.parts import USERS, operations, pause, stored
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.devices import (
     AT_REST_NOTHING_IS_IN_FLIGHT,
@@ -44,8 +43,7 @@ CLAIMS = ("w", "x", "y", "z")
 PAUSES = (0, 0, 1, 7)
 REST_S = 30
 
-OPERATIONS = Option("operations", type=int, low=1, default=16, help="How many things the users do.")
-USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
+OPERATIONS = operations(16)
 
 
 def build(setting: Setting) -> ClusterConfig:

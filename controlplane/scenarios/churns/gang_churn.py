@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone
-from controlplane.scenarios.churns.parts import close_or_open_node, pause, stored
-from controlplane.scenarios.engine.option import Option
+from controlplane.scenarios.churns.parts import USERS, close_or_open_node, operations, pause, stored
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.pod_groups import (
     A_GANG_IS_BOUND_WHOLLY_OR_NOT_AT_ALL,
@@ -39,8 +38,7 @@ REST_S = 30
 LEAST = 2
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 
-OPERATIONS = Option("operations", type=int, low=1, default=12, help="How many things the users do.")
-USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
+OPERATIONS = operations(12)
 
 
 def build(setting: Setting) -> ClusterConfig:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.api.times import SECOND
 from controlplane.scenarios.authoring.workloads import own_cpus, pod
 from controlplane.scenarios.authoring.worlds import nodes_with_managers
+from controlplane.scenarios.churns.parts import cut_off
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario
 from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
@@ -172,10 +173,8 @@ async def _restart(user: User, _name: str) -> None:
 
 async def _cut(user: User, _name: str) -> None:
     """The kubelet and the API server are cut off from each other for a while."""
-    ctx = user.ctx
-    lasts = OUTAGES_S[ctx.choose("fault", len(OUTAGES_S), "how long")]
-    user.cut("apiserver", NODE)
-    ctx.faults.at_time(ctx.now + round(lasts * SECOND), lambda: user.heal("apiserver", NODE))
+    lasts = OUTAGES_S[user.ctx.choose("fault", len(OUTAGES_S), "how long")]
+    cut_off(user, NODE, lasts)
 
 
 def invariants(setting: Setting) -> tuple[Invariant, ...]:

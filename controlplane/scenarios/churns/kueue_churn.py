@@ -25,7 +25,7 @@ from controlplane.scenarios.authoring.kueue_worlds import (
     workload,
     workloads_now,
 )
-from controlplane.scenarios.churns.parts import crash, pause
+from controlplane.scenarios.churns.parts import USERS, crash, crashes, operations, pause
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.kueue import (
@@ -57,11 +57,8 @@ PRIORITIES: Final = (0, 10, 20)
 PAUSES: Final = (0, 0, 1, 3)
 REST_S: Final = 60
 
-OPERATIONS = Option("operations", type=int, low=1, default=16, help="How many things the users do.")
-USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
-CRASHES = Option(
-    "crashes", type=bool, default=False, help="Let Kueue crash and start again at times."
-)
+OPERATIONS = operations(16)
+CRASHES = crashes("Kueue")
 FAIR = Option("fair-sharing", type=bool, default=False, help="Let Kueue share fairly.")
 LIMITS = Option(
     "limits",

@@ -18,8 +18,7 @@ from controlplane.scenarios.authoring.kueue_worlds import (
     local_queue,
     workloads_now,
 )
-from controlplane.scenarios.churns.parts import crash, pause, stored
-from controlplane.scenarios.engine.option import Option
+from controlplane.scenarios.churns.parts import USERS, crash, crashes, operations, pause, stored
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.kueue import QUOTA_IS_GIVEN_ONCE
 from controlplane.scenarios.invariants.kueue_jobs import (
@@ -42,11 +41,8 @@ CLASSES: Final = ("low", "high")
 CONTROLLERS: Final = ("job-controller", "garbage-collector-controller")
 PAUSES: Final = (0, 0, 1, 3)
 REST_S: Final = 60
-OPERATIONS = Option("operations", type=int, low=1, default=10, help="How many things the users do.")
-USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
-CRASHES = Option(
-    "crashes", type=bool, default=False, help="Let Kueue crash and start again at times."
-)
+OPERATIONS = operations(10)
+CRASHES = crashes("Kueue")
 
 
 def build(setting: Setting) -> ClusterConfig:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import nodes_with_managers, with_community_plugin
-from controlplane.scenarios.churns.parts import pause
+from controlplane.scenarios.churns.parts import USERS, operations, pause
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario, Sometimes
 from controlplane.scenarios.invariants.scheduling import (
@@ -31,8 +31,7 @@ REST_S: Final = 40
 INTERVAL_NS: Final = 5_000_000_000
 REFUSED: Final = "TopologyAffinityError"
 
-OPERATIONS = Option("operations", type=int, low=1, default=10, help="How many things the users do.")
-USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
+OPERATIONS = operations(10)
 CACHE = Option(
     "resync", type=int, low=0, default=3, help="Seconds between passes over the cache; 0: no cache."
 )

@@ -1,15 +1,52 @@
-"""Parts that several churns share: pauses, nodes that close and open, processes that crash."""
+"""Parts that several churns share: options, pauses, nodes that close and open, processes that crash or are cut off."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from controlplane.api.times import SECOND
+from controlplane.scenarios.engine.option import Option
+from controlplane.scenarios.engine.scenario import Sometimes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controlplane.scenarios.engine.user import User
 
-__all__ = ["close_or_open_node", "crash", "pause", "stored"]
+__all__ = [
+    "DRAWN",
+    "USERS",
+    "close_or_open_node",
+    "crash",
+    "crashes",
+    "cut_off",
+    "drew",
+    "operations",
+    "pause",
+    "stored",
+]
+
+DRAWN: Final = "what the churn is about"
+"""Note: the features of this run, which it has drawn at its start."""
+USERS: Final = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
+
+
+def operations(default: int) -> Option:
+    """Return the option `operations` with this default."""
+    return Option(
+        "operations", type=int, low=1, default=default, help="How many things the users do."
+    )
+
+
+def crashes(named: str) -> Option:
+    """Return the option `crashes` for a process that is called so."""
+    text = f"Let {named} crash and start again at times."
+    return Option("crashes", type=bool, default=False, help=text)
+
+
+def drew(feature: str) -> Sometimes:
+    """Return the goal that some run of a search has this feature."""
+    return Sometimes(f"a run is about {feature}", lambda run: feature in run.notes.get(DRAWN, ()))
 
 
 def stored(user: User, path: str) -> dict[str, Any]:
@@ -42,3 +79,10 @@ async def crash(user: User, process: str, named: str) -> None:
     await user.sleep(user.choose(3, f"how long {named} is away"))
     user.restart(process)
     user.notes["down"] = False
+
+
+def cut_off(user: User, process: str, seconds: float) -> None:
+    """Cut a process and the API server off from each other for so long."""
+    user.cut("apiserver", process)
+    end = user.ctx.now + round(seconds * SECOND)
+    user.ctx.faults.at_time(end, lambda: user.heal("apiserver", process))

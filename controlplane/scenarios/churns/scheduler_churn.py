@@ -21,8 +21,9 @@ from controlplane.api.times import SECOND
 from controlplane.scenarios.authoring.nemesis import compacted, refused
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone, with_plugins
+from controlplane.scenarios.churns.parts import DRAWN, USERS, drew
 from controlplane.scenarios.engine.option import Option
-from controlplane.scenarios.engine.scenario import Invariant, Scenario, Sometimes
+from controlplane.scenarios.engine.scenario import Invariant, Scenario
 from controlplane.scenarios.invariants.contexts import EVERY_CONTEXT_ENDS
 from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
 from controlplane.scenarios.invariants.scheduling import (
@@ -91,13 +92,11 @@ FAIR_AFTER, STEP_LIMIT = 4_000, 60_000
 
 (Two pods that are held wake each other every few seconds; in a patient run that takes tens of thousands.)
 """
-DRAWN = "what the churn is about"
 OPENED = "everything was opened in the end"
 
 OPERATIONS = Option(
     "operations", type=int, low=1, default=14, help="How many things the user does."
 )
-USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
 FAULTS = Option(
     "faults",
     type=bool,
@@ -412,10 +411,6 @@ def _nominations_name_nodes(run: Run) -> str | None:
     return NOMINATIONS_NAME_NODES.check(run)
 
 
-def _drew(feature: str) -> Sometimes:
-    return Sometimes(f"a run is about {feature}", lambda run: feature in run.notes.get(DRAWN, ()))
-
-
 def invariants(without: tuple[str, ...] = ()) -> tuple[Invariant, ...]:
     """The invariants of the churn, except those of these names; the queue's are named I1 to I7."""
     found = (
@@ -445,7 +440,7 @@ SCENARIO = Scenario(
     workload=churn,
     build=build,
     invariants=invariants(),
-    sometimes=tuple(_drew(feature) for feature in FEATURES),
+    sometimes=tuple(drew(feature) for feature in FEATURES),
     options=(OPERATIONS, USERS, FAULTS, RESYNC),
     defaults={"node_cpu": "2", "fair_after": FAIR_AFTER},
     step_limit=STEP_LIMIT,

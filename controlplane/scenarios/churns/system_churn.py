@@ -1,21 +1,35 @@
-"""The churn of all systems together: scheduler, kubelets, controllers, and what runs beside them.
+"""The churn of all systems together: scheduler, kubelets, controllers, and the systems beside them.
 
 Users create, scale, update, orphan and delete workloads of every kind, and bare pods under a few names that come
 again; they resize and evict pods, take nodes out and bring them back, and set budgets, quotas and autoscalers.
 Processes crash and connections break. A Descheduler, a Cluster Autoscaler and Kueue take part as the option `systems`
-says; a search goes through all its values. Which of all that a run is about is drawn at its start.
+says; a search goes through all its values. The features of a run are drawn at its start.
 
-It aims at nothing. In the end everything that a user closed is opened, and the cluster has to come to rest complete:
-no system undoes for ever what another one does, nothing is lost, and nothing is left over.
+It aims at no race. At the end all nodes are opened again, and the cluster has to come to rest complete:
+no system undoes the work of another for ever, nothing is lost, and nothing is left over.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from controlplane.api.times import SECOND
-from controlplane.scenarios.authoring.workloads import pod
-from controlplane.scenarios.churns.parts import crash, pause, stored
+from controlplane.scenarios.authoring.kueue_worlds import (
+    cluster_queue,
+    create,
+    flavor,
+    local_queue,
+)
+from controlplane.scenarios.authoring.workloads import namespaced, new_image, pod, template
+from controlplane.scenarios.churns.parts import (
+    DRAWN,
+    USERS,
+    crash,
+    cut_off,
+    drew,
+    operations,
+    pause,
+    stored,
+)
 from controlplane.scenarios.churns.system_world import (
     AUTOSCALER,
     KUEUE,
@@ -24,7 +38,7 @@ from controlplane.scenarios.churns.system_world import (
     build,
 )
 from controlplane.scenarios.engine.option import Option
-from controlplane.scenarios.engine.scenario import Invariant, Scenario, Sometimes
+from controlplane.scenarios.engine.scenario import Invariant, Scenario
 from controlplane.scenarios.invariants.autoscaler import (
     AT_REST_GROUPS_HAVE_THEIR_NODES,
     PODS_LEAVE_BEFORE_THEIR_NODE,
@@ -63,7 +77,6 @@ from controlplane.scenarios.invariants.workloads import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from controlplane.scenarios.engine.run import Run
     from controlplane.scenarios.engine.setting import Setting
     from controlplane.scenarios.engine.user import User
 
@@ -91,11 +104,9 @@ MOST_PODS: Final = 60
 """Pods that may be created after the last change; all workloads together have about thirty."""
 REST_S: Final = 400
 """Virtual seconds at the end: longer than a pod waits on a lost node, and than the queue's flush takes."""
-DRAWN: Final = "what the churn is about"
 QUEUE: Final = {"kueue.x-k8s.io/queue-name": "work"}
 
-OPERATIONS = Option("operations", type=int, low=1, default=14, help="How many things the users do.")
-USERS = Option("users", type=int, low=1, high=4, default=2, help="How many tasks do them.")
+OPERATIONS = operations(14)
 FAULTS = Option(
     "faults", type=bool, default=True, help="Whether processes crash and connections break."
 )
@@ -108,23 +119,10 @@ def _some(user: User, what: str, among: Sequence[Any]) -> Any:
 # -- workloads -------------------------------------------------------------------------------------
 
 
-def _template(app: str, cpu: str, **spec: Any) -> Tree:
-    container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "metadata": {"labels": {"app": app}},
-        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, **spec},
-    }
-
-
-def _workload(api: str, kind: str, name: str, spec: Tree, **metadata: Any) -> Tree:
-    named = {"name": name, "namespace": "default", **metadata}
-    return {"apiVersion": api, "kind": kind, "metadata": named, "spec": spec}
-
-
 def _replicated(kind: str, name: str, replicas: int, cpu: str, **spec: Any) -> Tree:
     app = f"{kind.lower()}-{name}"
     asked = {"replicas": replicas, "selector": {"matchLabels": {"app": app}}, **spec}
-    return _workload("apps/v1", kind, name, {**asked, "template": _template(app, cpu)})
+    return namespaced("apps/v1", kind, name, {**asked, "template": template(app, cpu=cpu)})
 
 
 async def _replicas(user: User) -> None:
@@ -142,10 +140,7 @@ async def _replicas(user: User) -> None:
     if what == 0:
         await user.attempt(user.scale(kind, name, count))
     elif what == 1:
-        image = f"app:{user.ctx.serial()}"
-        containers = [{"name": "main", "image": image}]
-        patch = {"spec": {"template": {"spec": {"containers": containers}}}}
-        await user.attempt(user.patch(kind, name, patch))
+        await user.attempt(user.patch(kind, name, new_image(f"app:{user.ctx.serial()}")))
     elif what == 2:
         await _delete(user, f"apps/v1/{kind}", name)
     else:
@@ -161,31 +156,31 @@ async def _daemons(user: User) -> None:
     """Create a DaemonSet, update it, or delete it."""
     if "agent" not in stored(user, STORED["DaemonSet"]):
         app = "agent"
-        spec = {"selector": {"matchLabels": {"app": app}}, "template": _template(app, "100m")}
-        await user.attempt(user.create(_workload("apps/v1", "DaemonSet", app, spec)))
+        spec = {"selector": {"matchLabels": {"app": app}}, "template": template(app, cpu="100m")}
+        await user.attempt(user.create(namespaced("apps/v1", "DaemonSet", app, spec)))
     elif user.choose(2, "what about it"):
         await _delete(user, "apps/v1/DaemonSet", "agent")
     else:
-        containers = [{"name": "main", "image": f"app:{user.ctx.serial()}"}]
-        patch = {"spec": {"template": {"spec": {"containers": containers}}}}
-        await user.attempt(user.patch("DaemonSet", "agent", patch))
+        image = f"app:{user.ctx.serial()}"
+        await user.attempt(user.patch("DaemonSet", "agent", new_image(image)))
 
 
 async def _jobs(user: User) -> None:
     """Create a Job that ends by itself, through a queue where there is one; or delete, suspend or resume it."""
     name = _some(user, "which one", NAMES)
     if name not in stored(user, STORED["batch/v1/Job"]):
-        template = _template(f"job-{name}", _some(user, "which CPU", CPUS), restartPolicy="Never")
+        cpu = _some(user, "which CPU", CPUS)
         seconds = _some(user, "how long", ("4", "30"))
-        template["metadata"]["annotations"] = {"emulate.controlplane/run-seconds": seconds}
         spec = {
             "completions": 1 + user.choose(3, "completions"),
             "parallelism": 2,
             "completionMode": _some(user, "which mode", ("Indexed", "NonIndexed")),
-            "template": template,
+            "template": template(
+                f"job-{name}", cpu=cpu, run_seconds=seconds, restartPolicy="Never"
+            ),
         }
         queued = QUEUE if KUEUE in beside(user.run.setting) and user.choose(3, "queued") else {}
-        job = _workload("batch/v1", "Job", name, spec, labels=dict(queued))
+        job = namespaced("batch/v1", "Job", name, spec, labels=dict(queued))
         await user.attempt(user.create(job))
         return
     what = user.choose(3, "what about it")
@@ -218,7 +213,7 @@ def _any_pod(user: User) -> str:
 
 
 async def _some_pod(user: User) -> None:
-    """Evict, delete, resize or relabel a pod, whatever controls it."""
+    """Evict, delete, resize or relabel a pod, controlled or bare."""
     name = _any_pod(user)
     if not name:
         return
@@ -284,16 +279,16 @@ async def _settings(user: User) -> None:
     if what == 0:
         selector = {"matchLabels": {"app": "deployment-a"}}
         spec: Tree = {"maxUnavailable": 1, "selector": selector}
-        tree = _workload("policy/v1", "PodDisruptionBudget", "a", spec)
+        tree = namespaced("policy/v1", "PodDisruptionBudget", "a", spec)
     elif what == 1:
         hard = {"pods": str(_some(user, "how many pods", (8, 20)))}
-        tree = _workload("v1", "ResourceQuota", "most", {"hard": hard})
+        tree = namespaced("v1", "ResourceQuota", "most", {"hard": hard})
     else:
         target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "b"}
         usage = {"type": "Utilization", "averageUtilization": 50}
         metric = {"type": "Resource", "resource": {"name": "cpu", "target": usage}}
         spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 3, "metrics": [metric]}
-        tree = _workload("autoscaling/v2", "HorizontalPodAutoscaler", "b", spec)
+        tree = namespaced("autoscaling/v2", "HorizontalPodAutoscaler", "b", spec)
     kind, name = f"{tree['apiVersion']}/{tree['kind']}", tree["metadata"]["name"]
     if name in stored(user, STORED[kind]):
         await user.attempt(user.delete(kind, name))
@@ -321,9 +316,7 @@ async def _cut(user: User) -> None:
     if not lasts:
         user.break_link(process, "apiserver")
         return
-    user.cut("apiserver", process)
-    ctx = user.ctx
-    ctx.faults.at_time(ctx.now + lasts * SECOND, lambda: user.heal("apiserver", process))
+    cut_off(user, process, lasts)
 
 
 # -- the run ---------------------------------------------------------------------------------------
@@ -339,13 +332,13 @@ FEATURES: Final[dict[str, tuple[Do, ...]]] = {
     "settings": (_settings, _settings),
     "faults": (_crash, _cut),
 }
-"""What a run may be about, and what users do then."""
+"""The features of runs, each with the operations that users carry out for it."""
 ALWAYS: Final = ("replicas", "bare pods")
-"""What every run is about: without pods nothing happens."""
+"""The features of every run: without pods nothing happens."""
 
 
 async def churn(user: User) -> None:
-    """Draw what this run is about, let several tasks do their share, open everything, and wait for the end."""
+    """Draw the features of this run, let several tasks do their share, open everything, and wait for the end."""
     drawn = [*ALWAYS]
     for each in FEATURES:
         if each not in ALWAYS and user.choose(2, f"with {each}"):
@@ -367,22 +360,10 @@ async def _share(user: User, count: int) -> None:
 
 
 async def _queues(user: User) -> None:
-    """A queue with room for some of the Jobs."""
-    from controlplane.kueue.process.kinds import KINDS
-
-    flavor = {"name": "default", "resources": [{"name": "cpu", "nominalQuota": "1500m"}]}
-    group = {"coveredResources": ["cpu"], "flavors": [flavor]}
-    specs: dict[str, tuple[str, Tree]] = {
-        "ResourceFlavor": ("default", {}),
-        "ClusterQueue": ("work", {"namespaceSelector": {}, "resourceGroups": [group]}),
-        "LocalQueue": ("work", {"clusterQueue": "work"}),
-    }
-    for kind, (name, spec) in specs.items():
-        metadata = {"name": name}
-        if kind == "LocalQueue":
-            metadata["namespace"] = "default"
-        tree = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": metadata}
-        await user.client.create(KINDS[kind], {**tree, "spec": spec})
+    """Create a queue with room for some of the Jobs."""
+    quota = {"default": {"nominalQuota": "1500m"}}
+    queue = cluster_queue("work", quota, preemption={})
+    await create(user, flavor("default"), queue, local_queue("work"))
 
 
 async def _end(user: User) -> None:
@@ -399,19 +380,8 @@ async def _end(user: User) -> None:
     await user.sleep(REST_S)
 
 
-def _drew(feature: str) -> Sometimes:
-    return Sometimes(f"a run is about {feature}", lambda run: feature in run.notes.get(DRAWN, ()))
-
-
-def _happened(reason: str) -> Callable[[Run], bool]:
-    def reached(run: Run) -> bool:
-        return any(obj.tree.get("reason") == reason for obj in run.objects("/registry/events/"))
-
-    return reached
-
-
 def invariants(setting: Setting) -> tuple[Invariant, ...]:
-    """What has to hold of every cluster, and of the systems of this run."""
+    """Return the invariants of every cluster, and those of the systems of this run."""
     nodes = [each["metadata"]["name"] for each in setting.nodes()]
     found: list[Invariant] = [
         writes_keep_to_their_object(),
@@ -449,7 +419,7 @@ SCENARIO = Scenario(
     workload=churn,
     build=build,
     invariants=invariants,
-    sometimes=tuple(_drew(feature) for feature in FEATURES),
+    sometimes=tuple(drew(feature) for feature in FEATURES),
     options=(SYSTEMS, OPERATIONS, USERS, FAULTS),
     defaults={"nodes": 3, "node_cpu": "4"},
 )

@@ -1,4 +1,4 @@
-"""The world of the churn of all systems: a whole cluster, and what runs beside it in this run."""
+"""The world of the churn of all systems: a whole cluster, and the systems beside it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def build(setting: Setting) -> ClusterConfig:
 
 
 def sound_policy() -> Tree:
-    """Return a policy that is sound: what it evicts, the scheduler does not put back where it was."""
+    """Return a policy whose evicted pods the scheduler does not place on the same node again."""
     return {
         "apiVersion": "descheduler/v1alpha2",
         "kind": "DeschedulerPolicy",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["AT_REST_WORKLOADS_ARE_COMPLETE", "CALM", "pods_settle"]
 
 CALM: Final = "the last change"
-"""Note: from then on nothing changes but by the systems themselves. `calm` sets it."""
+"""Note: from then on users and faults change nothing. The workload sets it to an empty dictionary."""
 _WANTED: Final = {
     "deployments": ("updatedReplicas", "availableReplicas", "readyReplicas", "replicas"),
     "statefulsets": ("updatedReplicas", "readyReplicas", "replicas"),
@@ -27,9 +27,10 @@ _WANTED: Final = {
 
 
 def pods_settle(most: int) -> Invariant:
-    """From the note `CALM` on, at most so many pods are created: systems do not undo each other's work for ever.
+    """Once the note `CALM` is set, at most so many pods are created.
 
-    What evicts a pod that its controller creates again, and the scheduler puts back where it was, goes on without end.
+    A system that evicts pods which their controller creates again, and which the scheduler places on the same node,
+    never comes to rest.
     """
 
     def check(run: Run) -> str | None:
