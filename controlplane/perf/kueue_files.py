@@ -1,4 +1,4 @@
-"""Files of Kueue's own scalability test: what it generates, and the ranges within which the result has to be.
+"""Files of Kueue's own scalability test: cohorts, queues and workloads to generate, and the ranges of a good result.
 
 Upstream: kueue test/performance/scheduler (runner/generator, checker), files `generator.yaml` and `rangespec.yaml`.
 A field that has no meaning here (topologies) is refused by name.
@@ -75,7 +75,7 @@ class CohortSet:
 
 @frozen
 class Ranges:
-    """What a result has to keep: wall milliseconds, lowest usage by class of queues, longest mean wait by class."""
+    """Limits of a result: wall milliseconds, lowest usage by class of queues, longest mean wait by class."""
 
     wall_ms: int = 0
     usage: Mapping[str, float] = {}

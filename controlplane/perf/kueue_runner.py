@@ -10,16 +10,17 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from actors import Unheard
 from controlplane.client.resources import NAMESPACES
-from controlplane.cluster import ClusterConfig
 from controlplane.perf.kueue_mimic import CLASS, RUNTIME, Figures, mimic_of
 from controlplane.scenarios.authoring.kueue_worlds import (
     cluster_queue,
     create,
     flavor,
+    kueue_alone,
+    local_queue,
     workload,
 )
 from controlplane.scenarios.engine.execution import Execution
@@ -29,6 +30,7 @@ from controlplane.scenarios.engine.scenario import Scenario
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from controlplane.cluster import ClusterConfig
     from controlplane.perf.kueue_files import CohortSet, QueueSet, Ranges, WorkloadSet
     from controlplane.scenarios.engine.setting import Setting
     from controlplane.scenarios.engine.user import User
@@ -111,7 +113,7 @@ def run(
     """Generate the workloads, and run until all have finished.
 
     Args:
-        cohorts: What is generated.
+        cohorts: The cohorts to generate, with their queues and workloads.
         driver: As everywhere.
         rate: Requests a second of Kueue's client, and its burst; None for no limit.
         progress: Told how far it is.
@@ -160,22 +162,17 @@ def run(
     return Result(figures, total, result.t_ns / 1e9, wall, result.steps, failed, made.traceback)
 
 
-def _build(_setting: Setting, figures: Figures, rate: tuple[int, int] | None) -> ClusterConfig:
-    from dataclasses import replace
-
-    from controlplane.kueue.api.installation import installation
-    from controlplane.kueue.config import load
-    from controlplane.kueue.process.controller import kueue_of
-
-    settings = replace(load(None), pods_ready=None)
-    kueue = kueue_of(settings)
+def _build(setting: Setting, figures: Figures, rate: tuple[int, int] | None) -> ClusterConfig:
+    config = kueue_alone(setting)
+    (kueue,) = config.own_controllers
     kueue.client_rate = rate
-    kinds = [each for each in installation(settings) if "Webhook" not in each[1]["kind"]]
-    return ClusterConfig(
-        nodes=(), kubelets=False, controllers=False, schedulers=0, heartbeats=False,
-        own_controllers=(kueue, mimic_of(figures)), installed=kinds, track_fields=True,
+    return evolve(
+        config,
+        schedulers=0,
+        heartbeats=False,
+        own_controllers=(kueue, mimic_of(figures)),
         joined_informers=True,
-    )  # fmt: skip
+    )
 
 
 async def _queue(user: User, given: QueueSet, cohort: str, at: int, index: int) -> None:
@@ -192,13 +189,7 @@ async def _queue(user: User, given: QueueSet, cohort: str, at: int, index: int) 
     await create(user, tree)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     await user.client.create(NAMESPACES, namespace)
-    local = {
-        "apiVersion": tree["apiVersion"],
-        "kind": "LocalQueue",
-        "metadata": {"name": name, "namespace": name},
-        "spec": {"clusterQueue": name},
-    }
-    await create(user, local)
+    await create(user, local_queue(name, name))
     tasks = [user.spawn(_workloads, each, name, number) for number, each in enumerate(given.sets)]
     for task in tasks:
         await user.join(task)
@@ -208,9 +199,7 @@ async def _workloads(user: User, given: WorkloadSet, queue: str, number: int) ->
     for at in range(given.count):
         for place, each in enumerate(given.workloads):
             await user.sleep(given.interval_ms / 1000)
-            tree = workload(
-                f"{each.name}-{number}-{at}-{place}", queue, each.request, each.priority
-            )
-            tree["metadata"]["namespace"] = queue
+            name = f"{each.name}-{number}-{at}-{place}"
+            tree = workload(name, queue, each.request, each.priority, queue)
             tree["metadata"]["labels"] = {CLASS: each.name, RUNTIME: str(each.runtime_ms)}
             await create(user, tree)

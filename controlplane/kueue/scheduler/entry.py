@@ -82,7 +82,7 @@ class Entry:
         return Usage({} if has_quota_reservation(workload) else quota, {}, tas)
 
     def to_reserve(self) -> Quotas:
-        """The quota to hold free for a workload that finds none to preempt: what its queue may still take."""
+        """Return the quota to hold free for a workload that finds no victims: the rest of its queue's quota."""
         queue = self.snapshot
         reserved: Quotas = {}
         for pair, amount in self.assignment.usage.items():

@@ -32,12 +32,12 @@ def any_order(heads: list[Head]) -> Generator[Any, Any, list[Head]]:
 class Order(Protocol):
     """The entries that are left, in their order."""
 
-    def trees(self) -> int:
-        """The number of cohort trees of which upstream's map may hand out the first entry; 0 at the end."""
+    def firsts(self) -> list[Entry]:
+        """Return one entry of each cohort tree of which upstream's map may hand out the first; none at the end."""
         ...
 
-    def take(self, tree: int) -> Entry:
-        """Take the next entry, of the tree with this number."""
+    def take(self, first: Entry) -> Entry:
+        """Take the next entry, of the tree of `first`, which is one of `firsts`."""
         ...
 
 
@@ -53,10 +53,10 @@ class _Sorted:
         self._left = sorted(entries, key=lambda entry: _classical_key(entry, rules))
         self._left.reverse()
 
-    def trees(self) -> int:
-        return 1 if self._left else 0
+    def firsts(self) -> list[Entry]:
+        return self._left[-1:]
 
-    def take(self, _tree: int) -> Entry:
+    def take(self, _first: Entry) -> Entry:
         return self._left.pop()
 
 
@@ -86,8 +86,8 @@ class _Tournament:
         self._shares: dict[tuple[str, str], Share] = {}
         self._usages: dict[str, Usage] = {}
 
-    def _firsts(self) -> list[Entry]:
-        """One entry of each tree: upstream takes the first of a map, which decides the tree and no more."""
+    def firsts(self) -> list[Entry]:
+        # Upstream takes the first entry of a map, which decides the tree and no more.
         found: dict[str, Entry] = {}
         for entry in self._entries.values():
             parent = entry.snapshot.parent
@@ -95,11 +95,8 @@ class _Tournament:
             found.setdefault(tree, entry)
         return list(found.values())
 
-    def trees(self) -> int:
-        return len(self._firsts())
-
-    def take(self, tree: int) -> Entry:
-        winner = first = self._firsts()[tree]
+    def take(self, first: Entry) -> Entry:
+        winner = first
         parent = first.snapshot.parent
         if parent is not None:
             root = parent.root()

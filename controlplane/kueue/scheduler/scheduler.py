@@ -193,11 +193,11 @@ class Scheduler:
         entries, rest = yield from self._nominate(heads, cycle)
         yield Point("kueue.scheduler.nominated")
         order = order_of(entries, self._rules)
-        while trees := order.trees():
-            first = 0
-            if trees > 1 and self._options.chooses_orders:
-                first = yield Choose("kueue.fair-sharing", trees, "kueue.fair-sharing")
-            yield from self._process(order.take(first), cycle)
+        while firsts := order.firsts():
+            tree = 0
+            if len(firsts) > 1 and self._options.chooses_orders:
+                tree = yield Choose("kueue.fair-sharing", len(firsts), "kueue.fair-sharing")
+            yield from self._process(order.take(firsts[tree]), cycle)
         success = False
         for entry in entries:
             if entry.state in (State.ASSUMED, State.EVICTED):
@@ -551,7 +551,7 @@ class Scheduler:
         """Write the admission; if that fails the workload goes back to its queue.
 
         Gate kq11502 (kueue pull request 11502): a workload may be preempted between its assumption and this write,
-        which then overwrites the eviction. Before, the preemption stayed expected, and whoever asked for it waited.
+        which then overwrites the eviction. Before, the preemption stayed expected, and its preemptor waited.
         """
         before = entry.info.obj
         copy = self._prepared(entry, admission)

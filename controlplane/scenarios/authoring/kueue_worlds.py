@@ -102,12 +102,14 @@ def cluster_queue(
     return _object("ClusterQueue", name, filled)
 
 
-def local_queue(name: str) -> Tree:
-    """A LocalQueue of namespace default in front of the ClusterQueue of its name."""
-    return _object("LocalQueue", name, {"clusterQueue": name}, "default")
+def local_queue(name: str, namespace: str = "default") -> Tree:
+    """A LocalQueue in front of the ClusterQueue of its name."""
+    return _object("LocalQueue", name, {"clusterQueue": name}, namespace)
 
 
-def workload(name: str, queue: str, cpu: int | str, priority: int = 0) -> Tree:
+def workload(
+    name: str, queue: str, cpu: int | str, priority: int = 0, namespace: str = "default"
+) -> Tree:
     """A Workload of one pod."""
     container = {"name": "c", "image": "work", "resources": {"requests": {"cpu": str(cpu)}}}
     pods = {"spec": {"containers": [container], "restartPolicy": "Never"}}
@@ -116,7 +118,7 @@ def workload(name: str, queue: str, cpu: int | str, priority: int = 0) -> Tree:
         "priority": priority,
         "podSets": [{"name": "main", "count": 1, "template": pods}],
     }
-    return _object("Workload", name, spec, "default")
+    return _object("Workload", name, spec, namespace)
 
 
 # -- users -------------------------------------------------------------------------------------------

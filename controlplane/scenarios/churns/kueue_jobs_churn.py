@@ -1,6 +1,6 @@
 """A churn of Jobs under Kueue: they come, start, are stopped for others, and go, while Kueue crashes at times.
 
-Two cluster queues share a cohort. There are no nodes: what starts a Job and what stops it is the matter, not its pods.
+Two cluster queues share a cohort. There are no nodes: only the start and the stop of Jobs matter, not their pods.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Invariants of Jobs under Kueue: what runs is admitted, and what is admitted runs."""
+"""Invariants of Jobs under Kueue: running Jobs are admitted, and admitted Jobs run."""
 
 from __future__ import annotations
 

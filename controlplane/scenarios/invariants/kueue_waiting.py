@@ -8,7 +8,7 @@ from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.kueue import processes, revision, trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from controlplane.kueue.process.controller import Kueue
     from controlplane.kueue.workload.info import Info
@@ -36,6 +36,15 @@ ADMISSIONS = "kueue admissions"
 """In the notes of the run: the queue of which each workload has quota, by uid."""
 ENDS = "kueue ends"
 """In the notes of the run: the uids of the workloads that have finished."""
+
+
+def _noting(note: str) -> Callable[[Run], None]:
+    """Return the begin of an invariant that keeps a dictionary in this note."""
+
+    def begin(run: Run) -> None:
+        run.notes[note] = {}
+
+    return begin
 
 
 # -- places ----------------------------------------------------------------------------------------
@@ -158,10 +167,6 @@ def _never_came(run: Run) -> str | None:
     return None
 
 
-def _begin(run: Run) -> None:
-    run.notes[EVICTIONS] = {}
-
-
 def _again(run: Run) -> str | None:
     """Name a workload whose preemption was reported more often than it was evicted."""
     from controlplane.kueue.workload import status
@@ -208,10 +213,6 @@ def _held_back(run: Run) -> str | None:
     return None
 
 
-def _begin_admissions(run: Run) -> None:
-    run.notes[ADMISSIONS] = {}
-
-
 def _moved(run: Run) -> str | None:
     """Name a workload whose quota went from one queue to another without being handed back."""
     from controlplane.kueue.workload import status
@@ -224,10 +225,6 @@ def _moved(run: Run) -> str | None:
         if old and new and old != new:
             return f"{status.key_of(tree)} had quota of {old}, and was admitted in {new}"
     return None
-
-
-def _begin_ends(run: Run) -> None:
-    run.notes[ENDS] = {}
 
 
 def _undone(run: Run) -> str | None:
@@ -292,18 +289,18 @@ AT_REST_PREEMPTIONS_HAVE_COME = Invariant(
 )
 PREEMPTED_ONCE = Invariant(
     "a workload is preempted once for each eviction", _again, ("apiserver",),
-    begin=_begin, looks_at=_looks_at_events,
+    begin=_noting(EVICTIONS), looks_at=_looks_at_events,
 )  # fmt: skip
 WHAT_RUNS_IS_NOT_HELD_BACK = Invariant(
     "an admitted workload is not held back", _held_back, ("apiserver",), looks_at=revision,
 )  # fmt: skip
 ADMITTED_IN_ONE_QUEUE = Invariant(
     "a workload is admitted in one queue at a time", _moved, ("apiserver",),
-    begin=_begin_admissions, looks_at=revision,
+    begin=_noting(ADMISSIONS), looks_at=revision,
 )  # fmt: skip
 THE_FINISHED_STAY_SO = Invariant(
     "a finished workload stays finished", _undone, ("apiserver",),
-    begin=_begin_ends, looks_at=revision,
+    begin=_noting(ENDS), looks_at=revision,
 )  # fmt: skip
 FLAVORS_ARE_ASSIGNED = Invariant(
     "a workload that holds quota has flavors", _without_flavors, ("apiserver",), looks_at=revision,
