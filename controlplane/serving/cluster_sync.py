@@ -10,7 +10,6 @@ simulator/resourceapplier.
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import time
 from collections import Counter
@@ -35,6 +34,7 @@ from controlplane.scenarios.inputs.simulator_files import (
     replayed,
 )
 from controlplane.serving.asking import exchange
+from controlplane.serving.signals import stop_on_signal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -57,10 +57,10 @@ class Target(Protocol):
     """A receiver of the other cluster's changes."""
 
     async def take(self, kind: Kind, event: str, tree: Tree) -> str:
-        """Take one change: what was wrong with it, "" for nothing."""
+        """Take one change; return the problem with it, "" for none."""
 
     def listed(self) -> None:
-        """Note that what was there at first has been taken."""
+        """Note that the objects of the first lists have been taken."""
 
 
 @frozen
@@ -144,7 +144,7 @@ class Served:
         return f"{describe(tree)}: {answer}"
 
     def listed(self) -> None:
-        """Do nothing: what was there at first is like what comes."""
+        """Do nothing: the objects of the first lists are taken like later changes."""
 
     def _replayed(self, event: str, tree: Tree) -> Tree | None:
         return replayed(Change(0, event, tree, 0), self._claim_uid)
@@ -174,14 +174,14 @@ class Served:
 class Record:
     """A record file, to which the changes are added with the time at which they came.
 
-    What was there at first has one time, however long it takes to read it.
+    The objects of the first lists have one time, however long the lists take.
     """
 
     file: TextIO
     _start: int = field(factory=time.time_ns)
 
     def listed(self) -> None:
-        """Let what comes from now on have its own time."""
+        """Give later changes their own times."""
         self._start = 0
 
     async def take(self, _kind: Kind, event: str, tree: Tree) -> str:
@@ -208,7 +208,7 @@ class _Sync:
     known: dict[str, dict[tuple[str, str], None]] = field(factory=dict)
 
     async def begin(self, kind: Kind) -> str:
-        """Take what a list has: additions, and updates of what came before. Returns its version."""
+        """Take the objects of a list, as additions or as updates of known ones; return its version."""
         version, items = await self.source.list(kind)
         known = self.known.setdefault(kind.resource, {})
         for tree in items:
@@ -277,7 +277,7 @@ async def sync(
     unlisted: UsageError | None = None
     async with trio.open_nursery() as nursery:
         if follow:
-            await nursery.start(_end_on_signal, nursery.cancel_scope)
+            await nursery.start(stop_on_signal, lambda _name: nursery.cancel_scope.cancel())
             if seconds is not None:
                 nursery.cancel_scope.deadline = trio.current_time() + seconds
         for kind in WATCHED:
@@ -293,13 +293,3 @@ async def sync(
     if unlisted is not None:
         raise unlisted
     return state.counts
-
-
-async def _end_on_signal(
-    scope: trio.CancelScope, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-) -> None:
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        task_status.started()
-        async for _ in signals:
-            scope.cancel()
-            return

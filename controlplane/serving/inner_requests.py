@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from controlplane.api.request import User
     from controlplane.api.tree import Tree
 
-__all__ = ["Ask", "InnerRequests", "Pending"]
+__all__ = ["AGENT", "Ask", "InnerRequests", "Pending"]
 
 Ask = Callable[
     [str, str, dict[str, list[str]], list[tuple[str, str]], bytes, "User", Callable[[Any], None]],
@@ -27,6 +27,8 @@ Ask = Callable[
 ]
 """The entrance of requests into the world (`Listener.ask`)."""
 JSON: Final = "application/json"
+AGENT: Final = "controlplane-simulator"
+"""The user agent of requests for kube-scheduler-simulator's interfaces."""
 
 
 @frozen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +35,7 @@ from controlplane.scheduler.loops import scheduler
 from controlplane.serving import access_check, metrics_page, webhook_services
 from controlplane.serving.containers import Containers
 from controlplane.serving.objects import PATH, Objects
+from controlplane.serving.signals import stop_on_signal
 from controlplane.serving.webhook_calls import WebhookCalls
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ async def serve_async(
             nursery.start_soon(forks.serve)
         if leaving is not None:
             nursery.start_soon(leaving.go_on)
-        await nursery.start(_stop_on_signal, inlet.stop)
+        await nursery.start(stop_on_signal, inlet.stop)
         nursery.start_soon(listener.serve)
         if stop is not None:
             nursery.start_soon(_stop_on_event, stop, inlet.stop)
@@ -454,21 +454,6 @@ def _fresh_key() -> bytes:
 def _reachable(host: str) -> str:
     """The address by which a client on this machine reaches a server that listens on all addresses."""
     return {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104
-
-
-async def _stop_on_signal(
-    stop: Callable[[str], None],
-    *,
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    try:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            task_status.started()
-            async for number in signals:
-                stop(signal.Signals(number).name)
-                return
-    except RuntimeError:  # not the main thread: no signal handler can be set
-        task_status.started()
 
 
 async def _stop_on_event(event: trio.Event, stop: Callable[[str], None]) -> None:

@@ -20,7 +20,7 @@ from controlplane.scenarios.inputs.simulator_files import (
     imported,
     names_claim,
 )
-from controlplane.serving.inner_requests import InnerRequests
+from controlplane.serving.inner_requests import AGENT, InnerRequests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ class Import:
 
     @_requests.default
     def _made_requests(self) -> InnerRequests:
-        return InnerRequests(self.ask, "controlplane-simulator")
+        return InnerRequests(self.ask, AGENT)
 
     async def apply(self, file: Tree) -> None:
         """Apply the objects of a checked document. Raises ImportFailed for the first refusal."""

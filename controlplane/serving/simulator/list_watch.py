@@ -20,6 +20,7 @@ from controlplane.apiserver.http.answer_bodies import Late
 from controlplane.apiserver.http.message import END, StreamStart
 from controlplane.apiserver.storage.watch_cache import WatchEvent
 from controlplane.scenarios.inputs.simulator_files import KINDS
+from controlplane.serving.inner_requests import AGENT, InnerRequests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,7 @@ ERROR: Final = "ERROR"
 SENT: Final = (ADDED, "MODIFIED", "DELETED")
 PAUSE_S: Final = 1.0
 """The time, in seconds, between two watches of a kind. Upstream: RetryWatcher's minRestartDelay."""
-HEADERS: Final = [("user-agent", "controlplane-simulator"), ("accept", "application/json")]
+HEADERS: Final = [("user-agent", AGENT), ("accept", "application/json")]
 Push = Callable[[Any], None]
 
 
@@ -108,7 +109,7 @@ class _Watch:
 
 
 def _event(piece: WatchEvent | bytes | Late) -> tuple[str, Tree]:
-    """Type and object of an event in whatever form it comes."""
+    """Return type and object of an event, which comes as a value or as JSON."""
     if isinstance(piece, WatchEvent):
         return piece.type, piece.object.tree
     found = json.loads(piece if isinstance(piece, bytes) else piece.made())
@@ -151,12 +152,9 @@ class ListWatch:
 
     async def _list(self, kind: Kind) -> tuple[str, list[Tree]] | None:
         """The version and the objects of a list, None if the server refuses it."""
-        send, receive = trio.open_memory_channel[Any](1)
-        self._server.ask("GET", kind.path, {}, [*HEADERS], b"", self._user, send.send_nowait)
-        answer = await receive.receive()
-        if not isinstance(answer, HttpAnswer) or answer.code != 200:
-            return None
-        return answer.tree["metadata"]["resourceVersion"], answer.tree["items"]
+        requests = InnerRequests(self._server.ask, AGENT)
+        code, found = await requests.begin("GET", kind.path, user=self._user).answer()
+        return (found["metadata"]["resourceVersion"], found["items"]) if code == 200 else None
 
     async def _keep(self, watch: _Watch, push: Push, scope: trio.CancelScope) -> None:
         """Watch a kind again and again; an error cancels the watches of all kinds."""
