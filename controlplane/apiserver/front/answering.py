@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
@@ -22,6 +23,7 @@ from controlplane.api.request import FollowedLog, Request, Response
 from controlplane.api.tree import Tree
 from controlplane.apiserver.front import discovery as nonresource
 from controlplane.apiserver.front import negotiation, rendering
+from controlplane.apiserver.front.plain_text import plain_answer
 from controlplane.apiserver.front.served import Served
 from controlplane.apiserver.requests import subresources
 from controlplane.apiserver.requests.authorization import rbac
@@ -281,19 +283,13 @@ def _head(info: ResourceInfo | None, target: Target) -> HttpAnswer:
 
 
 def _unknown_kind(http: HttpRequest) -> HttpAnswer:
-    """Answer a path that ends before it says what is watched: 500, whoever asks.
+    """Answer 500 to a path that ends after /watch, for any client.
 
     Upstream: apiserver pkg/endpoints/filters/requestinfo.go.
     """
     url = http.path + (f"?{urlencode(http.query, doseq=True)}" if http.query else "")
     text = f'"{url}": failed to create RequestInfo: unable to determine kind and namespace from url, {url}'
-    headers: dict[str, str | list[str]] = {
-        "Content-Type": "text/plain; charset=utf-8",
-        "X-Content-Type-Options": "nosniff",
-    }
-    for char, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
-        text = text.replace(char, name)
-    return HttpAnswer(500, headers, None, f"Internal Server Error: {text}\n")
+    return HttpAnswer(*plain_answer(500, f"Internal Server Error: {escape(text, quote=False)}\n"))
 
 
 _LONG_RUNNING = ("attach", "exec", "log", "portforward", "proxy")

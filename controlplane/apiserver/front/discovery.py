@@ -13,6 +13,7 @@ from typing import Any, Final
 from controlplane.api.tree import Tree
 from controlplane.apiserver.front import openapi, openapi_v2
 from controlplane.apiserver.front.negotiation import check_media, media_of, parse_accept
+from controlplane.apiserver.front.plain_text import TEXT, page_not_found, plain_answer
 from controlplane.apiserver.front.served import Answer, Served
 from controlplane.apiserver.kinds.custom.resources import version_preference
 from controlplane.apiserver.requests.routing import HttpRequest, no_such_method, no_such_path
@@ -23,7 +24,6 @@ from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInf
 
 __all__ = ["answer", "group_versions"]
 
-_TEXT = "text/plain; charset=utf-8"
 _MEDIA = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _HOOKS = (
@@ -77,7 +77,6 @@ _CHECKS = {
 _OPENID = "/.well-known/openid-configuration"
 _JWKS = "/openid/v1/jwks"
 _JWKS_MEDIA: Final = "application/jwk-set+json"
-_NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
 _PUBLIC = {"Cache-Control": "public, max-age=3600"}
 
 
@@ -108,7 +107,7 @@ def answer(server: Served, http: HttpRequest) -> Answer:
         return _group(server, http, parts)
     if head in _ROUTED:
         return _routed(server, http, path.rstrip("/"))
-    return _missing()
+    return page_not_found()
 
 
 _ROUTED: Final = ("api", "version", ".well-known", "openid")
@@ -149,7 +148,7 @@ def _routed(server: Served, http: HttpRequest, path: str) -> Answer:
         return _written(http, _resource_list(server, "", "v1"), routed=True)
     if path.startswith(("/api/", "/version/")):
         raise no_such_path()
-    return _missing()
+    return page_not_found()
 
 
 def _json(tree: Any, **headers: str) -> Answer:
@@ -167,10 +166,6 @@ def _openid(server: Served) -> dict[str, Any]:
     }
 
 
-def _missing() -> Answer:
-    return 404, {"Content-Type": _TEXT, **_NO_SNIFFING}, None, "404 page not found\n"
-
-
 def _get_only(http: HttpRequest) -> None:
     if http.method != "GET":
         raise no_such_method()
@@ -186,30 +181,29 @@ def _check_content(http: HttpRequest, consumed: tuple[str, ...]) -> None:
 def _health(server: Served, name: str, rest: str, http: HttpRequest) -> Answer:
     """Answer a check of liveness or readiness; a fault of the store fails all three.
 
-    `rest`: what follows `/healthz` in the path.
+    `rest`: the path after `/healthz`.
     """
     check = rest.removeprefix("/")
     checks = _CHECKS[name]
     if rest and (check not in (*checks, "etcd") or not rest.startswith("/")):
-        return _missing()
+        return page_not_found()
     excluded = http.query.get("exclude", ())
     trouble = server.trouble()
     if trouble and check in ("", "etcd") and "etcd" not in excluded:
         return _unhealthy(name, checks, trouble, alone=bool(check))
     if check:
-        return 200, {"Content-Type": _TEXT}, None, "ok"
-    headers: dict[str, str | list[str]] = {"Content-Type": _TEXT, **_NO_SNIFFING}
+        return 200, {"Content-Type": TEXT}, None, "ok"
     if "verbose" not in http.query:
-        return 200, headers, None, "ok"
+        return plain_answer(200, "ok")
     lines = "".join(f"[+]{each} {'excluded: ' * (each in excluded)}ok\n" for each in checks)
     unknown = ",".join(f'"{each}"' for each in sorted({*excluded} - {*checks}))
     if unknown:
         lines += f"warn: some health checks cannot be excluded: no matches for {unknown}\n"
-    return 200, headers, None, f"{lines}{name} check passed\n"
+    return plain_answer(200, f"{lines}{name} check passed\n")
 
 
 def _unhealthy(name: str, checks: Sequence[str], trouble: str, *, alone: bool) -> Answer:
-    """As net/http's Error writes it. A check that is asked for alone gives its reason, all together do not."""
+    """A check that is asked for alone gives its reason, all together do not."""
     if alone:
         text = f"internal server error: {trouble}\n"
     else:
@@ -219,7 +213,7 @@ def _unhealthy(name: str, checks: Sequence[str], trouble: str, *, alone: bool) -
             for each in named
         )
         text = f"{lines}{name} check failed\n"
-    return 500, {"Content-Type": _TEXT, **_NO_SNIFFING}, None, text
+    return plain_answer(500, text)
 
 
 # -- groups --------------------------------------------------------------------------------------
@@ -262,17 +256,17 @@ def _group(server: Served, http: HttpRequest, parts: list[str]) -> Answer:
     group = parts[1]
     versions = group_versions(server, group)
     if not versions:
-        return _missing()
+        return page_not_found()
     built_in = server.table.built_in(group)
     if len(parts) == 2:
         if http.path not in (f"/apis/{group}", f"/apis/{group}/"):
-            return _missing()
+            return page_not_found()
         tree = {"kind": "APIGroup", "apiVersion": "v1", **_group_tree(group, versions)}
         return _written(http, tree, routed=False)
     if len(parts) > 3 or parts[2] not in versions:
         if built_in:
             raise no_such_path()
-        return _missing()
+        return page_not_found()
     if built_in:
         _get_only(http)
         _check_content(http, _MEDIA)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.front import openapi_custom
+from controlplane.apiserver.front.plain_text import TEXT, page_not_found
 from controlplane.apiserver.front.served import Answer, Served
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema.descriptions import EDITION, field_text, type_text
@@ -52,7 +53,6 @@ _EXTENSIONS = (
     ("patchMergeKey", "x-kubernetes-patch-merge-key"),
 )
 _FEW_DOCUMENTS = (".well-known/openid-configuration", "openid/v1/jwks", "version")
-_TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
 _V3_PROTOBUF = "application/com.github.proto-openapi.spec.v3"
 
@@ -64,13 +64,9 @@ def answer(server: Served, path: str, http: HttpRequest) -> Answer:
     """The answer to a path below /openapi. ApiError 406."""
     if path == "/openapi/v3":
         text = json.dumps(index(server), separators=(",", ":"))
-        return 200, {"Content-Type": _TEXT}, None, text
+        return 200, {"Content-Type": TEXT}, None, text
     if not path.startswith("/openapi/v3/"):
-        headers: dict[str, str | list[str]] = {
-            "Content-Type": _TEXT,
-            "X-Content-Type-Options": "nosniff",
-        }
-        return 404, headers, None, "404 page not found\n"
+        return page_not_found()
     name = path.removeprefix("/openapi/v3/")
     if name not in names(server):
         return 404, {}, None, ""
@@ -80,12 +76,12 @@ def answer(server: Served, path: str, http: HttpRequest) -> Answer:
 def _document_answer(server: Served, name: str, http: HttpRequest) -> Answer:
     accept = http.headers.get("accept", "")
     if accept.startswith(_V3_PROTOBUF) and _JSON not in accept and "*/*" not in accept:
-        return 406, {"Content-Type": _TEXT}, None, ""
+        return 406, {"Content-Type": TEXT}, None, ""
     digest = digest_of(server, name)
     asked = (http.query.get("hash") or [""])[0]
     if asked and asked != digest:
         place = f"/openapi/v3/{name}?hash={digest}"
-        return 301, {"Content-Type": _TEXT, "Location": place}, None, ""
+        return 301, {"Content-Type": TEXT, "Location": place}, None, ""
     tag = f'"{digest}"'
     headers: dict[str, str | list[str]] = {"ETag": tag, "Vary": "Accept"}
     if asked:  # upstream says the same with an Expires header one year ahead

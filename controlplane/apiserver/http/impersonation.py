@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from controlplane.api.request import User
+from controlplane.api.validation import quote
 from controlplane.apiserver.requests.authorization.rbac import SERVICE_ACCOUNT, Attributes
 from controlplane.apiserver.requests.tokens import holds
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.schema.field_errors import go_quote
 
 if TYPE_CHECKING:
     from controlplane.apiserver.kinds.strategy import Lookup
@@ -81,10 +81,10 @@ def impersonated(access: Access, http: HttpRequest) -> User:
 
 def _shown(uid: str, groups: tuple[str, ...], extra: dict[str, str]) -> str:
     """A wanted user without a name, as Go's %#v prints it."""
-    listed = f"[]string{{{', '.join(map(go_quote, groups))}}}" if groups else "[]string(nil)"
-    pairs = (f"{go_quote(key)}:[]string{{{go_quote(extra[key])}}}" for key in sorted(extra))
+    listed = f"[]string{{{', '.join(map(quote, groups))}}}" if groups else "[]string(nil)"
+    pairs = (f"{quote(key)}:[]string{{{quote(extra[key])}}}" for key in sorted(extra))
     mapped = f"map[string][]string{{{', '.join(pairs)}}}" if extra else "map[string][]string(nil)"
-    return f'&user.DefaultInfo{{Name:"", UID:{go_quote(uid)}, Groups:{listed}, Extra:{mapped}}}'
+    return f'&user.DefaultInfo{{Name:"", UID:{quote(uid)}, Groups:{listed}, Extra:{mapped}}}'
 
 
 def _account(name: str) -> tuple[str, str] | None:

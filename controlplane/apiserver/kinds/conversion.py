@@ -198,8 +198,10 @@ _OPTIONS: Final = (
 
 
 def _registered(table: ResourceTable, api_version: str, kind: str) -> bool:
-    if kind in _OPTIONS and table.versions(api_version.rpartition("/")[0]):
-        return api_version.rpartition("/")[2] in table.versions(api_version.rpartition("/")[0])
+    group, _, version = api_version.rpartition("/")
+    served = table.versions(group) if kind in _OPTIONS else ()
+    if served:
+        return version in served
     base = kind.removesuffix("List")
     return table.by_kind(api_version, base) is not None or (api_version, kind) == ("v1", "List")
 

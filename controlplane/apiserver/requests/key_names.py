@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds.names import path_segment
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.schema.field_errors import go_quote
 
 __all__ = ["check_key_name"]
 
@@ -15,4 +15,4 @@ def check_key_name(name: str) -> None:
         raise status.bad_request("Name parameter required.")
     problems = path_segment(name)
     if problems:
-        raise status.bad_request(f"Name parameter invalid: {go_quote(name)}: {';'.join(problems)}")
+        raise status.bad_request(f"Name parameter invalid: {quote(name)}: {';'.join(problems)}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from controlplane.api.flags import flag
 from controlplane.api.request import Request
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import DecodeError, decode
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
-    go_quote,
     invalid,
     not_supported,
     required,
@@ -34,13 +34,13 @@ def parse_int64(text: str | None) -> int:
     sign = text[0] if text[:1] in ("+", "-") else ""
     digits = text[len(sign) :]
     if not (digits.isascii() and digits.isdigit()):
-        raise status.bad_request(f"strconv.ParseInt: parsing {go_quote(text)}: invalid syntax")
+        raise status.bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
     significant = digits.lstrip("0") or "0"
     if len(significant) <= INT64_DIGITS:
         value = int(sign + significant)
         if -(2**63) <= value < 2**63:
             return value
-    raise status.bad_request(f"strconv.ParseInt: parsing {go_quote(text)}: value out of range")
+    raise status.bad_request(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
 
 
 def _check_dry_run(text: str | None) -> list[FieldError]:

@@ -70,7 +70,7 @@ class Reader:
 
     def _get_cached(self, ctx: Context, registry: Registry, version: str) -> Steps[Response]:
         request, info = ctx.request, ctx.info
-        registry.key(request.namespace, request.name)  # refuses names before versions
+        key = registry.key(request.namespace, request.name)  # refuses names before versions
         try:
             wanted = parse_version(version)
         except ValueError as error:
@@ -84,7 +84,7 @@ class Reader:
                 raise status.too_large_resource_version(wanted, cache.revision, retry_seconds(info))
             found = yield from registry.find(request.namespace, request.name)
         else:
-            found = cache.get(registry.key(request.namespace, request.name))
+            found = cache.get(key)
             if found is not None and self._conversions.concerns(info):
                 found = yield from self._conversions.shown(info, found)
         if found is None:

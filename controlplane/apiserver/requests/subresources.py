@@ -16,6 +16,7 @@ from controlplane.api.object import Object
 from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds.conversion import read_typed
 from controlplane.apiserver.kinds.custom.resources import steps
 from controlplane.apiserver.kinds.selectors import selector_of
@@ -35,7 +36,7 @@ from controlplane.apiserver.requests.token_keys import token_key
 from controlplane.apiserver.requests.tokens import ISSUER
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import DecodeError, decode, kind_error
-from controlplane.apiserver.schema.field_errors import go_quote, invalid
+from controlplane.apiserver.schema.field_errors import invalid
 from controlplane.apiserver.schema.json_values import plain_texts
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Steps
@@ -379,7 +380,7 @@ def _bound(parts: Parts, ctx: Context, reference: Tree) -> Steps[Tree]:
     spec = found.tree.get("spec") or {}
     if resource == "pods" and spec.get("serviceAccountName") != ctx.request.name:
         raise status.bad_request(
-            f"cannot bind token for serviceaccount {go_quote(ctx.request.name)} to pod running "
+            f"cannot bind token for serviceaccount {quote(ctx.request.name)} to pod running "
             "with different serviceaccount name."
         )
     uid = reference.get("uid", "")

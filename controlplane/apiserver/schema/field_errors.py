@@ -63,17 +63,12 @@ def _made(reason: str, path: Path, value: Any, detail: str = "") -> FieldError:
 def _shown(value: Any) -> str:
     """A bad value as Go prints it: strings quoted, scalars plain, the rest as JSON."""
     if isinstance(value, str):
-        return go_quote(value)
+        return quote(value)
     if isinstance(value, float):
         return shown_float(value)
     if value is None:
         return "null"
     return json_text(value)
-
-
-def go_quote(text: str) -> str:
-    """The text as Go's %q prints it."""
-    return quote(text)
 
 
 @frozen
@@ -141,7 +136,7 @@ def not_supported(
     values = sorted(supported) if sort else list(supported)
     detail = ""
     if values:
-        detail = "supported values: " + ", ".join(go_quote(text) for text in values)
+        detail = "supported values: " + ", ".join(quote(text) for text in values)
     if typed and isinstance(value, str):
         value = Raw(json_text(value))
     return _made("FieldValueNotSupported", path, value, detail)

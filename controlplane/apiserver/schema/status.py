@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.schema.api_error import ApiError
-from controlplane.apiserver.schema.field_errors import FieldError, go_quote, joined
+from controlplane.apiserver.schema.field_errors import FieldError, joined
 from controlplane.apiserver.schema.resources import ResourceInfo
 
 __all__ = [
@@ -47,7 +48,7 @@ def _details(info: ResourceInfo, name: str, kind: str = "") -> Tree:
 def not_found(info: ResourceInfo, name: str) -> ApiError:
     """404: there is no such object."""
     return ApiError(
-        404, "NotFound", f"{info.qualified} {go_quote(name)} not found", _details(info, name)
+        404, "NotFound", f"{info.qualified} {quote(name)} not found", _details(info, name)
     )
 
 
@@ -56,7 +57,7 @@ def already_exists(info: ResourceInfo, name: str) -> ApiError:
     return ApiError(
         409,
         "AlreadyExists",
-        f"{info.qualified} {go_quote(name)} already exists",
+        f"{info.qualified} {quote(name)} already exists",
         _details(info, name),
     )
 
@@ -82,7 +83,7 @@ def conflict(
     return ApiError(
         409,
         "Conflict",
-        f"Operation cannot be fulfilled on {shown or info.qualified} {go_quote(name)}: {text}",
+        f"Operation cannot be fulfilled on {shown or info.qualified} {quote(name)}: {text}",
         details,
     )
 
@@ -102,7 +103,7 @@ def forbidden(
 ) -> ApiError:
     """403: admission or authorization refused."""
     subject = shown or info.qualified
-    what = f"{subject} {go_quote(name)} is forbidden" if name else f"{subject} is forbidden"
+    what = f"{subject} {quote(name)} is forbidden" if name else f"{subject} is forbidden"
     details = _details(info, name, shown.split(".", maxsplit=1)[0] if shown else "")
     if causes:
         details["causes"] = list(causes)
@@ -130,7 +131,7 @@ def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError])
         details["name"] = name
     if not kind:
         del details["kind"]
-    message = f"{qualified} {go_quote(name)} is invalid"
+    message = f"{qualified} {quote(name)} is invalid"
     if errors:
         told = zip(errors, details["causes"], strict=True)
         message += ": " + joined(f"{error.field}: {cause['message']}" for error, cause in told)

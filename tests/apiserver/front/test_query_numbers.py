@@ -3,10 +3,10 @@
 import pytest
 
 from controlplane.api.request import ADMIN
+from controlplane.api.validation import quote
 from controlplane.apiserver.front.answering import HttpAnswer, answer
 from controlplane.apiserver.requests.listing import parse_version
 from controlplane.apiserver.requests.routing import HttpRequest
-from controlplane.apiserver.schema.field_errors import go_quote
 from tests.apiserver.world import World
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -44,7 +44,7 @@ def test_numbers(name, text, problem):
         assert found.code == 200
     else:
         assert found.code == 400
-        assert found.tree["message"] == f"strconv.ParseInt: parsing {go_quote(text)}: {problem}"
+        assert found.tree["message"] == f"strconv.ParseInt: parsing {quote(text)}: {problem}"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import base64
 
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
 from controlplane.apiserver.kinds.checks import entries, present, problems
@@ -14,7 +15,6 @@ from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.kinds.trees import filled, in_spec, inside
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
-    go_quote,
     invalid,
     not_supported,
     required,
@@ -38,7 +38,7 @@ def validate_api_service(tree: Tree) -> list[FieldError]:
     wanted = f"{version}.{group}"
     errors: list[FieldError] = []
     if name and not names.path_segment(name) and name != wanted:
-        text = f'must be `spec.version+"."+spec.group`: {go_quote(wanted)}'
+        text = f'must be `spec.version+"."+spec.group`: {quote(wanted)}'
         errors.append(invalid("metadata.name", name, text))
     if not group and version != "v1":
         text = "only v1 may have an empty group and it better be legacy kube"

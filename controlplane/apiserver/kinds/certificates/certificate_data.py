@@ -12,7 +12,7 @@ import re
 
 from attrs import frozen
 
-from controlplane.apiserver.schema.field_errors import go_quote
+from controlplane.api.validation import quote
 
 __all__ = [
     "Block",
@@ -148,7 +148,7 @@ def certificate_problem(text: str) -> str:
         if block is None:
             return "" if blocks else "must contain at least one CERTIFICATE PEM block"
         if block.kind != "CERTIFICATE":
-            return f"only CERTIFICATE PEM blocks are allowed, found {go_quote(block.kind)}"
+            return f"only CERTIFICATE PEM blocks are allowed, found {quote(block.kind)}"
         if block.headers:
             return "no PEM block headers are permitted"
         problem = _certificates_problem(block.content)

@@ -9,6 +9,7 @@ from typing import Any
 
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.apiregistration.api_services import CONDITION_STATES
 from controlplane.apiserver.kinds.cells import age_of, human_duration, name_of, part_of
@@ -20,7 +21,6 @@ from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
     forbidden,
-    go_quote,
     invalid,
     not_supported,
     required,
@@ -110,9 +110,7 @@ def _signer(name: str) -> list[FieldError]:
         errors.append(invalid(path, domain, text))
     for part in (domain, rest):
         for label in part.split("."):
-            texts = (
-                f"validating label {go_quote(label)}: {text}" for text in names.dns_label(label)
-            )
+            texts = (f"validating label {quote(label)}: {text}" for text in names.dns_label(label))
             errors += problems(path, part, texts)
     return errors
 
@@ -144,12 +142,12 @@ def validate_signing_request_status(new: Tree, old: Tree, *, approving: bool) ->
     for kind in _LASTING:
         had, has = _of_type(old, kind), _of_type(new, kind)
         if len(has) < len(had):
-            text = f"updates may not remove a condition of type {go_quote(kind)}"
+            text = f"updates may not remove a condition of type {quote(kind)}"
             errors.append(forbidden(where, text))
     for kind in () if approving else ("Approved", "Denied"):
         had, has = _of_type(old, kind), _of_type(new, kind)
         if len(has) > len(had):
-            text = f"updates may not add a condition of type {go_quote(kind)}"
+            text = f"updates may not add a condition of type {quote(kind)}"
             errors.append(forbidden(where, text))
     certificate, was = ((tree.get("status") or {}).get("certificate") for tree in (new, old))
     if certificate != was and was:

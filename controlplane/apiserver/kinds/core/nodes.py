@@ -8,6 +8,7 @@ from typing import Any
 
 from controlplane.api.equality import Seen
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
 from controlplane.apiserver.kinds.checks import cidr_problems, problems, when
@@ -21,7 +22,6 @@ from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
     forbidden,
-    go_quote,
     invalid,
     required,
 )
@@ -77,7 +77,7 @@ def _features(features: list[str]) -> list[FieldError]:
         elif index and features[index - 1] > name:
             errors.append(invalid(path, name, "list must be sorted alphabetically"))
         if not _FEATURE.fullmatch(name):
-            text = f"invalid feature name {go_quote(name)}: {_FEATURE_TEXT}"
+            text = f"invalid feature name {quote(name)}: {_FEATURE_TEXT}"
             errors.append(invalid(path, name, text))
     return errors
 

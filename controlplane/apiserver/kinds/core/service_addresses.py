@@ -13,6 +13,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import optional_one_of, problems, when
 from controlplane.apiserver.kinds.strategy import Context, without
@@ -20,7 +21,6 @@ from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
-    go_quote,
     invalid,
     not_supported,
     required,
@@ -320,7 +320,7 @@ def with_address(ctx: Context, tree: Tree, spec: Tree) -> Tree:
     size = SERVICE_RANGE.num_addresses
     found = _drawn(ctx, "service addresses", hosts, min(max(16, size // 16), 256), used)
     if found is None:
-        name = go_quote(tree["metadata"].get("name", ""))
+        name = quote(tree["metadata"].get("name", ""))
         raise status.internal_error(
             f"failed to allocate a serviceIP for Service {name}: range is full"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import (
     entries,
@@ -50,7 +51,6 @@ from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
     forbidden,
-    go_quote,
     invalid,
     required,
 )
@@ -404,7 +404,7 @@ def _sources(volume: Tree, path: str, name: str, pod: str) -> list[FieldError]:
 def _made_claim(name: str, claim: str, path: str) -> list[FieldError]:
     """The claim that is made for an ephemeral volume has a proper name."""
     return [
-        invalid(path, name, f"PVC name {go_quote(claim)}: {problem}")
+        invalid(path, name, f"PVC name {quote(claim)}: {problem}")
         for problem in names.dns_subdomain(claim)
     ]
 

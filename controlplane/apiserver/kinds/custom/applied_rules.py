@@ -11,13 +11,14 @@ from typing import Any, Final
 from attrs import define, frozen
 
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds.custom.cel import CelError, Optional, Program, compiled
 from controlplane.apiserver.kinds.custom.cel.declared import Declared, declared, escaped
 from controlplane.apiserver.kinds.custom.cel.metering import CANCELLED, METER, Meter
 from controlplane.apiserver.kinds.custom.cel.values import seen
 from controlplane.apiserver.kinds.custom.rules import RULES, field_path, location, rule_types
 from controlplane.apiserver.kinds.custom.schemas import UNSET, Former, child
-from controlplane.apiserver.schema.field_errors import FieldError, Raw, go_quote, invalid
+from controlplane.apiserver.schema.field_errors import FieldError, Raw, invalid
 from controlplane.apiserver.schema.work import spend
 
 __all__ = ["BUDGET", "PER_CALL", "Budget", "Ruled", "apply_rules", "ruled_places"]
@@ -359,7 +360,7 @@ class _Walk:
                     self.budget.left = -1
                     spent = (
                         f"{_NO_FURTHER} due to call cost exceeds limit for messageExpression: "
-                        f"{go_quote(source)}"
+                        f"{quote(source)}"
                     )
                     return invalid(where, schema.get("type", ""), spent)
         text = text or _default_message(rule.rule)

@@ -6,12 +6,12 @@ from functools import partial
 
 from controlplane.api.request import User
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds.certificates.certificate_data import organizations
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.schema.field_errors import go_quote
 
 __all__ = ["approval", "restrict_subject", "signing"]
 
@@ -53,7 +53,7 @@ def _check(ctx: Context, old: Tree, access: Access | None, verb: str) -> None:
     domain = signer.partition("/")[0]
     allows = partial(_allowed, access, ctx.request.user, verb)
     if not allows(signer) and not allows(f"{domain}/*"):
-        text = f"user not permitted to {verb} requests with signerName {go_quote(signer)}"
+        text = f"user not permitted to {verb} requests with signerName {quote(signer)}"
         raise status.forbidden(ctx.info, old["metadata"].get("name", ""), text)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from controlplane.api import quantity
 from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import entries, local_descending_path, problems, when, word
 from controlplane.apiserver.kinds.core.pods.containers import (
@@ -33,7 +34,6 @@ from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
     forbidden,
-    go_quote,
     invalid,
     not_supported,
     required,
@@ -210,7 +210,7 @@ def pod_annotations(
             if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(
                 "localhost/"
             ):
-                text = f"invalid AppArmor profile name: {go_quote(profile)}"
+                text = f"invalid AppArmor profile name: {quote(profile)}"
                 errors.append(invalid(f"{path}[{key}]", profile, text))
     return errors
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from controlplane.api import quantity
 from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import entries
 from controlplane.apiserver.kinds.core.persistent_volume_claims import claim_warnings
-from controlplane.apiserver.schema.field_errors import go_quote
 from controlplane.apiserver.schema.work import spend
 
 __all__ = ["OLD_VOLUMES", "PLACES", "node_term_warnings", "pod_warnings", "template_warnings"]
@@ -236,7 +236,7 @@ def _volumes(volumes: list[Tree], path: str) -> Iterator[str]:
 
 def _overlaps(volume: Tree) -> Iterator[str]:
     """Files of one volume that hide each other. Upstream: warningsForOverlappingVirtualPaths."""
-    what = f"volume {go_quote(volume.get('name', ''))}"
+    what = f"volume {quote(volume.get('name', ''))}"
     for key, kind, name in (
         ("configMap", "ConfigMap", "name"),
         ("secret", "Secret", "secretName"),
@@ -244,7 +244,7 @@ def _overlaps(volume: Tree) -> Iterator[str]:
     ):
         source = volume.get(key)
         if source is not None:
-            named = f" {go_quote(source.get(name, ''))}" if name else ""
+            named = f" {quote(source.get(name, ''))}" if name else ""
             yield from _collisions(_paths(source), f"{what} ({kind}{named}): overlapping paths")
     taken: set[str] = set()
     for part in (volume.get("projected") or {}).get("sources") or ():
@@ -270,7 +270,7 @@ def _projected_paths(part: Tree, what: str) -> tuple[list[str], str]:
     ):
         source = part.get(key)
         if source is not None and source.get("items") is not None:
-            named = "" if key == "downwardAPI" else f" {go_quote(source.get('name', ''))}"
+            named = "" if key == "downwardAPI" else f" {quote(source.get('name', ''))}"
             return _paths(source), f"{what} (Projected {kind}{named}): overlapping paths"
     for key, kind in (
         ("serviceAccountToken", "ServiceAccountToken"),
@@ -279,7 +279,7 @@ def _projected_paths(part: Tree, what: str) -> tuple[list[str], str]:
         source = part.get(key)
         if source is not None:
             bundle = source.get("name", source.get("signerName", ""))
-            named = f" {go_quote(bundle)}" if key == "clusterTrustBundle" else ""
+            named = f" {quote(bundle)}" if key == "clusterTrustBundle" else ""
             return [source.get("path", "")], f"{what} (Projected {kind}{named}): overlapping paths"
     return [], ""
 
@@ -295,7 +295,7 @@ def _collisions(paths: list[str], text: str) -> Iterator[str]:
                 if f"{each}/".startswith(path) or f"{path}/".startswith(each)
             ]
             if hidden:
-                yield f"{text}: {go_quote(path)} with {go_quote(hidden[0])}"
+                yield f"{text}: {quote(path)} with {quote(hidden[0])}"
         known.add(path)
 
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds.custom.cel.conversions import to_string, type_name
 from controlplane.apiserver.kinds.custom.cel.maps import items_of
 from controlplane.apiserver.kinds.custom.cel.operators import failed
 from controlplane.apiserver.kinds.custom.cel.tree import CelError
-from controlplane.apiserver.schema.field_errors import go_quote
 
 __all__ = ["CLAUSES", "Clause", "clauses", "formatted", "refused_type"]
 
@@ -214,9 +214,9 @@ def _written_key(value: Any) -> str:
 def _written(value: Any) -> str:
     """A value within a list or map as it would be written down."""
     if isinstance(value, str):
-        return go_quote(value)
+        return quote(value)
     if isinstance(value, bytes):
-        return f"b{go_quote(to_string(value))}"
+        return f"b{quote(to_string(value))}"
     if isinstance(value, float):
         return f"{value:.{_PLACES}f}"
     if isinstance(value, timedelta | datetime):

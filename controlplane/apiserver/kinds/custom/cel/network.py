@@ -14,8 +14,8 @@ from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from attrs import frozen
 
+from controlplane.api.validation import quote as go_quote
 from controlplane.apiserver.kinds.custom.cel.tree import CelError
-from controlplane.apiserver.schema.field_errors import go_quote
 
 __all__ = [
     "CIDR_METHODS",

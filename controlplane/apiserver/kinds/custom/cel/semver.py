@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds.custom.cel.tree import CelError
-from controlplane.apiserver.schema.field_errors import go_quote
 
 __all__ = ["Semver", "is_semver", "read_semver"]
 
@@ -53,18 +53,16 @@ def _number(text: str) -> int:
     """A number of 64 bits. CelError."""
     if not text or len(text) > 20 or int(text) >> 64:
         why = "value out of range" if text else "invalid syntax"
-        raise CelError(f"strconv.ParseUint: parsing {go_quote(text)}: {why}")
+        raise CelError(f"strconv.ParseUint: parsing {quote(text)}: {why}")
     return int(text)
 
 
 def _core(name: str, text: str) -> int:
     """One of the three numbers. CelError."""
     if not _NUMBERS.issuperset(text):
-        raise CelError(f"Invalid character(s) found in {name} number {go_quote(text)}")
+        raise CelError(f"Invalid character(s) found in {name} number {quote(text)}")
     if len(text) > 1 and text[0] == "0":
-        raise CelError(
-            f"{name.capitalize()} number must not contain leading zeroes {go_quote(text)}"
-        )
+        raise CelError(f"{name.capitalize()} number must not contain leading zeroes {quote(text)}")
     return _number(text)
 
 
@@ -75,10 +73,10 @@ def _pre(text: str) -> tuple[int, int, str]:
     if _NUMBERS.issuperset(text):
         if len(text) > 1 and text[0] == "0":
             why = "Numeric PreRelease version must not contain leading zeroes"
-            raise CelError(f"{why} {go_quote(text)}")
+            raise CelError(f"{why} {quote(text)}")
         return 0, _number(text), ""
     if not _NAMES.issuperset(text):
-        raise CelError(f"Invalid character(s) found in prerelease {go_quote(text)}")
+        raise CelError(f"Invalid character(s) found in prerelease {quote(text)}")
     return 1, 0, text
 
 
@@ -100,7 +98,7 @@ def read_semver(text: str, normalize: bool = False) -> Semver:
         if not part:
             raise CelError("Build meta data is empty")
         if not _NAMES.issuperset(part):
-            raise CelError(f"Invalid character(s) found in build meta data {go_quote(part)}")
+            raise CelError(f"Invalid character(s) found in build meta data {quote(part)}")
     return Semver(major, minor, patch, pre)
 
 
