@@ -72,7 +72,7 @@ def either(names: list[str]) -> str:
 
 
 def plural(number: int, noun: str, form: str = "") -> str:
-    """1 pod, 2 pods; `form` is what several are called, where an s does not make it."""
+    """Return a number with its noun: "1 pod", "2 pods"; `form` is the plural where an s does not make it."""
     return f"{number:,} {noun if number == 1 else form or f'{noun}s'}"
 
 

@@ -55,7 +55,7 @@ _UNIT = re.compile(r"[^0-9.]*")
 
 
 def _problem(text: str, rest: str) -> str:
-    """What Go says of a duration that is malformed from `rest` on. Upstream: time.ParseDuration."""
+    """Return Go's error text for a duration that is malformed from `rest` on. Upstream: time.ParseDuration."""
     number = _NUMBER.match(rest)
     unit = None if number is None else _UNIT.match(rest, number.end())
     if unit is None or unit[0] in _UNITS:
@@ -66,7 +66,7 @@ def _problem(text: str, rest: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Text in quotes as package time writes it: whatever is not ASCII byte by byte."""
+    """Return a text in quotes as package time writes it, characters beyond ASCII as bytes."""
     shown = (
         f"\\{chr(byte)}"
         if byte in b'"\\'

@@ -1,4 +1,4 @@
-"""What `run` tells of a Scenario of kube-scheduler-simulator: its phase, and what happened in which step."""
+"""The output of `run` for a Scenario of kube-scheduler-simulator: its phase, and the operations of each step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mimicked jobs of Kueue's scalability test: a process that ends what ran its time, and hands back what is evicted.
+"""The mimicked jobs of Kueue's scalability test: a process that finishes workloads and frees the quota of evicted ones.
 
 It also keeps the measurements: waits and evictions by class of workloads, usage by class of queues.
 Upstream: kueue test/performance/scheduler, runner/controller and runner/recorder.

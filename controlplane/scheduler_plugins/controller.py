@@ -48,7 +48,7 @@ _QUOTAS: Final = ELASTIC_QUOTA.resource
 
 
 _groups_of = label_index(LABEL)
-"""Indexes pods by the group that they name, in whatever namespace."""
+"""Indexes pods of all namespaces by the group that they name."""
 
 
 class SchedulerPluginsController(Controller):

@@ -218,7 +218,7 @@ class _Sync:
         return version
 
     async def follow(self, kind: Kind, version: str) -> None:
-        """Take what changes after a version, for ever; the kind is listed again where a watch cannot go on."""
+        """Take the changes after a version, for ever; the kind is listed again where a watch cannot go on."""
         place = _Place(version)
 
         async def take(event: str, tree: Tree) -> bool:
@@ -263,7 +263,7 @@ async def sync(
     follow: bool,
     seconds: float | None = None,
 ) -> Counter[str]:
-    """Bring the objects of a cluster to a target; with `follow` also what changes, until SIGINT, SIGTERM or `seconds`.
+    """Bring the objects of a cluster to a target; with `follow` also its changes, until SIGINT, SIGTERM or `seconds`.
 
     `complain` is called with a line for each object that is refused, which ends nothing.
 

@@ -124,7 +124,7 @@ class Objects:
         return HttpAnswer(200, dict(JSON), outcome.to_json())
 
     async def reset(self) -> Outcome:
-        """Take the objects back to what the session began with, once no other restore or reset is under way."""
+        """Restore the objects of the session's beginning, once no other restore or reset is under way."""
         async with self._busy:
             return await self._reset()
 

@@ -79,7 +79,7 @@ _ALONE = (
     "flowcontrol.apiserver.k8s.io",
     "apiregistration.k8s.io",
 )
-"""What a request contains that may change the answers to other conversations."""
+"""Marks of requests that may change the answers to other conversations."""
 _ADDRESSES = ("10.0.0.", '"nodePort": 3')
 
 

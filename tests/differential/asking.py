@@ -41,7 +41,7 @@ _NO_TIMES.yaml_implicit_resolvers = {  # type: ignore[attr-defined]
 
 
 class Server(Protocol):
-    """What can be asked a conversation. The answer has the form of `want` in golden cases."""
+    """A server that answers conversations, in the form of `want` in golden cases."""
 
     def ask(self, told: Conversation) -> Json:
         """Ask everything, clean up, and return the masked answers."""
@@ -58,7 +58,7 @@ class Answer:
 
 @frozen
 class Place:
-    """Where a server is, and with which token it is asked."""
+    """The address of a server, and the token of its client."""
 
     host: str
     port: int

@@ -22,7 +22,7 @@ MAX_STEPS: Final = 14
 
 @frozen
 class Grammar:
-    """What variations draw from."""
+    """The values from which variations draw."""
 
     corpus: Corpus
     schemas: Schemas

@@ -26,7 +26,7 @@ def shrunk(found: Verdict, judge: Judge) -> Verdict:
 
 
 def _kind(found: Verdict) -> str:
-    """What must stay: the place in the answer, and of a text that differs the beginning."""
+    """The difference to keep: the place in the answer, and the beginning of a text that differs."""
     place, _, difference = found.cause.partition(": ")
     text = difference.partition(" ")[2]
     return f"{place} {text[:40] if text[:1] in _QUOTES else difference.partition(' ')[0]}"

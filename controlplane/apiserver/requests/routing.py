@@ -279,7 +279,7 @@ def _custom_verb(
 ) -> tuple[str, Target]:
     """The verb of a request for custom resources, which have no routes, and its target. ApiError 400, 404, 405, 415.
 
-    A new object has the name that stands in it, whatever the path says.
+    A new object is named in its body; a name in the path is ignored.
     Upstream: apiextensions-apiserver pkg/apiserver/customresource_handler.go.
     """
     sub = target.subresource
@@ -301,7 +301,7 @@ def _custom_verb(
 
 
 def check_path(info: ResourceInfo, target: Target) -> None:
-    """404 for a path below a resource that has no route, whatever the method."""
+    """Refuse a path below a resource that has no route, for every method. ApiError 404."""
     if target.rest and target.subresource not in _CONNECT:
         raise no_such_path()
     if target.subresource and target.subresource not in info.subresources:

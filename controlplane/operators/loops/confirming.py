@@ -51,7 +51,7 @@ START_S: Final = 60.0
 """The longest time until all components have started."""
 POLL_S: Final = 0.05
 LAST_WORDS: Final = 300
-"""The number of characters that are told of the last line of a program that ended."""
+"""The number of characters of a program's last line that are reported."""
 
 
 @frozen
@@ -259,7 +259,7 @@ class _Attempt:
         return all(now - self._watches.get(actor, now) > QUIET_S for actor in self._processes)
 
     def _broken(self) -> str:
-        """Ask all invariants once more, unless the run has ended; return what is broken. A program has to live."""
+        """Check that all programs run, and all invariants once more, unless the run has ended; return the violation."""
         if self._run.ended:
             return ""
         if dead := self._dead():

@@ -196,7 +196,7 @@ def _pod(tree: Tree) -> Tree:
 
 
 def without_token(spec: Tree) -> Tree:
-    """Return a pod's spec without the volume of its account's token, and without what mounts it."""
+    """Return a pod's spec without the volume of its account's token and its mounts."""
     found = dict(spec)
     volumes = [each for each in found.pop("volumes", None) or () if not _is_token(each)]
     if volumes:

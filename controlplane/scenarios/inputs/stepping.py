@@ -1,4 +1,4 @@
-"""The run of a Scenario: operations of one step, then whatever they make the cluster do, then the next step.
+"""The run of a Scenario: the operations of one step, then their effects on the cluster, then the next step.
 
 The scheduler is simulated: it is held before each attempt until all other components have nothing left to do, so
 that how fast they are decides nothing. A major step ends when the scheduler, too, has nothing left to do; a write of

@@ -136,7 +136,7 @@ def _possible(kueue: Kueue, *, fits: bool) -> Iterator[str]:
 
 
 def _as_reserved(victim: Info) -> bool:
-    """Return whether a workload is what it was when it got its quota: a change of its priority wakes nothing."""
+    """Return whether a workload is unchanged since it got its quota: a change of its priority wakes no other."""
     from controlplane.kueue.workload.status import QUOTA_RESERVED, find
 
     reserved = find(victim.obj, QUOTA_RESERVED) or {}
@@ -147,7 +147,7 @@ def _as_reserved(victim: Info) -> bool:
 
 
 def _never_came(run: Run) -> str | None:
-    """Name a workload that waits for workloads to go of which none goes."""
+    """Name a workload that waits for preempted workloads while none is being preempted."""
     from controlplane.kueue.workload import status
 
     stored = list(trees(run, "workloads"))

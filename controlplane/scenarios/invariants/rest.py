@@ -1,4 +1,4 @@
-"""Invariants of a cluster that is left alone: it comes to rest, and has what its objects ask for."""
+"""Invariants of a cluster that is left alone: it comes to rest, and its workloads are complete."""
 
 from __future__ import annotations
 
@@ -95,4 +95,4 @@ def _unready(run: Run) -> str | None:
 
 
 AT_REST_WORKLOADS_ARE_COMPLETE = Invariant("workloads are complete at rest", _incomplete)
-"""For worlds with room for all that is asked for, whose programs get ready."""
+"""For worlds with room for all pods, whose programs become ready."""

@@ -296,7 +296,7 @@ _TEXTS = ("op", "path", "from")
 
 
 def _check_types(patch: list[Any], *, checked: bool) -> None:
-    """Refuse the first value that is none of an operation's type. ApiError 400.
+    """Refuse the first value whose type an operation cannot have. ApiError 400.
 
     `checked`: the operations are decoded field by field, as for the check of fields; else as maps.
     """

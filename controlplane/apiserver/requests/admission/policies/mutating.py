@@ -272,7 +272,7 @@ class MutatingPolicies:
                 problem = error.message.removeprefix("Internal error occurred: ")
                 raise status.internal_error(f"failed to convert object: {problem}") from None
             problem = error.message.partition(_UNREADABLE)[2].partition(": ")[2]
-            if problem.endswith("unknown conversion"):  # what was decoded is of another kind
+            if problem.endswith("unknown conversion"):  # the decoded object is of another kind
                 problem = f"failed to convert object: {problem}"
             raise status.internal_error(problem or error.message) from None
 
