@@ -16,11 +16,9 @@ from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.kueue_worlds import (
     change,
-    cluster_queue,
     create,
-    flavor,
     kueue_alone,
-    local_queue,
+    queues,
     workload,
 )
 from controlplane.scenarios.invariants.kueue_waiting import AT_REST_NOTHING_THAT_FITS_IS_PARKED
@@ -33,10 +31,7 @@ REST_S = 20
 
 async def moved(user: User) -> None:
     """Two workloads come for the quota of one; the first moves away, and the server restarts."""
-    await create(user, flavor("default"))
-    for name in ("here", "there"):
-        await create(user, cluster_queue(name, {"default": 1}), local_queue(name))
-    await user.sleep(1)
+    await queues(user, here=1, there=1)
     user.delay("kueue", "apiserver", 1)
     await create(user, workload("first", "here", 1), workload("second", "here", 1))
     await user.sleep(0.2)

@@ -16,11 +16,9 @@ from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.kueue_worlds import (
     change,
-    cluster_queue,
     create,
-    flavor,
     kueue_alone,
-    local_queue,
+    queues,
     release_all,
     workload,
 )
@@ -34,10 +32,7 @@ REST_S = 20
 
 async def reactivated(user: User) -> None:
     """A workload runs, is deactivated, and is active again; another one waits for its quota."""
-    await create(
-        user, flavor("default"), cluster_queue("team", {"default": 1}), local_queue("team")
-    )
-    await user.sleep(1)
+    await queues(user, team=1)
     await create(user, workload("one", "team", 1), workload("other", "team", 1))
     await user.sleep(3)
     await change(user, "one", active=False)

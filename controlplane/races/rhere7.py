@@ -11,41 +11,11 @@ The repair that is proposed here lets a workload whose shape has changed be trie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from controlplane.races.race import Race
+from controlplane.races.rkq9661 import raised
 from controlplane.scenarios import Scenario
-from controlplane.scenarios.authoring.kueue_worlds import (
-    change,
-    cluster_queue,
-    create,
-    flavor,
-    kueue_alone,
-    local_queue,
-    release_all,
-    workload,
-)
+from controlplane.scenarios.authoring.kueue_worlds import kueue_alone
 from controlplane.scenarios.invariants.kueue_waiting import AT_REST_NOTHING_PARKED_COULD_PREEMPT
-
-if TYPE_CHECKING:
-    from controlplane.scenarios import User
-
-REST_S = 10
-
-
-async def raised(user: User) -> None:
-    """A workload comes, and its priority is raised at once."""
-    await create(
-        user, flavor("default"), cluster_queue("team", {"default": 1}), local_queue("team")
-    )
-    await user.sleep(1)
-    await create(user, workload("low", "team", 1))
-    await user.sleep(2)
-    await create(user, workload("late", "team", 1))
-    await change(user, "late", priority=10)
-    await release_all(user)
-    await user.sleep(REST_S)
-
 
 SCENARIO = Scenario(
     "race here7",

@@ -17,11 +17,9 @@ from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.kueue_worlds import (
     change,
-    cluster_queue,
     create,
-    flavor,
     kueue_alone,
-    local_queue,
+    queues,
     workload,
 )
 from controlplane.scenarios.invariants.kueue_waiting import ADMITTED_IN_ONE_QUEUE
@@ -34,10 +32,7 @@ REST_S = 20
 
 async def moved(user: User) -> None:
     """A workload comes, and moves to another queue at once."""
-    await create(user, flavor("default"))
-    for name in ("here", "there"):
-        await create(user, cluster_queue(name, {"default": 1}), local_queue(name))
-    await user.sleep(1)
+    await queues(user, here=1, there=1)
     await create(user, workload("first", "here", 1))
     await user.attempt(change(user, "first", queueName="there"))
     await user.sleep(REST_S)

@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.kueue_worlds import (
-    cluster_queue,
     create,
-    flavor,
     kueue_alone,
-    local_queue,
+    queues,
     workload,
 )
 from controlplane.scenarios.invariants.kueue_waiting import THE_FINISHED_STAY_SO
@@ -40,9 +38,7 @@ OWNER = {
 
 async def orphaned(user: User) -> None:
     """A workload comes whose job is gone."""
-    await create(user, flavor("default"), cluster_queue("team", {"default": 1}))
-    await create(user, local_queue("team"))
-    await user.sleep(1)
+    await queues(user, team=1)
     orphan = workload("orphan", "team", 1)
     orphan["metadata"] |= {
         "labels": {"kueue.x-k8s.io/job-uid": OWNER["uid"]},

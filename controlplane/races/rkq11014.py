@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.kueue_worlds import (
-    cluster_queue,
     create,
     finish,
-    flavor,
     kueue_alone,
-    local_queue,
     patch,
+    queues,
     workload,
 )
 from controlplane.scenarios.invariants.kueue import AT_REST_KUEUE_KNOWS_EACH_WORKLOAD
@@ -33,10 +31,7 @@ REST_S = 10
 
 async def finished(user: User) -> None:
     """A workload that does not fit is tried again, as its queue has changed, and finishes meanwhile."""
-    await create(
-        user, flavor("default"), cluster_queue("team", {"default": 1}), local_queue("team")
-    )
-    await user.sleep(1)
+    await queues(user, team=1)
     await create(user, workload("big", "team", 2))
     await user.sleep(3)
     await patch(

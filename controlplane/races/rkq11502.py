@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.kueue_worlds import (
-    cluster_queue,
     create,
-    flavor,
     kueue_alone,
-    local_queue,
+    queues,
     release_all,
     workload,
 )
@@ -33,10 +31,7 @@ REST_S = 10
 
 async def both(user: User) -> None:
     """A workload of low priority comes, and one of high priority at once after it."""
-    await create(
-        user, flavor("default"), cluster_queue("team", {"default": 1}), local_queue("team")
-    )
-    await user.sleep(1)
+    await queues(user, team=1)
     await create(user, workload("low", "team", 1))
     await create(user, workload("high", "team", 1, 10))
     await release_all(user)

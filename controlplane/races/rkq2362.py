@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.kueue_worlds import (
-    cluster_queue,
     create,
-    flavor,
     kueue_alone,
-    local_queue,
     patch,
+    queues,
     release,
     workload,
 )
@@ -35,10 +33,7 @@ REST_S = 20
 
 async def stopped(user: User) -> None:
     """A queue is stopped, drained, and goes on."""
-    await create(
-        user, flavor("default"), cluster_queue("team", {"default": 1}), local_queue("team")
-    )
-    await user.sleep(1)
+    await queues(user, team=1)
     await create(user, workload("one", "team", 1))
     await user.sleep(2)
     await patch(user, "ClusterQueue", "", "team", {"spec": {"stopPolicy": "HoldAndDrain"}})

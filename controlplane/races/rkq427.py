@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.kueue_worlds import (
-    cluster_queue,
     create,
     finish,
-    flavor,
     kueue_alone,
-    local_queue,
+    queues,
     release_all,
     workload,
 )
@@ -35,10 +33,7 @@ REST_S = 20
 
 async def released(user: User) -> None:
     """Two workloads end, the second before the flush for the first; a third is tried, in a cycle that also preempts."""
-    await create(user, flavor("default"))
-    await create(user, cluster_queue("team", {"default": 3}), local_queue("team"))
-    await create(user, cluster_queue("side", {"default": 1}), local_queue("side"))
-    await user.sleep(1)
+    await queues(user, team=3, side=1)
     await create(user, workload("small", "team", 1), workload("big", "team", 2))
     await create(user, workload("low", "side", 1))
     await user.sleep(3)

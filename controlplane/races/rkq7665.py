@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.kueue_worlds import (
-    cluster_queue,
     create,
-    flavor,
     kueue_alone,
-    local_queue,
+    queues,
     release_all,
     workload,
 )
@@ -33,10 +31,7 @@ REST_S = 20
 
 async def preempting(user: User) -> None:
     """A workload of high priority comes, and the server restarts while the preemption is asked for."""
-    await create(
-        user, flavor("default"), cluster_queue("team", {"default": 1}), local_queue("team")
-    )
-    await user.sleep(1)
+    await queues(user, team=1)
     await create(user, workload("low", "team", 1))
     await user.sleep(2)
     user.delay("kueue", "apiserver", 1)

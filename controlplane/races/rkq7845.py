@@ -9,40 +9,11 @@ With the fix the write carries no version (pull request 7845).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from controlplane.races.race import Race
+from controlplane.races.rkq9598 import labelled
 from controlplane.scenarios import Scenario
-from controlplane.scenarios.authoring.kueue_worlds import (
-    cluster_queue,
-    create,
-    flavor,
-    kueue_alone,
-    local_queue,
-    patch,
-    workload,
-)
+from controlplane.scenarios.authoring.kueue_worlds import kueue_alone
 from controlplane.scenarios.invariants.kueue_waiting import AT_REST_THE_PARKED_SAY_WHY
-
-if TYPE_CHECKING:
-    from controlplane.scenarios import User
-
-REST_S = 10
-
-
-async def labelled(user: User) -> None:
-    """A workload that does not fit comes, and its labels change."""
-    await create(
-        user, flavor("default"), cluster_queue("team", {"default": 1}), local_queue("team")
-    )
-    await user.sleep(1)
-    await create(user, workload("big", "team", 2))
-    for number in range(2):
-        await user.attempt(
-            patch(user, "Workload", "default", "big", {"metadata": {"labels": {"n": str(number)}}})
-        )
-    await user.sleep(REST_S)
-
 
 SCENARIO = Scenario(
     "race kq7845", workload=labelled, build=kueue_alone, invariants=(AT_REST_THE_PARKED_SAY_WHY,)

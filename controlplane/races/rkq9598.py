@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.kueue_worlds import (
-    cluster_queue,
     create,
-    flavor,
     kueue_alone,
-    local_queue,
     patch,
+    queues,
     workload,
 )
 from controlplane.scenarios.invariants.kueue_waiting import WAITS_IN_ONE_PLACE
@@ -33,10 +31,7 @@ REST_S = 10
 
 async def labelled(user: User) -> None:
     """A workload that does not fit comes, and its labels change."""
-    await create(
-        user, flavor("default"), cluster_queue("team", {"default": 1}), local_queue("team")
-    )
-    await user.sleep(1)
+    await queues(user, team=1)
     await create(user, workload("big", "team", 2))
     for number in range(2):
         await user.attempt(

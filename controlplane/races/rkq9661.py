@@ -16,11 +16,9 @@ from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.kueue_worlds import (
     change,
-    cluster_queue,
     create,
-    flavor,
     kueue_with,
-    local_queue,
+    queues,
     release_all,
     workload,
 )
@@ -34,10 +32,7 @@ REST_S = 10
 
 async def raised(user: User) -> None:
     """A workload comes, and its priority is raised at once."""
-    await create(
-        user, flavor("default"), cluster_queue("team", {"default": 1}), local_queue("team")
-    )
-    await user.sleep(1)
+    await queues(user, team=1)
     await create(user, workload("low", "team", 1))
     await user.sleep(2)
     await create(user, workload("late", "team", 1))

@@ -142,6 +142,14 @@ async def create(user: User, *all_trees: Tree) -> None:
         await user.client.create(kind_of(tree["kind"]), tree)
 
 
+async def queues(user: User, **cpus: int) -> None:
+    """Create a flavor, and a ClusterQueue with a LocalQueue for each name, with these CPUs; then wait for a second."""
+    await create(user, flavor("default"))
+    for name, count in cpus.items():
+        await create(user, cluster_queue(name, {"default": count}), local_queue(name))
+    await user.sleep(1)
+
+
 async def patch(user: User, kind: str, namespace: str, name: str, changes: Tree) -> None:
     """Merge changes into an object."""
     await user.client.patch(kind_of(kind), namespace, name, changes, kind=MERGE_PATCH)
