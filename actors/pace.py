@@ -103,12 +103,13 @@ class Pacer:
 
     # ------------------------------------------------------------------ for the driver and the kernel
 
-    def ask_outside(self) -> None:
+    def ask_outside(self, now: int) -> None:
         """A request to the outside is open: until all are answered, time goes no faster than the clock.
 
-        It leaps over nothing, as a waiting task would time out in virtual time before the answer can come.
+        It leaps over nothing, as a waiting task would time out in virtual time before the answer can come. `now` is
+        the kernel's time: at a high speed the clock may have run past the timeout while the request was made.
         """
-        self._hold(self.now())
+        self._hold(now)
         self._open += 1
 
     def answered_outside(self) -> None:

@@ -64,10 +64,11 @@ class WebhookCalls:
         self._pace = pace
         self._out, self._in = trio.open_memory_channel[tuple[int, "Review"]](math.inf)
 
-    def send(self, question: tuple[int, Review]) -> None:
-        """Ask; called from inside the world, which does not wait."""
-        self._pace.ask_outside()
-        self._out.send_nowait(question)
+    def send(self, question: tuple[int, int, Review]) -> None:
+        """Ask; called from inside the world, at a virtual time, which does not wait."""
+        now, number, review = question
+        self._pace.ask_outside(now)
+        self._out.send_nowait((number, review))
 
     async def serve(self) -> None:
         """Ask for ever, each question in a task of its own."""

@@ -261,3 +261,16 @@ def test_a_world_that_caught_up_follows_the_clock_again():
     pace.set_speed(1.0)
     wall[0] = 3.0
     assert pace.now() == 4 * SECOND
+
+
+def test_a_request_to_the_outside_is_timed_from_when_the_world_made_it():
+    wall = [0.0]
+    pace = Pacer(1000.0)
+    pace.attach(lambda: wall[0], lambda: None, 0)
+    wall[0] = 0.5  # the world is at 0 s while the clock asks for 500 s
+    pace.ask_outside(0)
+    assert not pace.reached(10 * SECOND, 0, busy=True)
+    assert pace.wait_s == 10
+    pace.answered_outside()
+    wall[0] = 0.51
+    assert pace.reached(10 * SECOND, 0, busy=True)

@@ -81,7 +81,7 @@ def runs(pid: int) -> bool:
         return False
 
 
-def until(told: Callable[[], object], seconds: float = 30) -> object:
+def until(told: Callable[[], object], seconds: float = 120) -> object:
     end = time.monotonic() + seconds
     while not (found := told()) and time.monotonic() < end:
         time.sleep(0.05)

@@ -67,7 +67,7 @@ async def test_attempts_are_explained_in_a_session_and_its_replay_needs_the_same
         return EXPLAINED in serving.cluster.dump()
 
     async def watch(_address=None):
-        with trio.fail_after(20):
+        with trio.fail_after(120):
             while not explained():
                 await trio.sleep(0.01)
         stop.set()

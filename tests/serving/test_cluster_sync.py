@@ -122,7 +122,7 @@ async def test_a_record_holds_what_came(kubectl):
         file = io.StringIO()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_follow, Source(words), Record(file))
-            with trio.fail_after(20):
+            with trio.fail_after(120):
                 while '"node-1"' not in file.getvalue():
                     await trio.sleep(0.05)
                 await source.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})

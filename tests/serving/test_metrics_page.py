@@ -14,7 +14,7 @@ async def test_all_components_are_on_one_page():
     async with served(nodes=2) as session:
         made_ = await session.ask("POST", CONFIGMAPS, config("a"))
         assert made_.code == 201
-        with trio.fail_after(20):
+        with trio.fail_after(120):
             found = await session.ask("GET", "/metrics")
             while b'kubelet_running_pods{node="node-2"} 0\n' not in found.body:
                 found = await session.ask("GET", "/metrics")

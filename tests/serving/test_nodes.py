@@ -27,7 +27,7 @@ POD = {
 
 async def until(session: Session, path: str, is_there: Any) -> Any:
     """The answer as soon as it is as wanted."""
-    with trio.fail_after(20):
+    with trio.fail_after(120):
         while True:
             found = await session.ask("GET", path)
             if is_there(found):
@@ -49,7 +49,7 @@ async def test_a_posted_node_runs_pods_until_it_is_deleted_and_the_recording_rep
         assert pod.tree["spec"]["nodeName"] == "made"
         assert (await session.ask("DELETE", f"{NODES}/made")).code == 200
         await until(session, f"{NODES}/made", lambda answer: answer.code == 404)
-        with trio.fail_after(20):
+        with trio.fail_after(120):
             while session.serving.cluster.machines:
                 await trio.sleep(0.02)
     serving = session.serving

@@ -59,7 +59,7 @@ async def test_an_export_is_restored_into_an_empty_cluster():
             (DEPLOYMENTS.replace("default", "shop"), deployment("web", namespace="shop")),
             (CONFIGMAPS, config("settings", a="b")),
         ):
-            with trio.fail_after(10):
+            with trio.fail_after(120):
                 while (await session.ask("POST", path, tree)).code != 201:
                     await trio.sleep(0.02)
         await until(session, PODS.replace("default", "shop"), lambda a: len(a.tree["items"]) == 2)

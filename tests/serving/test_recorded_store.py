@@ -25,7 +25,7 @@ POD = {
 async def session_over(store, name):
     options = {"nodes": 1, "controllers": "*", "keep": True, "store": f"sqlite:{store}"}
     async with served(Pacer(MAX), **options) as session:
-        with trio.fail_after(20):
+        with trio.fail_after(120):
             while (
                 await session.ask("POST", PODS, {**POD, "metadata": {"name": name}})
             ).code != 201:

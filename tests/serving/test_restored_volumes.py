@@ -23,7 +23,7 @@ PLURALS.update(VolumeSnapshot="volumesnapshots", VolumeSnapshotClass="volumesnap
 
 
 async def make(session: Session, tree: dict[str, Any]) -> None:
-    with trio.fail_after(20):
+    with trio.fail_after(120):
         while (answer := await session.ask("POST", path_of(tree), tree)).code != 201:
             assert answer.code in (403, 404), answer.body  # its account or definition is on the way
             await trio.sleep(0.02)

@@ -50,7 +50,7 @@ async def looked_at(token: str = "t", **options):
     rim = Rim(tls=False, token=token, ui=True)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_async, run, rim, pace, tell, stop)
-        with trio.fail_after(10):
+        with trio.fail_after(120):
             await ready.wait()
         yield Session(run, pace, told[0], stop)
         stop.set()
@@ -144,7 +144,7 @@ async def test_looking_is_no_part_of_the_world():
 async def test_the_cpus_of_a_node_are_shown():
     options = {"nodes": 1, "kubelet_config": str(EXAMPLES / "cpu-manager-kubelet.yaml")}
     async with looked_at(**options) as session:
-        with trio.fail_after(20):
+        with trio.fail_after(120):
             while not (cpus := (await session.ask("GET", MODEL, **TOKEN)).tree["cpus"])["step"]:
                 await trio.sleep(0.05)
         assert cpus["body"][0]["policies"][0] == "static"

@@ -65,8 +65,8 @@ async def answer(ctx: Context, decide: Decide) -> None:
 async def pass_on(ctx: Context, outlet: Outlet) -> None:
     """Main task of the actor that asks servers outside: what they answer comes back as input.
 
-    So a replay needs none of them. What goes out is a number and a `Review`, an input is the number and the fields
-    of a `Reviewed`.
+    So a replay needs none of them. What goes out is the time, a number and a `Review`, an input is the number and
+    the fields of a `Reviewed`.
     """
     asked: dict[int, Any] = {}
     number = 0
@@ -80,7 +80,7 @@ async def pass_on(ctx: Context, outlet: Outlet) -> None:
             continue
         number += 1
         asked[number] = message
-        outlet.put((number, message.payload))
+        outlet.put((ctx.now, number, message.payload))
 
 
 async def review(ctx: Context, asked: Review) -> Reviewed:

@@ -24,7 +24,7 @@ def pod(name, *command, volumes=(), **container):
 
 
 async def make(session, tree, path=PODS):
-    with trio.fail_after(20):
+    with trio.fail_after(120):
         while (answer := await session.ask("POST", path, tree)).code != 201:
             assert answer.code in (403, 404), answer.body  # its account is on the way
             await trio.sleep(0.01)

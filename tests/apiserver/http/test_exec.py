@@ -22,7 +22,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
     async with served(nodes=1, controllers="*") as session:
-        with trio.fail_after(20):
+        with trio.fail_after(120):
             while (await session.ask("POST", PODS, POD)).code != 201:
                 await trio.sleep(0.01)
             early = await session.raw(asked(f"{PODS}/p/exec?command=true"))
@@ -47,7 +47,7 @@ async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
         told = await run("stdout=true", sub="attach")
         assert b"".join(told[:-1]) == b"\x01container c ended with exit code 0\n"
         assert told[-1].startswith(b"\x03")
-        with trio.fail_after(20):
+        with trio.fail_after(120):
             while (await session.ask("POST", PODS, POD)).code != 201:
                 await trio.sleep(0.01)
             while (await session.ask("GET", f"{PODS}/p/log")).code != 200:
@@ -112,7 +112,7 @@ def test_a_violation_of_the_protocol_closes_with_1002(frame):
 
 async def test_a_violation_right_behind_the_request_is_answered_at_once():
     async with served(nodes=1, controllers="*") as session:
-        with trio.fail_after(20):
+        with trio.fail_after(120):
             while (await session.ask("POST", PODS, POD)).code != 201:
                 await trio.sleep(0.01)
             while (await session.ask("GET", f"{PODS}/p/log")).code != 200:

@@ -23,7 +23,7 @@ PODS = "/api/v1/namespaces/default/pods"
 async def test_a_log_is_followed_until_its_container_ends_and_read_in_parts_afterwards():
     async with served(nodes=1, controllers="*") as session:
         session.pace.set_speed(100)
-        with trio.fail_after(20):
+        with trio.fail_after(120):
             while (await session.ask("POST", PODS, POD)).code != 201:
                 await trio.sleep(0.01)  # until its account is there
             while (await session.ask("GET", f"{PODS}/p/log")).code != 200:

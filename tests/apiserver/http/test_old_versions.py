@@ -53,7 +53,7 @@ async def test_files_may_hold_them(tmp_path):
     path = tmp_path / "budget.yaml"
     path.write_text(json.dumps(BUDGET))
     async with served(old_versions=True, files=(str(path),)) as session:
-        with trio.fail_after(10):
+        with trio.fail_after(120):
             while (await session.ask("GET", PATH.format("v1") + "/b")).code != 200:
                 await trio.sleep(0.01)
     with pytest.raises(UsageError, match="policy/v1beta1"):

@@ -169,7 +169,7 @@ def upgrade(path, version):
 
 async def test_clients_reach_a_pod_and_its_shell_by_spdy():
     async with served(nodes=1, controllers="*") as session:
-        with trio.fail_after(20):
+        with trio.fail_after(120):
             while (await session.ask("POST", PODS, pod())).code != 201:
                 await trio.sleep(0.01)
             phase = ""

@@ -34,7 +34,7 @@ async def use(session) -> None:
     async with watching(session, f"{PODS}?watch=true&allowWatchBookmarks=true") as lines:
         assert (await session.ask("POST", DEPLOYMENTS, DEPLOYMENT)).code == 201
         running = set()
-        with trio.fail_after(10):
+        with trio.fail_after(120):
             while len(running) < 2:
                 event = await lines.next()
                 if (event["object"].get("status") or {}).get("phase") == "Running":

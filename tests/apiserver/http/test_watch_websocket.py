@@ -43,7 +43,7 @@ class Client:
         self.events = self.socket.events()
 
     async def next(self, kind):
-        with trio.fail_after(10):
+        with trio.fail_after(120):
             while True:
                 for event in self.events:
                     assert isinstance(event, kind)
@@ -104,7 +104,7 @@ async def test_a_token_may_come_as_a_protocol():
 
 async def test_a_followed_log_is_sent_in_base64_if_asked():
     async with served(nodes=1, controllers="*") as session:
-        with trio.fail_after(20):
+        with trio.fail_after(120):
             while (await session.ask("POST", PODS, POD)).code != 201:
                 await trio.sleep(0.01)
             while b"started" not in (await session.ask("GET", f"{PODS}/p/log")).body:
