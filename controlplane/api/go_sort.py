@@ -167,7 +167,7 @@ class _Sorter(Generic[T]):
             other = state & (modulus - 1)
             if other >= length:
                 other -= length
-            self.swap(at - 1 + i, a + other)
+            self.swap(at + i, a + other)
 
     def choose_pivot(self, a: int, b: int) -> tuple[int, int]:
         """The position of a median and how many swaps it took to find it."""

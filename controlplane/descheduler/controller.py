@@ -9,8 +9,11 @@ Points: those of `controllers.loops.worker` for the queue, and one for every req
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.api import usage
+from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND
 from controlplane.client import calls
 from controlplane.client.errors import ApiError
@@ -22,11 +25,13 @@ from controlplane.client.resources import (
     PODS,
     PRIORITY_CLASSES,
 )
-from controlplane.controllers.common.controller import Controller, Work
+from controlplane.controllers.common.controller import Controller, Periodic, Work
 from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry
+from controlplane.decisions import immediate
 from controlplane.descheduler.evictions import Eviction, Note, PodEvictor, Refusal
+from controlplane.descheduler.metrics import COLLECTION_NS, Amounts, Collector
 from controlplane.descheduler.profiles import Profile, build, run_pass
-from controlplane.descheduler.world import World
+from controlplane.descheduler.world import World, is_ready
 
 if TYPE_CHECKING:
     from controlplane.controllers.common.controller import Caches, Host
@@ -66,12 +71,21 @@ class Descheduler(Controller):
             policy.notifies_failures,
             self.dry_run,
         )
+        self._collector = Collector()
+        self._world.pod_usage = _used_by
+        self._world.prometheus = self._sampled
         self._profiles: list[Profile] | None = None
         self.queue.add_after(NEXT, self.interval_ns)
 
     def work(self) -> tuple[Work, ...]:
         """One worker: passes never overlap."""
         return (Work(QUEUE, self.sync, workers=1),)
+
+    def periodic(self) -> tuple[Periodic, ...]:
+        """The collection of what nodes use, where the policy asks for it."""
+        if not self.policy.collects_usage:
+            return ()
+        return (Periodic("descheduler.metrics", COLLECTION_NS, immediate(self._collect)),)
 
     @classmethod
     def goes_on(cls) -> tuple[str, ...]:
@@ -88,7 +102,7 @@ class Descheduler(Controller):
                 raise Retry(str(error)) from None
         selected = self.policy.nodes
         nodes = [node for node in self._world.nodes if selected.matches(node.metadata.labels)]
-        evicting = run_pass(self._profiles, nodes, self._evictor)
+        evicting = run_pass(self._profiles, nodes, self._evictor, self._failed)
         answer: Refusal | None = None
         try:
             while True:
@@ -131,6 +145,57 @@ class Descheduler(Controller):
 
     def _report(self, note: Note) -> None:
         self.host.event(note.pod, note.type, note.reason, note.note)
+
+    def _failed(self, profile: str, message: str) -> None:
+        for node in self._world.nodes[:1]:
+            data = {"profile": profile, "message": message}
+            self.host.log("descheduler.failed", node, data)
+
+    def _collect(self) -> None:
+        """Take in what each node uses now: the figures of `metrics.k8s.io`, which knows ready nodes only."""
+        self._look()
+        self._collector.collect({node: dict(used) for node, used in self._used_by_nodes().items()})
+        self._world.collected = self._collector.nodes
+
+    def _used_by_nodes(self) -> dict[str, Amounts]:
+        world = self._world
+        return {
+            node.metadata.name: _amounts(
+                usage.of_pods(pod.tree for pod in world.pods_on(node.metadata.name))
+            )
+            for node in world.nodes
+            if is_ready(node)
+        }
+
+    def _sampled(self) -> Mapping[str, Any]:
+        """Prometheus' answer to any query: the share of its CPU that a node uses."""
+        samples = []
+        used_by = self._used_by_nodes()
+        for node in self._world.nodes:
+            used = used_by.get(node.metadata.name)
+            cpu = node.status.allocatable.get("cpu")
+            if used is not None and cpu is not None and cpu.milli_value() > 0:
+                share = min(1.0, used["cpu"] / cpu.milli_value())
+                samples.append(
+                    {"metric": {"instance": node.metadata.name}, "value": [0, str(share)]}
+                )
+        return {"status": "success", "data": {"resultType": "vector", "result": samples}}
+
+
+def _used_by(pod: Pod) -> Mapping[str, Amounts] | None:
+    """What the running containers of a pod use; 0 where no annotation states it, None where none runs."""
+    known = usage.of_pod(pod.tree)
+    idle = dict.fromkeys(usage.MEASURED, 0)
+    names = usage.running_containers(pod.tree)
+    return {name: _amounts({**idle, **known.get(name, {})}) for name in names} or None
+
+
+def _amounts(thousandths: Mapping[str, int]) -> Amounts:
+    """Milli-CPU, and whole bytes rounded up."""
+    return {
+        name: amount if name == "cpu" else -(-amount // 1000)
+        for name, amount in thousandths.items()
+    }
 
 
 def descheduler_of(

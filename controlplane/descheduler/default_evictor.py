@@ -6,9 +6,11 @@ Follows `pkg/framework/plugins/defaultevictor`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from controlplane.api.durations import format_duration, parse_duration
+from controlplane.api.labels import Selector, SelectorError
 from controlplane.api.labels import parse as parse_selector
 from controlplane.api.pod import CONFIG_MIRROR, CONFIG_SOURCE, SYSTEM_CRITICAL, Pod
 from controlplane.api.times import SECOND
@@ -31,6 +33,8 @@ _DISABLING: Final = {
     "evictDaemonSetPods": "DaemonSetPods",
 }
 _ENABLING: Final = {"ignorePvcPods": "PodsWithPVC", "ignorePodsWithoutPDB": "PodsWithoutPDB"}
+DEPRECATED: Final = (*_DISABLING, *_ENABLING)
+"""Fields that say in an older way which protections there are."""
 
 
 def protections(args: dict[str, Any]) -> tuple[str, ...]:
@@ -45,7 +49,11 @@ def protections(args: dict[str, Any]) -> tuple[str, ...]:
 
 
 class DefaultEvictor:
-    """Decides for each pod whether it may be evicted; `args` are those of the policy."""
+    """Decides for each pod whether it may be evicted; `args` are those of the policy.
+
+    SelectorError for a label selector that cannot be read. A node selector that cannot be read lets no pod go
+    where it is asked for, as upstream's does.
+    """
 
     def __init__(self, world: World, args: dict[str, Any]) -> None:
         self._world = world
@@ -53,8 +61,14 @@ class DefaultEvictor:
         self._active = protections(args)
         self._threshold = (args.get("priorityThreshold") or {}).get("value")
         self._selector = selector_of(args.get("labelSelector"))
-        self._namespaces = selector_of(args.get("namespaceLabelSelector"))
-        self._nodes = parse_selector(args.get("nodeSelector") or "")
+        try:
+            self._namespaces = selector_of(args.get("namespaceLabelSelector"))
+        except SelectorError as error:
+            text = "unable to convert namespaceLabelSelector to label selector"
+            raise SelectorError(f"{text}: {error}") from None
+        self._nodes: Selector | None = None
+        with suppress(SelectorError):
+            self._nodes = parse_selector(args.get("nodeSelector") or "")
         age = args.get("minPodAge")
         self._min_age = None if age is None else parse_duration(age)
         config = (args.get("podProtections") or {}).get("config") or {}
@@ -88,10 +102,13 @@ class DefaultEvictor:
     def pre_eviction_filter(self, pod: Pod) -> bool:
         """Return whether the pod fits another node, where asked for, and is in a selected namespace."""
         if self._args.get("nodeFit"):
+            selector = self._nodes
+            if selector is None:
+                return False
             nodes = [
                 node
                 for node in self._world.nodes
-                if is_ready(node) and self._nodes.matches(node.metadata.labels)
+                if is_ready(node) and selector.matches(node.metadata.labels)
             ]
             if not fits_any_other(self._world, pod, nodes):
                 return False

@@ -1,7 +1,6 @@
-"""A policy file: DeschedulerPolicy of descheduler/v1alpha2, read strictly and checked as upstream checks it.
+"""A policy file: DeschedulerPolicy of descheduler/v1alpha2, decoded, checked and filled in as upstream does it.
 
-Follows `pkg/descheduler/policyconfig.go`. Not supported, and refused by name: metrics providers, and utilization by
-measured usage.
+Follows `pkg/descheduler/policyconfig.go` and `pkg/api/v1alpha2/conversion.go`.
 """
 
 from __future__ import annotations
@@ -12,70 +11,35 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from controlplane.api.go_structs import DecodeError
 from controlplane.api.labels import Selector, SelectorError, parse
 from controlplane.api.yaml_files import read_document
+from controlplane.descheduler.default_evictor import priority_threshold
 from controlplane.descheduler.evictions import Limits, PodEvictor
+from controlplane.descheduler.metrics import source_of
 from controlplane.descheduler.profiles import build
-from controlplane.descheduler.validation import PolicyError, check_profiles
+from controlplane.descheduler.schema import ARGS, KIND, args_decoder, policy_decoder, stored
+from controlplane.descheduler.validation import PolicyError, check_policy
 from controlplane.descheduler.world import World
 from controlplane.errors import UsageError, shown
 
-__all__ = ["Policy", "load", "policy_of"]
+__all__ = ["Policy", "decoded", "load", "policy_of", "with_defaults"]
 
 API_VERSION: Final = "descheduler/v1alpha2"
-KIND: Final = "DeschedulerPolicy"
-_FIELDS: Final = (
-    "apiVersion",
-    "evictionFailureEventNotification",
-    "gracePeriodSeconds",
-    "kind",
-    "maxNoOfPodsToEvictPerNamespace",
-    "maxNoOfPodsToEvictPerNode",
-    "maxNoOfPodsToEvictTotal",
-    "metricsCollector",
-    "metricsProviders",
-    "nodeSelector",
-    "profiles",
-)
-_PROFILE: Final = ("name", "pluginConfig", "plugins")
-_POINTS: Final = ("balance", "deschedule", "filter", "preevictionfilter", "presort", "sort")
-_SET: Final = ("disabled", "enabled")
+_SCHEME: Final = 'scheme "pkg/runtime/scheme.go:111"'
+_EVICTOR: Final = "DefaultEvictor"
 _THRESHOLD: Final = "priorityThreshold"
-_CONFIG: Final = ("args", "name")
-_COMMON: Final = ("labelSelector", "namespaces")
-_ARGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "DefaultEvictor": (
-        "evictDaemonSetPods", "evictFailedBarePods", "evictLocalStoragePods", "evictSystemCriticalPods",
-        "ignorePodsWithoutPDB", "ignorePvcPods", "labelSelector", "minPodAge", "minReplicas",
-        "namespaceLabelSelector", "noEvictionPolicy", "nodeFit", "nodeSelector", "podProtections",
-        _THRESHOLD,
-    ),
-    "HighNodeUtilization": ("evictableNamespaces", "evictionModes", "numberOfNodes", "thresholds"),
-    "LowNodeUtilization": (
-        "evictableNamespaces", "evictionLimits", "metricsUtilization", "numberOfNodes", "targetThresholds",
-        "thresholds", "useDeviationThresholds",
-    ),
-    "PodLifeTime": (
-        *_COMMON, "conditions", "exitCodes", "includingEphemeralContainers", "includingInitContainers",
-        "maxPodLifeTimeSeconds", "ownerKinds", "states",
-    ),
-    "RemoveDuplicates": ("excludeOwnerKinds", "namespaces"),
-    "RemoveFailedPods": (
-        *_COMMON, "excludeOwnerKinds", "exitCodes", "includingInitContainers", "minPodLifetimeSeconds", "reasons",
-    ),
-    "RemovePodsHavingTooManyRestarts": (
-        *_COMMON, "includingInitContainers", "podRestartThreshold", "states",
-    ),
-    "RemovePodsViolatingInterPodAntiAffinity": _COMMON,
-    "RemovePodsViolatingNodeAffinity": (*_COMMON, "nodeAffinityType"),
-    "RemovePodsViolatingNodeTaints": (
-        *_COMMON, "excludedTaints", "includePreferNoSchedule", "includedTaints",
-    ),
-    "RemovePodsViolatingTopologySpreadConstraint": (
-        *_COMMON, "constraints", "topologyBalanceNodeFit",
-    ),
-}  # fmt: skip
-"""The arguments of each plugin."""
+_NO_HEAD: Final = (
+    "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct "
+    '{{ APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }}'
+)
+_ARG_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "RemoveFailedPods": {"minPodLifetimeSeconds": 3600},
+    "RemovePodsViolatingTopologySpreadConstraint": {
+        "constraints": ["DoNotSchedule"],
+        "topologyBalanceNodeFit": True,
+    },
+}
 
 
 @frozen
@@ -83,11 +47,12 @@ class Policy:
     """A policy that is valid.
 
     Args:
-        profiles: the profiles as they were written.
+        profiles: the profiles, arguments with their defaults but the threshold of priorities.
         limits: the limits of a pass.
         nodes: the nodes that passes look at.
         grace_period_seconds: the grace period of each eviction, None for the pod's own.
         notifies_failures: failed evictions are events too.
+        collects_usage: the use of nodes is collected from `metrics.k8s.io`.
     """
 
     profiles: tuple[dict[str, Any], ...]
@@ -95,12 +60,14 @@ class Policy:
     nodes: Selector
     grace_period_seconds: int | None = None
     notifies_failures: bool = False
+    collects_usage: bool = False
 
 
 def load(path: Path) -> Policy:
     """Read a policy file. Raises UsageError that names the file and the field."""
     tree = read_document(path)
     try:
+        _check_read(tree)
         return policy_of(tree)
     except PolicyError as error:
         raise UsageError(f"{path}: {error}") from None
@@ -108,31 +75,109 @@ def load(path: Path) -> Policy:
 
 def policy_of(tree: Any) -> Policy:
     """Return a policy from its tree. Raises PolicyError."""
-    _is_map(tree, "the policy")
-    if (tree.get("apiVersion"), tree.get("kind")) != (API_VERSION, KIND):
-        found = f"{shown(str(tree.get('apiVersion')))}, {shown(str(tree.get('kind')))}"
-        raise PolicyError(f"apiVersion, kind: {found}: expected {API_VERSION}, {KIND}")
-    _check_fields(tree, _FIELDS, "")
-    if tree.get("metricsProviders") or (tree.get("metricsCollector") or {}).get("enabled"):
-        raise PolicyError("metricsProviders: utilization by measured usage is not supported")
-    profiles = tuple(_profile(each, f"profiles[{n}]") for n, each in _listed(tree, "profiles", ""))
-    check_profiles(list(profiles))
+    policy = decoded(tree)
+    profiles = tuple(policy.get("profiles") or ())
     for each in profiles:
         _check_plugins(each)
     try:
-        nodes = parse(tree.get("nodeSelector") or "")
+        nodes = parse(policy.get("nodeSelector") or "")
     except SelectorError as error:
         raise PolicyError(f"nodeSelector: {error}") from None
     limits = [
-        _number(tree, f"maxNoOfPodsToEvict{each}") for each in ("PerNode", "PerNamespace", "Total")
+        policy.get(f"maxNoOfPodsToEvict{each}") for each in ("PerNode", "PerNamespace", "Total")
     ]
     return Policy(
         profiles,
         Limits(*limits),
         nodes,
-        _number(tree, "gracePeriodSeconds"),
-        bool(tree.get("evictionFailureEventNotification")),
+        policy.get("gracePeriodSeconds"),
+        bool(policy.get("evictionFailureEventNotification")),
+        source_of(policy) == "KubernetesMetrics",
     )
+
+
+def decoded(tree: Mapping[str, Any], file: str = "policy.yaml") -> dict[str, Any]:
+    """Return the policy that upstream holds of a file, before the thresholds of priorities. Raises PolicyError.
+
+    A file without apiVersion is upstream's internal type, whose fields have no names in JSON: an empty policy.
+    """
+    try:
+        policy = _decoded(tree)
+    except DecodeError as error:
+        raise PolicyError(
+            f'failed decoding descheduler\'s policy config "{file}": {error}'
+        ) from None
+    check_policy(policy)
+    return policy
+
+
+def with_defaults(policy: Mapping[str, Any], classes: dict[str, int]) -> dict[str, Any]:
+    """Return a decoded policy with what upstream fills in when it is loaded.
+
+    `classes` are the values of priority classes. Raises ValueError: see `priority_threshold`.
+    """
+    out = dict(policy)
+    if out.get("profiles"):
+        out["profiles"] = [_filled(each, classes) for each in out["profiles"]]
+    return out
+
+
+def _decoded(tree: Mapping[str, Any]) -> dict[str, Any]:
+    version, kind = tree.get("apiVersion") or "", tree.get("kind") or KIND
+    if kind != KIND or version not in ("", API_VERSION):
+        place = f'version "{version}"' if version else 'the internal version of group "descheduler"'
+        raise DecodeError(f'no kind "{kind}" is registered for {place} in {_SCHEME}')
+    if not version:
+        return {}
+    policy = policy_decoder().struct(KIND, tree)
+    del policy["apiVersion"]
+    policy.pop("kind", None)
+    for profile in policy.get("profiles") or ():
+        for config in profile.get("pluginConfig") or ():
+            config["args"] = _decoded_args(config.get("name", ""), config.get("args"))
+    return policy
+
+
+def _decoded_args(plugin: str, args: Any) -> Any:
+    name = f"{plugin}Args"
+    if name not in ARGS:
+        return args  # refused as not registered
+    found: dict[str, Any] = {}
+    if args is not None:
+        if not isinstance(args, dict):
+            what = {bool: "bool", str: "string", list: "array"}.get(type(args), "number")
+            raise DecodeError(_NO_HEAD.format(what))
+        decoder = args_decoder()
+        found = decoder.struct(name, args)
+        if decoder.unknown:
+            raise DecodeError(f"strict decoding error: {', '.join(decoder.unknown)}")
+    filled = stored(
+        name, {key: value for key, value in found.items() if key not in ("kind", "apiVersion")}
+    )
+    for key, value in _ARG_DEFAULTS.get(plugin, {}).items():
+        filled.setdefault(key, value)
+    if plugin == _EVICTOR:
+        filled.setdefault("podProtections", {})
+    return filled
+
+
+def _filled(profile: Mapping[str, Any], classes: dict[str, int]) -> dict[str, Any]:
+    configs = list(profile.get("pluginConfig") or ())
+    if all(each.get("name") != _EVICTOR for each in configs):
+        configs.insert(0, {"name": _EVICTOR, "args": {"podProtections": {}}})
+    points = dict(profile.get("plugins") or {})
+    for point in ("filter", "preevictionfilter"):
+        chosen = dict(points.get(point) or {})
+        enabled = chosen.get("enabled") or []
+        if _EVICTOR not in enabled:
+            chosen["enabled"] = [_EVICTOR, *enabled]
+        points[point] = chosen
+    for number, each in enumerate(configs):
+        if each["name"] == _EVICTOR:
+            value = {"name": "", "value": priority_threshold(each["args"], classes)}
+            configs[number] = {**each, "args": {**each["args"], _THRESHOLD: value}}
+            break
+    return {**profile, "pluginConfig": configs, "plugins": points}
 
 
 def _check_plugins(profile: dict[str, Any]) -> None:
@@ -148,68 +193,25 @@ def _check_plugins(profile: dict[str, Any]) -> None:
         raise PolicyError(str(error)) from None
 
 
-def _profile(tree: Any, where: str) -> dict[str, Any]:
-    _is_map(tree, where)
-    _check_fields(tree, _PROFILE, where)
-    for number, config in _listed(tree, "pluginConfig", where):
-        at = f"{where}.pluginConfig[{number}]"
-        _is_map(config, at)
-        _check_fields(config, _CONFIG, at)
-        known = _ARGS.get(config.get("name", ""))
-        args = config.get("args")
-        if args is not None:
-            _is_map(args, f"{at}.args")
-        if known is not None:
-            _check_fields(args or {}, known, f"{at}.args")
-        if (args or {}).get("metricsUtilization"):
-            text = "utilization by measured usage is not supported"
-            raise PolicyError(f"{at}.args.metricsUtilization: {text}")
-    plugins = tree.get("plugins") or {}
-    _is_map(plugins, f"{where}.plugins")
-    _check_fields(plugins, _POINTS, f"{where}.plugins")
-    for point, chosen in plugins.items():
-        _is_map(chosen or {}, f"{where}.plugins.{point}")
-        _check_fields(chosen or {}, _SET, f"{where}.plugins.{point}")
-        for _, name in _listed(chosen or {}, "enabled", f"{where}.plugins.{point}"):
-            if not isinstance(name, str):
-                raise PolicyError(f"{where}.plugins.{point}.enabled: expected names of plugins")
-    for point in ("filter", "preevictionfilter"):
-        others = [
-            name
-            for name in (plugins.get(point) or {}).get("enabled") or ()
-            if name != "DefaultEvictor"
-        ]
-        if others:
-            text = f"{', '.join(others)}: only DefaultEvictor is supported"
-            raise PolicyError(f"{where}.plugins.{point}.enabled: {text}")
-    return dict(tree)
-
-
-def _is_map(tree: Any, where: str) -> None:
+def _check_read(tree: Any) -> None:
+    """Refuse what upstream takes and leaves out without a word, and what is not emulated."""
     if not isinstance(tree, dict):
-        raise PolicyError(f"{where}: expected a map")
-
-
-def _check_fields(tree: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    for name in tree:
-        if name not in known:
-            place = f"{where}.{name}" if where else name
-            raise PolicyError(f"{place}: unknown field; known are {', '.join(sorted(known))}")
-
-
-def _listed(tree: Mapping[str, Any], field: str, where: str) -> list[tuple[int, Any]]:
-    found = tree.get(field) or []
-    if not isinstance(found, list):
-        raise PolicyError(
-            f"{where}.{field}: expected a list" if where else f"{field}: expected a list"
-        )
-    return list(enumerate(found))
-
-
-def _number(tree: Mapping[str, Any], field: str) -> int | None:
-    found = tree.get(field)
-    if found is None:
-        return None
-    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-        raise PolicyError(f"{field}: {shown(str(found))}: expected a number from 0 on")
-    return found
+        raise PolicyError("the policy: expected a map")
+    if tree.get("apiVersion") in (None, ""):
+        raise PolicyError(f"apiVersion: {shown('')}: expected {API_VERSION}")
+    decoder = policy_decoder()
+    try:
+        policy = decoder.struct(KIND, tree)
+    except DecodeError:
+        return  # told by its decoding
+    if decoder.unknown:
+        raise PolicyError(", ".join(decoder.unknown))
+    for number, profile in enumerate(policy.get("profiles") or ()):
+        for at, config in enumerate(profile.get("pluginConfig") or ()):
+            args = config.get("args")
+            if config.get("name") == _EVICTOR and isinstance(args, dict):
+                try:
+                    parse(str(args.get("nodeSelector") or ""))
+                except SelectorError as error:
+                    where = f"profiles[{number}].pluginConfig[{at}].args.nodeSelector"
+                    raise PolicyError(f"{where}: {error}") from None

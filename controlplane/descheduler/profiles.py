@@ -5,14 +5,17 @@ Follows `pkg/descheduler/descheduler.go` and `pkg/framework/profile`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 from attrs import define
 
+from controlplane.api.labels import SelectorError
+from controlplane.api.validation import aggregate
 from controlplane.descheduler.default_evictor import DefaultEvictor, priority_threshold
 from controlplane.descheduler.evictions import Evicting, PodEvictor, TotalLimitReached
 from controlplane.descheduler.handle import Handle, Nodes
+from controlplane.descheduler.metrics import MetricsError
 from controlplane.descheduler.plugins.by_placement import (
     violating_anti_affinity,
     violating_node_affinity,
@@ -26,6 +29,7 @@ from controlplane.descheduler.plugins.by_status import (
 from controlplane.descheduler.plugins.duplicates import remove_duplicates
 from controlplane.descheduler.plugins.spread import violating_spread
 from controlplane.descheduler.plugins.utilization import (
+    check_low_node_utilization,
     high_node_utilization,
     low_node_utilization,
 )
@@ -46,8 +50,17 @@ BALANCE: Final[dict[str, Plugin]] = {
     "RemoveDuplicates": remove_duplicates,
     "RemovePodsViolatingTopologySpreadConstraint": violating_spread,
 }
-DEFAULTS: Final[Mapping[str, dict[str, Any]]] = {
-    "RemoveFailedPods": {"minPodLifetimeSeconds": 3600}
+Failed = Callable[[str, str], None]
+"""Called with the name of a profile and the joined errors of its plugins at one extension point."""
+DEFAULT_EVICTOR: Final = "DefaultEvictor"
+
+
+def _no_check(_args: dict[str, Any]) -> None:
+    """Most plugins can be built with all arguments that are valid."""
+
+
+_BUILD_CHECKS: Final[Mapping[str, Callable[[dict[str, Any]], None]]] = {
+    "LowNodeUtilization": check_low_node_utilization
 }
 
 
@@ -70,29 +83,35 @@ def build(
     ValueError if the priority threshold of its evictor is not valid, a plugin is of another extension
     point, or an enabled plugin has no entry in `pluginConfig`.
     """
-    args = {
-        each["name"]: {**DEFAULTS.get(each["name"], {}), **(each.get("args") or {})}
-        for each in tree.get("pluginConfig") or ()
-    }
+    args = {each["name"]: each.get("args") or {} for each in tree.get("pluginConfig") or ()}
     own = dict(args.get("DefaultEvictor", {}))
     own["priorityThreshold"] = {"value": priority_threshold(own, classes)}
     points = tree.get("plugins") or {}
-    handle = Handle(world, evictor, DefaultEvictor(world, own), tree.get("name", ""))
-    deschedule = _enabled(handle.profile, points, "deschedule", DESCHEDULE)
-    balance = _enabled(handle.profile, points, "balance", BALANCE)
+    profile = tree.get("name", "")
+    deschedule = _enabled(profile, points, "deschedule", DESCHEDULE)
+    balance = _enabled(profile, points, "balance", BALANCE)
+    for point in ("filter", "preEvictionFilter"):
+        _enabled(profile, points, point, (DEFAULT_EVICTOR,))
+    try:
+        handle = Handle(world, evictor, DefaultEvictor(world, own), profile)
+    except SelectorError as error:
+        raise ValueError(
+            f'unable to create "{profile}" profile: unable to build {DEFAULT_EVICTOR} plugin: '
+            f'unable to initialize "{DEFAULT_EVICTOR}" plugin: {error}'
+        ) from None
     for name in (*deschedule, *balance):
+        broken = f'unable to create "{profile}" profile: unable to build {name} plugin: '
         if name not in args:
-            raise ValueError(
-                f'unable to create "{handle.profile}" profile: unable to build {name} plugin: '
-                f'unable to find "{name}" plugin config'
-            )
-    return Profile(handle.profile, args, deschedule, balance, handle)
+            raise ValueError(f'{broken}unable to find "{name}" plugin config')
+        try:
+            _BUILD_CHECKS.get(name, _no_check)(args[name])
+        except ValueError as error:
+            raise ValueError(f'{broken}unable to initialize "{name}" plugin: {error}') from None
+    return Profile(profile, args, deschedule, balance, handle)
 
 
-def _enabled(
-    profile: str, points: dict[str, Any], point: str, known: Mapping[str, Plugin]
-) -> list[str]:
-    names = list((points.get(point) or {}).get("enabled") or ())
+def _enabled(profile: str, points: dict[str, Any], point: str, known: Container[str]) -> list[str]:
+    names = list((points.get(point.lower()) or {}).get("enabled") or ())
     strange = sorted({name for name in names if name not in known})
     if strange:
         shown = " ".join(f"{name}:{{}}" for name in strange)
@@ -103,21 +122,30 @@ def _enabled(
     return names
 
 
-def run_pass(profiles: list[Profile], nodes: Nodes, evictor: PodEvictor) -> Evicting:
+def run_pass(
+    profiles: list[Profile], nodes: Nodes, evictor: PodEvictor, failed: Failed = lambda *_: None
+) -> Evicting:
     """Run all plugins once over the ready ones of the selected nodes, if there are at least two."""
     evictor.reset()
     ready = [node for node in nodes if is_ready(node)]
     if len(ready) <= 1:
         return
     for profile in profiles:
-        yield from _run(profile, profile.deschedule, DESCHEDULE, ready)
+        yield from _run(profile, profile.deschedule, DESCHEDULE, ready, failed)
     for profile in profiles:
-        yield from _run(profile, profile.balance, BALANCE, ready)
+        yield from _run(profile, profile.balance, BALANCE, ready, failed)
 
 
-def _run(profile: Profile, names: list[str], known: dict[str, Plugin], nodes: Nodes) -> Evicting:
+def _run(
+    profile: Profile, names: list[str], known: dict[str, Plugin], nodes: Nodes, failed: Failed
+) -> Evicting:
+    errors = []
     for name in names:
         try:
             yield from known[name](profile.handle, profile.args[name], nodes)
         except TotalLimitReached:
             continue
+        except MetricsError as error:
+            errors.append(f'plugin "{name}" finished with error: {error}')
+    if errors:
+        failed(profile.name, aggregate(errors))

@@ -5,16 +5,31 @@ Follows the `validation.go` of the plugins, and `pkg/descheduler/policyconfig.go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from controlplane.api.labels import SelectorError
-from controlplane.api.validation import aggregate
+from controlplane.api.validation import aggregate, quote
 from controlplane.descheduler.args import selector_of
+from controlplane.descheduler.default_evictor import (
+    DEFAULT_PROTECTIONS,
+    DEPRECATED,
+    EXTRA_PROTECTIONS,
+)
+from controlplane.descheduler.metrics import KUBERNETES, PROMETHEUS
 from controlplane.descheduler.profiles import BALANCE, DESCHEDULE
 
 Args = dict[str, Any]
 _RESTART_STATES: Final = ("CrashLoopBackOff", "Running")
+_LIFE_TIME_STATES: Final = (
+    "Completed", "ContainerCannotRun", "ContainerCreating", "CrashLoopBackOff", "CreateContainerConfigError",
+    "CreateContainerError", "DeadlineExceeded", "ErrImagePull", "Error", "Evicted", "Failed", "ImagePullBackOff",
+    "InvalidImageName", "NodeAffinity", "NodeLost", "OOMKilled", "Pending", "PodInitializing", "Running", "Shutdown",
+    "StartError", "Succeeded", "UnexpectedAdmissionError", "Unknown",
+)  # fmt: skip
+"""Phases and reasons of pods, and reasons of waiting and terminated containers."""
+_NO_EVICTION_POLICIES: Final = ("Preferred", "Mandatory")
 _CONSTRAINTS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _CONDITION_FIELDS: Final = ("type", "status", "reason")
 _NO_CRITERION: Final = (
@@ -27,21 +42,83 @@ class PolicyError(ValueError):
     """A policy that does not load; the text names the profile and the error."""
 
 
-def check_profiles(profiles: list[dict[str, Any]]) -> None:
-    """Raise PolicyError if arguments of a plugin are not valid; all errors are joined."""
-    errors = []
+def check_policy(policy: Mapping[str, Any]) -> None:
+    """Raise PolicyError if a decoded policy is not valid; all errors are joined."""
+    errors = [*_of_profiles(policy.get("profiles") or ()), *_of_providers(policy)]
+    if errors:
+        raise PolicyError(aggregate(errors))
+
+
+def _of_profiles(profiles: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for profile in profiles:
         for config in profile.get("pluginConfig") or ():
             name = config.get("name", "")
             where = f"in profile {profile.get('name', '')}: "
             if name != "DefaultEvictor" and name not in DESCHEDULE and name not in BALANCE:
-                errors.append(f"{where}plugin {name} in pluginConfig not registered")
+                yield f"{where}plugin {name} in pluginConfig not registered"
                 continue
             found = list(_CHECKS.get(name, _common)(config.get("args") or {}))
             if found:
-                errors.append(where + aggregate(found))
-    if errors:
-        raise PolicyError(aggregate(errors))
+                yield where + aggregate(found)
+
+
+def _of_providers(policy: Mapping[str, Any]) -> Iterator[str]:
+    providers: dict[str, Mapping[str, Any]] = {}
+    for each in policy.get("metricsProviders") or ():
+        source = each.get("source", "")
+        if source in providers:
+            yield f"metric provider {quote(source)} is already configured, each source can be configured only once"
+        else:
+            providers[source] = each
+    if KUBERNETES in providers and (policy.get("metricsCollector") or {}).get("enabled"):
+        yield "it is not allowed to combine metrics provider when metrics collector is enabled"
+    if PROMETHEUS not in providers:
+        return
+    prometheus = providers[PROMETHEUS].get("prometheus")
+    if prometheus is None:
+        yield "prometheus configuration is required when prometheus source is enabled"
+        return
+    if not (url := prometheus.get("url")):
+        yield "prometheus URL is required when prometheus is enabled"
+    elif error := _url_error(url):
+        yield f"error parsing prometheus URL: parse {quote(url)}: {error}"
+    token = prometheus.get("authToken")
+    if token is not None:
+        secret = token.get("secretReference")
+        if secret is None:
+            yield "prometheus authToken secret is expected to be set when authToken field is"
+        elif not secret.get("name") or not secret.get("namespace"):
+            yield "prometheus authToken secret reference does not set both namespace and name"
+
+
+def _url_error(url: str) -> str | None:
+    """What Go's url.Parse says of a URL; None if it takes it."""
+    if any(each < " " or each == "\x7f" for each in url):
+        return "net/url: invalid control character in URL"
+    url = url.partition("#")[0]
+    scheme, colon, rest = url.partition(":")
+    if colon and not scheme:
+        return "missing protocol scheme"
+    if not (colon and re.fullmatch(r"[a-zA-Z][a-zA-Z0-9+.-]*", scheme)):
+        rest = url
+        if ":" in rest.partition("/")[0]:
+            return "first path segment in URL cannot contain colon"
+    if not rest.startswith("//"):
+        return None
+    host = re.split(r"[/?]", rest[2:], maxsplit=1)[0].rpartition("@")[2]
+    if host.startswith("["):
+        closing = host.rfind("]")
+        if closing < 0:
+            return "missing ']' in host"
+        port = host[closing + 1 :]
+    else:
+        port = host[host.rfind(":") :] if ":" in host else ""
+    if port and not re.fullmatch(r":[0-9]*", port):
+        return f"invalid port {quote(port)} after host"
+    if found := re.search(r"%(?![0-9a-fA-F]{2}).{0,2}", host):
+        return f"invalid URL escape {quote(found[0])}"
+    bad = re.search(r"[\s<>\"^`{}|\\]", host)
+    return f"invalid character {quote(bad[0])} in host name" if bad else None
 
 
 def check_threshold(args: Args) -> str | None:
@@ -71,6 +148,8 @@ def _pod_life_time(args: Args) -> Iterator[str]:
     kinds = args.get("ownerKinds") or {}
     if kinds.get("include") and kinds.get("exclude"):
         yield "only one of Include/Exclude ownerKinds can be set"
+    if any(each not in _LIFE_TIME_STATES for each in args.get("states") or ()):
+        yield f"states must be one of [{' '.join(_LIFE_TIME_STATES)}]"
     for index, each in enumerate(args.get("conditions") or ()):
         timed = each.get("minTimeSinceLastTransitionSeconds") is not None
         if not timed and not any(each.get(field) for field in _CONDITION_FIELDS):
@@ -139,20 +218,58 @@ def _low(args: Args) -> Iterator[str]:
     low, high = args.get("thresholds") or {}, args.get("targetThresholds") or {}
     if error := _thresholds(low):
         yield f"thresholds config is not valid: {error}"
-    elif error := _thresholds(high):
+        return
+    if error := _thresholds(high):
         yield f"targetThresholds config is not valid: {error}"
-    elif low.keys() != high.keys():
+        return
+    if low.keys() != high.keys():
         yield "thresholds and targetThresholds configured different resources"
-    elif not args.get("useDeviationThresholds"):
+        return
+    if not args.get("useDeviationThresholds"):
         for name, percent in low.items():
             if percent > high[name]:
                 yield f"thresholds' {name} percentage is greater than targetThresholds'"
                 return
+    yield from _measured(args.get("metricsUtilization") or {})
+
+
+def _measured(metrics: Args) -> Iterator[str]:
+    source, prometheus = metrics.get("source"), metrics.get("prometheus")
+    if source == KUBERNETES and metrics.get("metricsServer"):
+        yield f"it is not allowed to set both {quote(KUBERNETES)} source and metricsServer"
+    elif source == KUBERNETES and prometheus is not None:
+        yield f"prometheus configuration is not allowed to set when source is set to {quote(KUBERNETES)}"
+    elif source == PROMETHEUS and not (prometheus or {}).get("query"):
+        yield f"prometheus query is required when metrics source is set to {quote(PROMETHEUS)}"
 
 
 def _default_evictor(args: Args) -> Iterator[str]:
     if error := check_threshold(args):
         yield error
+    if args.get("noEvictionPolicy") not in (None, "", *_NO_EVICTION_POLICIES):
+        yield f"noEvictionPolicy accepts only [{' '.join(map(quote, _NO_EVICTION_POLICIES))}] values"
+    chosen = args.get("podProtections") or {}
+    extra, disabled = chosen.get("extraEnabled") or (), chosen.get("defaultDisabled") or ()
+    if not extra and not disabled:
+        return
+    if any(args.get(each) for each in DEPRECATED):
+        yield "cannot use Deprecated fields alongside PodProtections.ExtraEnabled or PodProtections.DefaultDisabled"
+    for field, given, known in (
+        ("ExtraEnabled", extra, EXTRA_PROTECTIONS),
+        ("DefaultDisabled", disabled, DEFAULT_PROTECTIONS),
+    ):
+        for each in given:
+            if each not in known:
+                options = f"Valid options are: [{' '.join(known)}]"
+                yield f"invalid pod protection policy in {field}: {quote(each)}. {options}"
+    for field, given in (("DefaultDisabled", disabled), ("ExtraEnabled", extra)):
+        if len(given) != len(set(given)):
+            yield f"PodProtections.{field} contains duplicate entries"
+    if "PodsWithPVC" in extra:
+        volumes = (chosen.get("config") or {}).get("PodsWithPVC") or {}
+        for index, each in enumerate(volumes.get("protectedStorageClasses") or ()):
+            if not each.get("name"):
+                yield f"PodProtections.Config.PodsWithPVC.ProtectedStorageClasses[{index}] name cannot be empty"
 
 
 _CHECKS: Final[dict[str, Callable[[Args], Iterator[str]]]] = {

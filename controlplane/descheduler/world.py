@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from attrs import define, field
 
@@ -27,6 +27,12 @@ class World:
     budgets: Sequence[PodDisruptionBudget] = ()
     claims: Mapping[tuple[str, str], str] = field(factory=dict)
     """The storage class of each claim by namespace and name."""
+    collected: Mapping[str, Mapping[str, int]] | None = None
+    """By node, the averages of what was measured; None if the policy collects nothing."""
+    pod_usage: Callable[[Pod], Mapping[str, Mapping[str, int]] | None] = lambda _pod: None
+    """By container, what a pod uses now; None where that is unknown."""
+    prometheus: Callable[[], Mapping[str, Any] | None] = lambda: None
+    """The answer of Prometheus to a query for the use of nodes; None without a client."""
     _grouped: tuple[Sequence[Pod], dict[str, list[Pod]]] = field(default=((), {}), init=False)
 
     def pods_on(self, node: str) -> list[Pod]:

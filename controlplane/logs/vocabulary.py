@@ -359,6 +359,11 @@ EVENTS: Final[dict[str, Kind]] = {
         "The cluster autoscaler reports about a pod or a node; a repeated report is left out.",
         {"reason": TEXT, "message": TEXT},
     ),
+    "descheduler.failed": Kind(
+        "Plugins of a descheduler profile ended with an error.",
+        {"profile": TEXT, "message": TEXT},
+        level="warning",
+    ),
     "cloud.call": Kind(
         "The emulated cloud answers a request about a node group.",
         {"call": TEXT, "group": TEXT, "count": COUNT, "error": TEXT},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors import Context
+from controlplane.api import usage
 from controlplane.client.loops.clientset import DEPLOYMENTS, NODES, Client
 from controlplane.client.resources import DISRUPTION_BUDGETS
 from controlplane.descheduler.controller import descheduler_of
@@ -94,3 +95,76 @@ def test_a_budget_keeps_the_pods_and_the_failure_is_an_event_where_the_policy_as
 def test_nothing_is_evicted_by_a_dry_run_beyond_the_limit_or_before_the_first_pass(kind, left):
     _, seen, _ = tainted(kind)
     assert seen["after"] == left
+
+
+def balanced(metrics, thresholds, targets):
+    """The policy of a LowNodeUtilization that goes by what is measured."""
+    args = {"thresholds": thresholds, "targetThresholds": targets, "metricsUtilization": metrics}
+    provider = {"source": metrics["source"]}
+    if metrics["source"] == "Prometheus":
+        provider["prometheus"] = {"url": "http://prometheus:9090"}
+    profile = {
+        "name": "usage",
+        "pluginConfig": [{"name": "LowNodeUtilization", "args": args}],
+        "plugins": {"balance": {"enabled": ["LowNodeUtilization"]}},
+    }
+    return policy_of(
+        {
+            "apiVersion": "descheduler/v1alpha2",
+            "kind": "DeschedulerPolicy",
+            "metricsProviders": [provider],
+            "profiles": [profile],
+        }
+    )
+
+
+def busy(kind):
+    """A cluster whose second node comes when four pods run on the first that use more than they request."""
+    seen = {}
+
+    async def user(ctx: Context) -> None:
+        client = Client(ctx)
+        await client.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}})
+        tree = deployment(4)
+        notes = {f"{usage.PREFIX}cpu-usage": "900m", f"{usage.PREFIX}memory-usage": "100Mi"}
+        tree["spec"]["template"]["metadata"]["annotations"] = notes
+        await client.create(DEPLOYMENTS, tree)
+        await ctx.sleep(60 * SECOND)
+        seen["before"] = [pod.spec.node_name for pod in pods(cluster)]
+        await client.patch(NODES, "", "node-1", {"spec": {"unschedulable": False}})
+        await ctx.sleep(700 * SECOND)
+
+    cluster = cluster_with(user, own_controllers=(kind,))
+    result = run(cluster)
+    return cluster, seen, result
+
+
+@pytest.mark.parametrize(
+    ("metrics", "resource"),
+    [
+        ({"source": "KubernetesMetrics"}, "cpu"),
+        ({"source": "Prometheus", "prometheus": {"query": "node:cpu:share"}}, "MetricResource"),
+    ],
+    ids=["metrics-server", "prometheus"],
+)
+def test_pods_leave_a_node_by_what_they_use_and_not_by_what_they_request(metrics, resource):
+    kind = descheduler_of(balanced(metrics, {resource: 20}, {resource: 50}))
+    cluster, seen, _ = busy(kind)
+    assert set(seen["before"]) == {"node-2"}
+    assert "node-1" in {pod.spec.node_name for pod in pods(cluster)}
+    assert "LowNodeUtilization" in reasons(cluster)
+
+
+def test_metrics_of_an_unknown_resource_end_the_plugin_with_an_error_in_the_log():
+    kind = descheduler_of(
+        balanced({"source": "KubernetesMetrics"}, {"example.com/gpu": 20}, {"example.com/gpu": 50})
+    )
+    cluster, seen, _ = busy(kind)
+    assert {pod.spec.node_name for pod in pods(cluster)} == set(seen["before"])
+    told = [
+        each.data["message"] for each in cluster.world.log if each.event == "descheduler.failed"
+    ]
+    assert told[0] == (
+        'plugin "LowNodeUtilization" finished with error: error getting node usage: '
+        'unable to find "example.com/gpu" resource for collected "node-1" node metric'
+    )

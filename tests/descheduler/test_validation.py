@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.descheduler.validation import PolicyError, check_profiles
+from controlplane.descheduler.validation import PolicyError, check_policy
 
 
 def profile(name: str, args: object) -> dict[str, object]:
@@ -13,14 +13,14 @@ def profile(name: str, args: object) -> dict[str, object]:
 
 def test_a_plugin_that_is_not_known_is_named() -> None:
     with pytest.raises(PolicyError, match=r"^in profile p1: plugin Sweep in pluginConfig not reg"):
-        check_profiles([profile("Sweep", {})])
+        check_policy({"profiles": [profile("Sweep", {})]})
 
 
 def test_errors_of_several_plugins_are_joined() -> None:
     first = profile("RemovePodsViolatingNodeAffinity", {})
     second = profile("RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 0})
     with pytest.raises(PolicyError) as caught:
-        check_profiles([first, second])
+        check_policy({"profiles": [first, second]})
     assert str(caught.value) == (
         "[in profile p1: nodeAffinityType needs to be set, "
         "in profile p1: invalid PodsHavingTooManyRestarts threshold]"
@@ -28,4 +28,6 @@ def test_errors_of_several_plugins_are_joined() -> None:
 
 
 def test_a_valid_profile_passes() -> None:
-    check_profiles([profile("RemovePodsViolatingNodeTaints", {"excludedTaints": ["a"]})])
+    check_policy(
+        {"profiles": [profile("RemovePodsViolatingNodeTaints", {"excludedTaints": ["a"]})]}
+    )

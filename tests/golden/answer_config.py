@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from controlplane.api.go_structs import DecodeError
 from controlplane.scheduler.config.expand import ProfileError
 from controlplane.scheduler.config.load import defaulted, to_config
-from controlplane.scheduler.config.schema import API_VERSION, KIND, DecodeError
+from controlplane.scheduler.config.schema import API_VERSION, KIND
 from controlplane.scheduler.config.validate import ValidationError, validate
 from controlplane.scheduler.plugins.registry import in_tree_registry
 

@@ -10,19 +10,22 @@ from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.api.policy import PodDisruptionBudget
 from controlplane.api.quantity import Quantity
+from controlplane.api.quantity import parse as parse_quantity
 from controlplane.api.times import format_time, parse_time
 from controlplane.api.validation import aggregate
 from controlplane.decisions import at_once
 from controlplane.descheduler.default_evictor import DefaultEvictor, priority_threshold
 from controlplane.descheduler.evictions import Eviction, Limits, Note, PodEvictor, Refusal
+from controlplane.descheduler.metrics import Collector, amount_of, source_of
 from controlplane.descheduler.node import (
     fits_any_other,
     misfit,
     requested_by,
     sort_low_priority_first,
 )
+from controlplane.descheduler.policy import decoded, with_defaults
 from controlplane.descheduler.profiles import build, run_pass
-from controlplane.descheduler.validation import PolicyError, check_profiles, check_threshold
+from controlplane.descheduler.validation import PolicyError, check_threshold
 from controlplane.descheduler.world import World, is_ready, key_of
 from tests.golden.runner import UNANSWERED, difference
 
@@ -53,9 +56,44 @@ def classes_of(case: Any) -> dict[str, int]:
 
 
 def answer(case: Any) -> Any:
-    return {"evictor": evictor, "nodefit": nodefit, "sort": order, "pass": passes}.get(
-        case["kind"], lambda case: UNANSWERED
-    )(case)
+    answers = {
+        "evictor": evictor,
+        "nodefit": nodefit,
+        "sort": order,
+        "pass": passes,
+        "policy": policy,
+    }
+    answer_one = answers.get(case["kind"])
+    return UNANSWERED if answer_one is None else answer_one(case)
+
+
+def policy(case: Any) -> Any:
+    classes = classes_of(case)
+    try:
+        filled = with_defaults(decoded(case["policy"]), classes)
+    except (PolicyError, ValueError) as error:
+        return {"error": str(error)}
+    shown = {**filled, "profiles": None}
+    if filled.get("profiles"):
+        shown["profiles"] = [
+            {
+                **each,
+                "plugins": {
+                    point: {key: names for key, names in chosen.items() if names}
+                    for point, chosen in each["plugins"].items()
+                    if any(chosen.values())
+                },
+            }
+            for each in filled["profiles"]
+        ]
+    try:
+        parse(filled.get("nodeSelector") or "")
+        built = PodEvictor(Limits(), lambda _: None)
+        for each in filled.get("profiles") or ():
+            build(each, World(), built, classes)
+    except ValueError as error:
+        return {"policy": shown, "buildError": str(error)}
+    return {"policy": shown}
 
 
 def evictor(case: Any) -> Any:
@@ -109,14 +147,12 @@ def order(case: Any) -> Any:
 
 
 def passes(case: Any) -> Any:
-    policy = case["policy"]
-    if "nodeMetrics" in case or "prometheus" in case:
-        return UNANSWERED
     try:
-        check_profiles(policy["profiles"])
+        policy = decoded(case["policy"])
     except PolicyError as error:
         return {"error": str(error)}
     world = world_of(case)
+    measure(case, policy, world)
     notes: list[Note] = []
     limits = Limits(
         policy.get("maxNoOfPodsToEvictPerNode"),
@@ -130,17 +166,31 @@ def passes(case: Any) -> Any:
         bool(policy.get("evictionFailureEventNotification")),
     )
     classes = classes_of(case)
-    profiles = [build(each, world, evictor, classes) for each in policy["profiles"]]
+    try:
+        profiles = [build(each, world, evictor, classes) for each in policy["profiles"]]
+    except ValueError as error:
+        return {"buildError": str(error)}
+    failures: list[Any] = []
     selector = parse(policy.get("nodeSelector") or "")
     nodes = [each for each in world.nodes if selector.matches(each.metadata.labels)]
     server = Server(case, world)
     evicted = []
     for _ in range(case.get("passes", 1)):
-        at_once(run_pass(profiles, nodes, evictor), server.evict)
+        at_once(
+            run_pass(
+                profiles,
+                nodes,
+                evictor,
+                lambda profile, error: failures.append({"profile": profile, "error": error}),
+            ),
+            server.evict,
+        )
         evicted.append(evictor.total)
     if sum(is_ready(node) for node in nodes) < 2:
         return {"evicted": None, "evictions": [], "skipped": True}
     found: dict[str, Any] = {"evicted": evicted, "evictions": server.evictions}
+    if failures:
+        found["pluginErrors"] = failures
     if notes:
         found["events"] = [
             {
@@ -153,6 +203,28 @@ def passes(case: Any) -> Any:
             for each in notes
         ]
     return found
+
+
+def measure(case: Any, policy: Any, world: World) -> None:
+    """Let the world have the metrics of the case."""
+
+    def amounts(used: Any) -> dict[str, int]:
+        return {name: amount_of(name, parse_quantity(text)) for name, text in used.items()}
+
+    if source_of(policy) is not None:
+        collector = Collector()
+        for number in case.get("nodeMetrics", ()):
+            collector.collect({node: amounts(used) for node, used in number.items()})
+        world.collected = collector.nodes
+    pods = case.get("podMetrics") or {}
+
+    def pod_usage(pod: Pod) -> Any:
+        found = pods.get(key_of(pod))
+        return None if found is None else {name: amounts(used) for name, used in found.items()}
+
+    world.pod_usage = pod_usage
+    answer = case.get("prometheus", "none")
+    world.prometheus = lambda: None if answer == "none" else answer
 
 
 class Server:

@@ -1,4 +1,4 @@
-"""LowNodeUtilization and HighNodeUtilization by the requests of pods.
+"""LowNodeUtilization and HighNodeUtilization, by the requests of pods or by what is measured.
 
 Follows `pkg/framework/plugins/nodeutilization`. Amounts are milli-CPU, and whole units of all else.
 """
@@ -6,15 +6,13 @@ Follows `pkg/framework/plugins/nodeutilization`. Amounts are milli-CPU, and whol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import define
 
 from controlplane.api.go_sort import sort_slice
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.api.pod_resources import pod_requests
-from controlplane.api.quantity import Quantity
 from controlplane.api.taints import tolerated
 from controlplane.descheduler.evictions import (
     Evicting,
@@ -23,11 +21,32 @@ from controlplane.descheduler.evictions import (
     TotalLimitReached,
 )
 from controlplane.descheduler.handle import Handle, Nodes
-from controlplane.descheduler.node import requested_by, sort_low_priority_first
+from controlplane.descheduler.metrics import (
+    KUBERNETES,
+    METRIC,
+    PROMETHEUS,
+    Amounts,
+    Measured,
+    MetricsError,
+    Requested,
+    Sampled,
+    UnknownUsage,
+    amount_of,
+)
+from controlplane.descheduler.node import sort_low_priority_first
 
-Amounts = dict[str, int]
 Percents = Mapping[str, float]
 ALWAYS_TRACKED = ("cpu", "memory", "pods")
+
+
+class Usage(Protocol):
+    """Where the usage of nodes and pods comes from."""
+
+    def of_nodes(self, nodes: Iterable[Node]) -> dict[str, Amounts]:
+        """The usage of each node. Raises MetricsError."""
+
+    def of_pod(self, pod: Pod) -> Amounts | None:
+        """What leaves with a pod; None if that is never known. Raises UnknownUsage."""
 
 
 @define
@@ -40,8 +59,8 @@ class _Used:
 
 def low_node_utilization(handle: Handle, args: dict[str, Any], nodes: Nodes) -> Evicting:
     """Evict pods from over-utilised nodes while under-utilised nodes have room."""
-    names = _names(args["thresholds"])
-    usages = {node.metadata.name: _usage(handle, node, names) for node in nodes}
+    usage = _usage_of(handle, args)
+    usages = usage.of_nodes(nodes)
     bounds = _bounds(args, nodes, usages)
     low, high = [], []
     for node in nodes:
@@ -56,17 +75,46 @@ def low_node_utilization(handle: Handle, args: dict[str, Any], nodes: Nodes) -> 
         return
     sort_slice(high, lambda left, right: _sum(left) > _sum(right))
     most = (args.get("evictionLimits") or {}).get("node")
-    yield from _drain(handle, "LowNodeUtilization", args, high, low, _Rule(_above_share, most))
+    rule = _Rule(usage, _above_share, most)
+    yield from _drain(handle, "LowNodeUtilization", args, high, low, rule)
+
+
+def check_low_node_utilization(args: dict[str, Any]) -> None:
+    """Raise ValueError for arguments that the plugin cannot be built with."""
+    if (args.get("metricsUtilization") or {}).get("source") != PROMETHEUS:
+        return
+    for field in ("thresholds", "targetThresholds"):
+        names = sorted(args.get(field) or ())
+        if names != [METRIC]:
+            wanted = f'a single instance of "{METRIC}" resource'
+            raise ValueError(
+                f"{field} are expected to specify {wanted}, got [{' '.join(names)}] instead"
+            )
+
+
+def _usage_of(handle: Handle, args: dict[str, Any]) -> Usage:
+    metrics = args.get("metricsUtilization")
+    names = _names(args["thresholds"])
+    if metrics is None:
+        return Requested(handle.world, names)
+    source = metrics.get("source")
+    if metrics.get("metricsServer") or source == KUBERNETES:
+        return Measured(handle.world, names)
+    if source == PROMETHEUS:
+        return Sampled(handle.world)
+    why = "unrecognized metrics source" if source else "metrics source is empty"
+    raise MetricsError(f"error initializing usage client: {why}")
 
 
 def high_node_utilization(handle: Handle, args: dict[str, Any], nodes: Nodes) -> Evicting:
     """Evict the pods of under-utilised nodes, so that other nodes are filled."""
     thresholds = args["thresholds"]
-    names = _names(thresholds)
+    requested = Requested(handle.world, _names(thresholds))
+    usages = requested.of_nodes(nodes)
     full = dict.fromkeys(thresholds, 100.0)
     sources, others = [], []
     for node in nodes:
-        usage = _usage(handle, node, names)
+        usage = usages[node.metadata.name]
         used = _used(handle, node, usage, full)
         if _is_below(_percents(node, usage), thresholds):
             sources.append(used)
@@ -77,12 +125,13 @@ def high_node_utilization(handle: Handle, args: dict[str, Any], nodes: Nodes) ->
         return
     sort_slice(sources, lambda left, right: _sum(left) < _sum(right))
     only_listed = "OnlyThresholdingResources" in (args.get("evictionModes") or ())
-    rule = _Rule(lambda _: True, None, thresholds if only_listed else None)
+    rule = _Rule(requested, lambda _: True, None, thresholds if only_listed else None)
     yield from _drain(handle, "HighNodeUtilization", args, sources, others, rule)
 
 
 @define
 class _Rule:
+    usage: Usage
     goes_on: Callable[[_Used], bool]
     most: int | None
     must_request: Iterable[str] | None = None
@@ -139,15 +188,19 @@ def _drain_one(
     count = 0
     for pod in pods:
         try:
+            leaving = rule.usage.of_pod(pod)
             yield from handle.evict(pod, plugin)
         except (NodeLimitReached, TotalLimitReached):
             raise
-        except EvictionError:
+        except (EvictionError, UnknownUsage):
             continue
         count += 1
-        requests = pod_requests(pod)
+        if leaving is None:  # how far the usage has come down is not known
+            if count >= (1 if rule.most is None else rule.most):
+                return
+            continue
         for name in room:
-            amount = 1 if name == "pods" else _amount(name, requests.get(name))
+            amount = 1 if name == "pods" else leaving[name]
             source.usage[name] -= amount
             room[name] -= amount
         if not goes_on() or (rule.most is not None and count >= rule.most):
@@ -179,21 +232,9 @@ def _names(thresholds: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*thresholds, *ALWAYS_TRACKED]))
 
 
-def _amount(name: str, quantity: Quantity | None) -> int:
-    if quantity is None:
-        return 0
-    return quantity.milli_value() if name == "cpu" else quantity.value()
-
-
-def _usage(handle: Handle, node: Node, names: list[str]) -> Amounts:
-    pods = handle.world.running_on(node.metadata.name)
-    total = requested_by(pods)
-    return {name: len(pods) if name == "pods" else _amount(name, total.get(name)) for name in names}
-
-
 def _capacity(node: Node) -> Amounts:
     given = node.status.allocatable or node.status.capacity
-    return {name: _amount(name, quantity) for name, quantity in given.items()}
+    return {METRIC: 100, **{name: amount_of(name, quantity) for name, quantity in given.items()}}
 
 
 def _percents(node: Node, usage: Amounts) -> dict[str, float]:

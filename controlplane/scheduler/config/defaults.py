@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.api.durations import format_duration
+from controlplane.api.go_structs import parse_duration
 from controlplane.scheduler.config import expand
 from controlplane.scheduler.config.model import DEFAULT_SCHEDULER_NAME
-from controlplane.scheduler.config.schema import ARGS_KINDS, parse_duration
+from controlplane.scheduler.config.schema import ARGS_KINDS
 
 Json = Any
 

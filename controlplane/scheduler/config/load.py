@@ -10,17 +10,11 @@ from typing import Any
 
 from controlplane.api.constraints import NodeAffinity, TopologySpreadConstraint
 from controlplane.api.decoding import decode
+from controlplane.api.go_structs import DecodeError, Decoder, parse_duration
 from controlplane.scheduler.config import defaults as config_defaults
 from controlplane.scheduler.config import expand as config_expand
 from controlplane.scheduler.config.model import ProfileConfig, SchedulerConfig
-from controlplane.scheduler.config.schema import (
-    API_VERSION,
-    ARGS_KINDS,
-    KIND,
-    DecodeError,
-    Decoder,
-    parse_duration,
-)
+from controlplane.scheduler.config.schema import API_VERSION, ARGS_KINDS, KIND, STRUCTS
 from controlplane.scheduler.framework import args as a
 from controlplane.scheduler.plugins.registry import Registry, implements, in_tree_registry
 
@@ -62,7 +56,7 @@ def _decode(document: Mapping[str, Json], duplicate: str) -> Json:
         raise DecodeError(
             f"couldn't decode as KubeSchedulerConfiguration, got {version}, Kind={kind}: "
         )
-    decoder = Decoder()
+    decoder = Decoder(STRUCTS)
     out = decoder.struct(KIND, document, "")
     strict = ([duplicate] if duplicate else []) + decoder.unknown
     for i, profile in enumerate(out.get("profiles", ())):
@@ -93,7 +87,7 @@ def _decode_args(plugin: str, args: Json, at: str, strict: list[str]) -> Json:
             )
         if kind != wanted:
             raise DecodeError(_wrong_kind(plugin, wanted, kind, at))
-    decoder = Decoder()
+    decoder = Decoder(STRUCTS)
     try:
         out = decoder.struct(wanted, args, "")
     except DecodeError as wrong:

@@ -8,8 +8,8 @@ from typing import Any, Final
 import yaml
 
 from controlplane.api.depth import EXCEEDED, TooDeep, checked
+from controlplane.api.go_structs import DecodeError
 from controlplane.api.yaml_text import check_aliases, guard
-from controlplane.scheduler.config.schema import DecodeError
 
 Json = Any
 

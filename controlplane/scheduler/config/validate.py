@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from controlplane.api.go_structs import parse_duration
 from controlplane.api.validation import aggregate, label_key_errors, quote
 from controlplane.scheduler.config.expand import PluginSetConfig
-from controlplane.scheduler.config.schema import API_VERSION, parse_duration
+from controlplane.scheduler.config.schema import API_VERSION
 from controlplane.scheduler.config.validate_args import ARGS_RULES, bad
 from controlplane.scheduler.state.resources import is_extended_resource
 

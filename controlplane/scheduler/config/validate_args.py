@@ -11,11 +11,11 @@ from typing import Any
 
 from controlplane.api.constraints import NodeAffinity
 from controlplane.api.decoding import decode
+from controlplane.api.go_structs import parse_duration
 from controlplane.api.labels import SelectorError
 from controlplane.api.node_selector import PreferredTerms, node_selector
 from controlplane.api.times import SECOND
 from controlplane.api.validation import child, label_key_errors, not_supported, quote
-from controlplane.scheduler.config.schema import parse_duration
 
 Json = Any
 Rule = Callable[[str, Json], list[str]]

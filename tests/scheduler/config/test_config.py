@@ -1,9 +1,9 @@
 import pytest
 
 from controlplane.api.durations import format_duration
+from controlplane.api.go_structs import DecodeError, parse_duration
 from controlplane.scheduler.config.expand import ProfileError
 from controlplane.scheduler.config.load import load
-from controlplane.scheduler.config.schema import DecodeError, parse_duration
 from controlplane.scheduler.config.validate import ValidationError
 from controlplane.scheduler.framework.handle import Handle
 from controlplane.scheduler.plugins.registry import build_framework
