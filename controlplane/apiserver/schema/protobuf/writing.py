@@ -148,7 +148,7 @@ class _Message:
                 inner = _Message(self.name)
                 inner.fill(mark)
                 self._inner.append((number, tag(number, BYTES), inner))
-                within |= inner._fields.keys()
+                within |= inner._fields.keys() | inner._within
                 continue
             self._fields[known.name] = number, _field_writer(number, known)
             if mark == "~":
@@ -176,7 +176,9 @@ class _Message:
             if tree.get(name) is None:
                 out.append((number, zero))
         for number, start, inner in self._inner:
-            part = {name: tree[name] for name in tree if name in inner._fields}
+            part = {
+                name: tree[name] for name in tree if name in inner._fields or name in inner._within
+            }
             out.append((number, field(start, inner.object(part))))
         out.sort()
         return b"".join([raw for _, raw in out])
