@@ -58,6 +58,10 @@ class Inside:
     waits: bool = False
     """The container's program waits for a client at its standard input."""
     node: str = ""
+    user: int = 0
+    group: int = 0
+    groups: tuple[int, ...] = ()
+    """The user id of the program, its group and its further groups."""
     ports: tuple[int, ...] = ()
     """The ports that the pod's containers name; none: all."""
     answers: dict[str, str] = field(factory=dict)
@@ -165,7 +169,22 @@ def inside_of(
         tty=bool(told.get("tty")),
         now=now,
         node=spec.get("nodeName", ""),
+        **_identity(spec.get("securityContext") or {}, told.get("securityContext") or {}),
     )
+
+
+def _identity(of_pod: Tree, own: Tree) -> dict[str, Any]:
+    """The user and the groups that security contexts ask for; root where they say nothing of them."""
+
+    def chosen(field: str) -> int:
+        return int(own.get(field, of_pod.get(field)) or 0)
+
+    more = [*(of_pod.get("supplementalGroups") or ())]
+    if "fsGroup" in of_pod:
+        more.append(of_pod["fsGroup"])
+    group = chosen("runAsGroup")
+    groups = tuple(dict.fromkeys((group, *more)))
+    return {"user": chosen("runAsUser"), "group": group, "groups": groups}
 
 
 def command_of(container: Tree, env: dict[str, str]) -> tuple[str, ...]:

@@ -378,6 +378,30 @@ def _xargs(shell: Shell, words: list[str], streams: Streams) -> int:
     )
 
 
+def _id(shell: Shell, words: list[str], _given: Input) -> Ran:
+    inside = shell.inside
+    groups = inside.groups or (inside.group,)
+    flags = "".join(word[1:] for word in words if word.startswith("-"))
+    if "u" in flags:
+        return _line(str(inside.user))
+    if "g" in flags:
+        return _line(str(inside.group))
+    if "G" in flags:
+        return _line(" ".join(map(str, groups)))
+    shown = ",".join(_named(each) for each in groups)
+    return _line(f"uid={_named(inside.user)} gid={_named(inside.group)} groups={shown}")
+
+
+def _named(number: int) -> str:
+    return f"{number}(root)" if number == 0 else str(number)
+
+
+def _whoami(shell: Shell, _words: list[str], _given: Input) -> Ran:
+    if shell.inside.user == 0:
+        return _line("root")
+    return Ran(err=f"whoami: unknown uid {shell.inside.user}\n".encode(), code=1)
+
+
 _PLAIN: Final[dict[str, Filter]] = {
     **FILTERS,
     ":": lambda *_: Ran(),
@@ -399,7 +423,7 @@ _PLAIN: Final[dict[str, Filter]] = {
     "false": lambda *_: Ran(code=1),
     "find": _find,
     "hostname": lambda shell, *_: _line(shell.inside.hostname),
-    "id": lambda *_: _line("uid=0(root) gid=0(root) groups=0(root)"),
+    "id": _id,
     "local": _export,
     "ls": _ls,
     "mkdir": _mkdir,
@@ -421,7 +445,7 @@ _PLAIN: Final[dict[str, Filter]] = {
     "uname": lambda *_: _line("Linux"),
     "unset": _unset,
     "wait": _wait,
-    "whoami": lambda *_: _line("root"),
+    "whoami": _whoami,
 }
 PROGRAMS: Final[dict[str, Program]] = {
     **{name: _plain(run) for name, run in _PLAIN.items()},

@@ -32,6 +32,11 @@ LINES: Final = 10_000
 """The maximum number of lines of output that are kept of a run."""
 BYTES: Final = 1 << 20
 """The limit, in bytes, of output that is kept of a run."""
+MESSAGE_FILE: Final = 4096
+"""The bytes of a termination message that are read from its file."""
+MESSAGE_LINES: Final = 80
+MESSAGE_OUTPUT: Final = 2048
+"""The lines and bytes of output that a termination message falls back to."""
 START_NS: Final = 10_000_000
 """The time that a program takes besides what it sleeps."""
 
@@ -50,6 +55,23 @@ class Life:
     waits: bool = False
     started: int = 0
     """Nanoseconds since 1970."""
+    cut: bool = False
+    """The last line has no newline."""
+    left: str = ""
+    """The end of the file at the termination message path."""
+    falls_back: bool = False
+    """The termination message of a failure is the end of the output where that file is empty."""
+
+    def message(self, code: int) -> str:
+        """Return the termination message of a run that ended with a code.
+
+        Upstream: `getTerminationMessage` of pkg/kubelet/kuberuntime/kuberuntime_container.go.
+        """
+        if self.left or not self.falls_back or code == 0:
+            return self.left
+        last = [text for _, text in self.lines[-MESSAGE_LINES:]]
+        text = "\n".join(last) + ("\n" if last and not self.cut else "")
+        return text.encode()[-MESSAGE_OUTPUT:].decode("utf-8", "replace")
 
     @property
     def size(self) -> int:
@@ -146,6 +168,7 @@ class _Recorder:
     def end(self) -> None:
         if self._partial:
             self._add(self._partial)
+            self._life.cut = True
 
 
 def _is_known(words: Sequence[str]) -> bool:

@@ -101,3 +101,49 @@ def test_files_of_a_program_stay_for_the_next_run_where_the_volume_does():
     disks = Disks()
     script = "if [ -e /tmp/seen ]; then exit 0; else touch /tmp/seen; exit 1; fi"
     assert [life("sh", "-c", script, disks=disks).code for _ in range(2)] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("script", "left", "falls_back", "told"),
+    [
+        ("echo -n OK", "OK", True, "OK"),
+        ("echo -n DONE; exit 1", "", True, "DONE"),
+        ("echo DONE; exit 1", "", True, "DONE\n"),
+        ("echo DONE; exit 1", "", False, ""),
+        ("echo DONE", "", True, ""),
+    ],
+)
+def test_a_termination_message_is_the_file_or_the_output_of_a_failure(
+    script, left, falls_back, told
+):
+    found = life("sh", "-c", script)
+    found.left, found.falls_back = left, falls_back
+    assert found.message(found.code) == told
+
+
+def test_a_termination_message_of_output_is_its_end():
+    found = life("sh", "-c", "for n in $(seq 100); do echo line-$n; done; exit 1")
+    found.falls_back = True
+    assert found.message(1).splitlines()[0] == "line-21"
+    found.lines = [(0, "x" * 3000)]
+    assert len(found.message(1)) == 2048
+
+
+@pytest.mark.parametrize(
+    ("identity", "words", "told"),
+    [
+        ({}, ("id",), "uid=0(root) gid=0(root) groups=0(root)"),
+        ({"user": 1001}, ("id",), "uid=1001 gid=0(root) groups=0(root)"),
+        (
+            {"user": 1001, "group": 2002, "groups": (2002, 50)},
+            ("id",),
+            "uid=1001 gid=2002 groups=2002,50",
+        ),
+        ({"user": 1001}, ("id", "-u"), "1001"),
+        ({"user": 1001, "group": 7, "groups": (7, 50)}, ("id", "-G"), "7 50"),
+        ({}, ("whoami",), "root"),
+        ({"user": 1001}, ("whoami",), "whoami: unknown uid 1001"),
+    ],
+)
+def test_a_program_runs_as_the_user_of_its_security_context(identity, words, told):
+    assert life(*words, **identity).lines == [(0, told)]

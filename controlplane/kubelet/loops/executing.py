@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from controlplane.api.container_inside import inside_of
 from controlplane.kubelet.pod.references import Missing
 from controlplane.shell.files import Files
-from controlplane.shell.running import life_of
+from controlplane.shell.running import MESSAGE_FILE, life_of
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from controlplane.kubelet.pod.references import Find
     from controlplane.shell.running import Life
 
+DEFAULT_MESSAGE_PATH = "/dev/termination-log"
 _PARTS = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -46,7 +47,11 @@ def executed(
             return None
 
     inside = inside_of(pod.tree, container, look, now=now, container_id=container_id)
-    life = life_of(inside, Files(inside, host.disks))
+    files = Files(inside, host.disks)
+    life = life_of(inside, files)
     if life is not None:
+        left = files.read(told.get("terminationMessagePath") or DEFAULT_MESSAGE_PATH) or b""
+        life.left = left[-MESSAGE_FILE:].decode("utf-8", "replace")
+        life.falls_back = told.get("terminationMessagePolicy") == "FallbackToLogsOnError"
         host.keep(container_id, life)
     return life

@@ -325,6 +325,7 @@ class Container:
             started_at=self.running_since,
             finished_at=self.ends_at,
             container_id=self.container_id,
+            message="" if self.life is None else self.life.message(code),
         )
         self.running_since = self.ends_at = None
         self.stopping = False
