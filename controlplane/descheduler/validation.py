@@ -115,8 +115,9 @@ def _url_error(url: str) -> str | None:
         port = host[host.rfind(":") :] if ":" in host else ""
     if port and not re.fullmatch(r":[0-9]*", port):
         return f"invalid port {quote(port)} after host"
-    if found := re.search(r"%(?![0-9a-fA-F]{2}).{0,2}", host):
-        return f"invalid URL escape {quote(found[0])}"
+    for at in (at for at, each in enumerate(host) if each == "%"):
+        if not re.fullmatch(r"%[0-9a-fA-F]{2}", host[at : at + 3]):
+            return f"invalid URL escape {quote(host[at : at + 3])}"
     bad = re.search(r"[\s<>\"^`{}|\\]", host)
     return f"invalid character {quote(bad[0])} in host name" if bad else None
 

@@ -114,12 +114,23 @@ def test_a_time_limit_ends_a_search():
     assert 0 < json.loads(done.stdout)["schedules"] < 1000
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workload", "check", "verdict", "reason"),
     [
-        ("raise KeyError('lost')", "return None", "failed", "KeyError: 'lost'"),
-        ("pass", "raise KeyError('lost')", "invariant-error", "holds: KeyError: 'lost'"),
+        pytest.param(
+            "raise KeyError('lost')",
+            "return None",
+            "failed",
+            "KeyError: 'lost'",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            "pass",
+            "raise KeyError('lost')",
+            "invariant-error",
+            "holds: KeyError: 'lost'",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_whatever_raises_has_a_verdict_and_its_traceback_is_kept(

@@ -30,8 +30,12 @@ OPEN_WITH_KUBECTL = {"kubectl/explain"}  # it prints descriptions, and ours are 
 BYTES_PER_SHARD = 30_000
 OPEN_CASES = Path(__file__).parent / "open_cases.txt"
 SLOW = ("dra/cel", "snapshots/traces_restore")
-VERY_SLOW = ("snapshots/traces_group", "snapshots/traces_single")
-"""Files of which half is answered nightly: many paces are tried for each case."""
+VERY_SLOW = {
+    "snapshots/traces_group": 4,
+    "snapshots/traces_single": 4,
+    "scheduler/schedule_sequence": 2,
+}
+"""Files of which one part of so many is answered in CI, and the others nightly: a case takes seconds."""
 QUICK_SHARDS = 4
 """Shards of one file that the quick tests answer; the rest are slow tests."""
 
@@ -48,7 +52,7 @@ def shards() -> list[pytest.param]:
         if adapter_for(path) is not None:
             count = 1 + path.stat().st_size // BYTES_PER_SHARD
             if label(path) in VERY_SLOW:
-                count *= 2
+                count *= VERY_SLOW[label(path)]
             for shard in range(count):
                 name = f"{label(path)}-{shard + 1}of{count}"
                 marks = marks_of(label(path), shard, count)
@@ -59,7 +63,7 @@ def shards() -> list[pytest.param]:
 def marks_of(file: str, shard: int, count: int) -> tuple[pytest.MarkDecorator, ...]:
     """Return when a shard is answered: always, in CI, or nightly."""
     if file in VERY_SLOW:
-        return (pytest.mark.slow if 2 * shard < count else pytest.mark.nightly,)
+        return (pytest.mark.slow if shard % VERY_SLOW[file] == 0 else pytest.mark.nightly,)
     return (pytest.mark.slow,) if file in SLOW or shard >= QUICK_SHARDS else ()
 
 

@@ -13,7 +13,7 @@ from controlplane.scenarios.search import loading, replaying
 from controlplane.scenarios.search.exploring import Campaign
 from tests.races.findings import FOUND_AT, finding
 
-FEW = 12
+FEW = 6
 MANY = 80
 RACES = catalogue.numbers()
 

@@ -214,7 +214,9 @@ async def test_a_service_that_nobody_names_is_said_aloud_and_not_asked():
 async def test_a_webhook_that_fails_is_told_in_upstreams_words(decide, delay, message):
     async with Webhook(decide, delay=delay).running() as hook, served() as session:
         url = f"https://127.0.0.1:{hook.port}/check"
-        await configured(session, {"url": url, "caBundle": hook.bundle}, timeoutSeconds=1)
+        await configured(
+            session, {"url": url, "caBundle": hook.bundle}, timeoutSeconds=1 if delay else 10
+        )
         made = await session.ask("POST", CONFIGMAPS, config("c"))
         assert made.code == 500
         assert (

@@ -225,8 +225,13 @@ async def insisted(user, call) -> None:
             return
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("faults", [[restarts("node-1", 2)], [nemesis(2)]], ids=["restarts", "any"])
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param([restarts("node-1", 2)], marks=pytest.mark.nightly, id="restarts"),
+        pytest.param([nemesis(2)], marks=pytest.mark.slow, id="any"),
+    ],
+)
 def test_the_cluster_ends_the_same_whatever_fails(faults) -> None:
     scenario = Scenario("rollout", workload=rollout, faults=faults, invariants=[converges()])
     found = Campaign(plan_of(scenario)).explore(20)

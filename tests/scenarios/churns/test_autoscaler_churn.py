@@ -51,7 +51,7 @@ def test_nothing_breaks(crashes: bool) -> None:
     assert wanted <= reached(4, crashes=crashes)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nothing_breaks_while_the_cloud_fails() -> None:
     assert reached(40) == {each.name for each in CHURN.sometimes}
 
@@ -66,7 +66,7 @@ def test_an_instance_that_the_cloud_forgets_is_missed(monkeypatch) -> None:
     assert broken(2, "each instance has its Node at rest")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_requests_without_end_are_noticed(monkeypatch) -> None:
     monkeypatch.setattr(Fleet, "increase", lambda *_: ("", []))
     assert broken(2, "the size of the cluster settles")

@@ -32,15 +32,21 @@ def campaign(part: str, fix: tuple[str, ...] = ALL_FIXED, **asked) -> Campaign:
     return Campaign(plan_of(CHURN, part=part, fix=fix, **asked))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("part", PARTS)
+def parts(often: int) -> list[Any]:
+    """The parts, every other one in CI and the others nightly: the even ones or the odd ones."""
+    marks = [
+        pytest.mark.slow if at % 2 == often else pytest.mark.nightly for at in range(len(PARTS))
+    ]
+    return [pytest.param(part, marks=mark) for part, mark in zip(PARTS, marks, strict=True)]
+
+
+@pytest.mark.parametrize("part", parts(0))
 def test_with_every_fix_on_nothing_breaks(part) -> None:
     seen = campaign(part).explore(2)
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", parts(1))
 def test_whatever_fails_nothing_breaks(part) -> None:
     seen = campaign(part, fault="any").explore(6)
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
