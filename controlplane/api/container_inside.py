@@ -12,7 +12,7 @@ from attrs import field, frozen
 from controlplane.api.quantity import QuantityError, parse
 from controlplane.api.tree import Tree
 
-__all__ = ["ANSWER", "Find", "Inside", "Mount", "answer_of", "front_of", "inside_of"]
+__all__ = ["ANSWER", "Find", "Inside", "Mount", "answer_of", "front_of", "inside_of", "mount_error"]
 
 Find = Callable[[str, str, str], Tree | None]
 """An object of the core group by resource, namespace and name."""
@@ -187,6 +187,33 @@ def _identity(of_pod: Tree, own: Tree) -> dict[str, Any]:
     return {"user": chosen("runAsUser"), "group": group, "groups": groups}
 
 
+def mount_error(pod: Tree, container: str, find: Find) -> str:
+    """Return why a container's mounts cannot be made, "" if they can: paths in volumes that lead out of them.
+
+    Upstream: `makeMounts` of pkg/kubelet/kubelet_pods.go, `ExpandContainerVolumeMounts` of pkg/kubelet/container.
+    """
+    told: Tree = next(
+        each for part in _PARTS for each in pod["spec"].get(part) or () if each["name"] == container
+    )
+    mounts = told.get("volumeMounts") or ()
+    if not any(each.get("subPath") or each.get("subPathExpr") for each in mounts):
+        return ""
+    env = inside_of(pod, container, find, container_id="").env
+    for each in mounts:
+        path = each.get("subPath") or ""
+        if text := each.get("subPathExpr"):
+            names = {found[2] for found in _REFERENCE.finditer(text) if found[1] != "$"}
+            missing = sorted(name for name in names if not env.get(name))
+            if missing:
+                return f"missing value for {', '.join(missing)}"
+            path = _expanded(text, env)
+        if path.startswith("/"):
+            return f"error SubPath `{path}` must not be an absolute path"
+        if ".." in path.split("/"):
+            return f"unable to provision SubPath `{path}`: must not contain '..'"
+    return ""
+
+
 def command_of(container: Tree, env: dict[str, str]) -> tuple[str, ...]:
     """Return the words of a container's program, with variables in place; () where only its image knows them."""
     words = (*(container.get("command") or ()), *(container.get("args") or ()))
@@ -222,6 +249,7 @@ def _place(volume: Tree, pod: Tree, find: Find) -> str:
     return f"volume/{bound}" if bound else ""
 
 
+_ADDRESSES = ("status.hostIPs", "status.podIPs")
 _REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
 
 
@@ -297,6 +325,8 @@ def _field(pod: Tree, path: str) -> str:
     value: Any = pod
     for step in bare.split("."):
         value = value.get(step) if isinstance(value, dict) else None
+    if bare in _ADDRESSES and isinstance(value, list):
+        return ",".join(str(each.get("ip", "")) for each in value)
     if key and isinstance(value, dict):
         return str(value.get(key.strip("]'\""), ""))
     if isinstance(value, dict):

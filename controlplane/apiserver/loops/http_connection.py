@@ -315,6 +315,10 @@ class Connection:
         elif isinstance(answered, HttpAnswer) and answered.entered is not None:
             await Upgrade(self, host).run(asked, answered.entered)
         elif isinstance(answered, HttpAnswer):
+            if answered.code == 200 and asked.path.endswith("/log") and is_websocket(asked):
+                pieces = answer_bodies.encoded(answered, pretty=False)
+                await Upgrade(self, host).log(asked, bytes(await _joined(pieces)))
+                return
             await self._answer(asked, answered)
         else:
             await self._answer(asked, _failure(internal_error("the API server is down")))

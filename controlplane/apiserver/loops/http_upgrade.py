@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 
 
 LOG_PROTOCOLS: Final = ("binary.k8s.io", "base64.binary.k8s.io")
+LOG_MESSAGE: Final = 32 * 1024
+
+
+def _log_protocol(offered: list[str]) -> str:
+    """The first protocol of logs that a client offers; one that offers none of them, but others, is refused."""
+    known = [each for each in offered if each in LOG_PROTOCOLS]
+    if offered and not known:
+        raise Refused(403, "Forbidden")
+    return known[0] if known else ""
 
 
 class Pipe(Protocol):
@@ -133,10 +142,7 @@ class Upgrade:
             if not accept:
                 raise Refused(400, "Bad Request")
             if is_log:
-                known = [each for each in offered if each in LOG_PROTOCOLS]
-                if offered and not known:
-                    raise Refused(403, "Forbidden")
-                protocol = known[0] if known else ""
+                protocol = _log_protocol(offered)
             elif not asked.header("origin"):
                 raise Refused(403, "Forbidden")
             elif len(offered) > 1:
@@ -160,6 +166,24 @@ class Upgrade:
         finally:
             if not ended:
                 self._host.hung_up(number)
+        await self._pipe.linger()
+
+    async def log(self, asked: Asked, text: bytes) -> None:
+        """Send a log that is not followed over WebSocket, in messages of at most 32 KiB, and close."""
+        from controlplane.apiserver.http import websocket
+
+        accept = websocket.accepted(asked.header("sec-websocket-key"))
+        if not accept:
+            raise Refused(400, "Bad Request")
+        protocol = _log_protocol(offered_protocols(asked))
+        await self._accept_websocket(accept, protocol)
+        socket = websocket.Socket()
+        in_base64 = protocol == LOG_PROTOCOLS[1]
+        for at in range(0, len(text), LOG_MESSAGE):
+            data = text[at : at + LOG_MESSAGE]
+            sent = base64.b64encode(data) if in_base64 else data
+            await self._pipe.send(socket.sent([sent], text=in_base64))
+        await self._pipe.send(socket.closed())
         await self._pipe.linger()
 
     def _wants_spdy(self, asked: Asked) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.api.container_inside import inside_of
-from controlplane.kubelet.pod.references import Missing
+from controlplane.kubelet.pod.references import anywhere
 from controlplane.shell.files import Files
 from controlplane.shell.running import MESSAGE_FILE, life_of
 
 if TYPE_CHECKING:
-    from controlplane.api.pod import Pod
     from controlplane.api.tree import Tree
     from controlplane.kubelet.loops.host import Host
     from controlplane.kubelet.pod.references import Find
@@ -21,32 +20,25 @@ _PARTS = ("containers", "initContainers", "ephemeralContainers")
 
 
 def executed(
-    pod: Pod, container: str, container_id: str, now: int, find: Find, host: Host
+    pod: Tree, container: str, container_id: str, now: int, find: Find, host: Host
 ) -> Life | None:
     """Run the program of a container; None for one that the shell does not know.
 
     Args:
-        pod: the pod.
+        pod: the tree of the pod, with the addresses of its sandbox.
         container: the container's name.
         container_id: the id of this run.
         now: nanoseconds since 1970.
         find: finds the objects that the pod names.
         host: the machine, which keeps the output.
     """
-    spec = pod.tree["spec"]
+    spec = pod["spec"]
     told: Tree = next(
         each for part in _PARTS for each in spec.get(part) or () if each["name"] == container
     )
     if not (told.get("command") or told.get("args") or told.get("stdin")):
         return None
-
-    def look(resource: str, _namespace: str, name: str) -> Tree | None:
-        try:
-            return find(resource, name)
-        except Missing:
-            return None
-
-    inside = inside_of(pod.tree, container, look, now=now, container_id=container_id)
+    inside = inside_of(pod, container, anywhere(find), now=now, container_id=container_id)
     files = Files(inside, host.disks)
     life = life_of(inside, files)
     if life is not None:

@@ -307,10 +307,10 @@ class PodWorkers:
             )
         return self._given
 
-    def _execute(self, pod: Pod, container: str, container_id: str, now: int) -> Life | None:
+    def _execute(self, pod: Tree, container: str, container_id: str, now: int) -> Life | None:
         """Run the program of a container, if it is one of the emulated shell."""
-        host = self._shared.host
-        return executed(pod, container, container_id, now, self._objects.find(pod.namespace), host)
+        find = self._objects.find(pod["metadata"]["namespace"])
+        return executed(pod, container, container_id, now, find, self._shared.host)
 
     def _cpus_of(self, uid: str, container: str) -> tuple[str, bool]:
         assert self.resources is not None

@@ -158,7 +158,7 @@ class ContainerStarts:
         life = None
         if not runtime.is_described(state.pod, name):
             following = runtime.container_id(state.uid, name, each.container.attempt + 1)
-            life = services.execute(state.pod, name, following, now)
+            life = services.execute(state.addressed(), name, following, now)
         each.container.start(state.uid, now, life)
         actions.append(Made(name, each.container.container_id))
         actions.append(Event("Normal", "Created", "Container created", name))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from controlplane.api.compact import compact
+from controlplane.api.container_inside import mount_error
 from controlplane.api.containers import Container as ContainerSpec
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
@@ -32,7 +33,7 @@ from controlplane.kubelet.pod.mounting import Retry, Volumes
 from controlplane.kubelet.pod.pleg import PodCache
 from controlplane.kubelet.pod.preemption import is_static
 from controlplane.kubelet.pod.prober import Results
-from controlplane.kubelet.pod.references import Find, environment_error
+from controlplane.kubelet.pod.references import Find, anywhere, environment_error
 from controlplane.kubelet.pod.restarts import BackOff, may_restart
 from controlplane.kubelet.pod.status import APP, EPHEMERAL, INIT, SIDECAR
 
@@ -55,7 +56,7 @@ def _any_cpus(_uid: str, _container: str) -> tuple[str, bool]:
     return "", False
 
 
-def _no_life(_pod: Pod, _container: str, _id: str, _now: int) -> Life | None:
+def _no_life(_pod: Tree, _container: str, _id: str, _now: int) -> Life | None:
     return None
 
 
@@ -92,7 +93,7 @@ class PodServices:
     volumes: Volumes | None = None
     claims: Claims | None = None
     terminal_first: bool = False
-    execute: Callable[[Pod, str, str, int], Life | None] = _no_life
+    execute: Callable[[Tree, str, str, int], Life | None] = _no_life
 
 
 @attrs.define
@@ -267,4 +268,14 @@ class PodState:
         """Return why a container cannot be made, "" if it can: its devices are looked up first."""
         claims = self.services.claims
         error = "" if claims is None else claims.devices_error(self.pod, name)
-        return error or environment_error(self.pod, name, self.find)
+        return (
+            error
+            or environment_error(self.pod, name, self.find)
+            or mount_error(self.addressed(), name, anywhere(self.find))
+        )
+
+    def addressed(self) -> Tree:
+        """Return the pod's tree with the addresses that the kubelet knows: programs ask for them."""
+        host, own = self.services.host_ip, self.sandbox.ip
+        known = {"hostIP": host, "hostIPs": [{"ip": host}], "podIP": own, "podIPs": [{"ip": own}]}
+        return {**self.pod.tree, "status": {**(self.pod.tree.get("status") or {}), **known}}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from controlplane.api.container_inside import Find as FindAnywhere
 from controlplane.api.pod import Pod
 from controlplane.api.tree import Tree
 from controlplane.api.validation import aggregate
@@ -39,6 +40,18 @@ class Missing(Exception):
 
 Find = Callable[[str, str], Tree]
 """The object of a resource with this name in the pod's namespace. Raises Missing."""
+
+
+def anywhere(find: Find) -> FindAnywhere:
+    """Return a lookup that answers None for what is missing; the namespace is the pod's."""
+
+    def look(resource: str, _namespace: str, name: str) -> Tree | None:
+        try:
+            return find(resource, name)
+        except Missing:
+            return None
+
+    return look
 
 
 def volumes_of(pod: Pod) -> list[Tree]:

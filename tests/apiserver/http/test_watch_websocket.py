@@ -10,7 +10,7 @@ from tests.apiserver.http.session import config, more, served
 
 wsproto = pytest.importorskip("wsproto")
 from wsproto.connection import Connection, ConnectionType  # noqa: E402
-from wsproto.events import BytesMessage, TextMessage  # noqa: E402
+from wsproto.events import BytesMessage, CloseConnection, TextMessage  # noqa: E402
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -47,7 +47,7 @@ class Client:
             while True:
                 for event in self.events:
                     assert isinstance(event, kind)
-                    return event.data
+                    return getattr(event, "data", None)
                 self.socket.receive_data(await more(self.stream))
                 self.events = self.socket.events()
 
@@ -120,3 +120,20 @@ async def test_a_followed_log_is_sent_in_base64_if_asked():
                 said = await client.next(kind)
                 text = base64.b64decode(said) if kind is TextMessage else bytes(said)
                 assert b"container c started" in text
+
+
+async def test_a_log_that_is_not_followed_is_sent_and_the_connection_closed():
+    async with served(nodes=1, controllers="*") as session:
+        with trio.fail_after(120):
+            while (await session.ask("POST", PODS, POD)).code != 201:
+                await trio.sleep(0.01)
+            while b"started" not in (await session.ask("GET", f"{PODS}/p/log")).body:
+                await trio.sleep(0.01)
+        head, client = await opened(session, asked(f"{PODS}/p/log", "binary.k8s.io", origin=""))
+        async with client.stream:
+            assert head.startswith(b"HTTP/1.1 101")
+            assert b"container c started" in bytes(await client.next(BytesMessage))
+            assert await client.next(CloseConnection) is None
+        head, client = await opened(session, asked(f"{PODS}/none/log", "binary.k8s.io", origin=""))
+        async with client.stream:
+            assert head.startswith(b"HTTP/1.1 404")

@@ -9,8 +9,8 @@ from controlplane.client.loops.clientset import PODS, Client
 from tests.test_cluster import SECOND, cluster_with, pods, run
 
 
-def ended(script, *, pod_context=None, **container):
-    """The end of the one container of a pod that runs a script."""
+def shown(script, *, pod_context=None, volumes=(), **container):
+    """The status of the one container of a pod that runs a script."""
     tree = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -18,6 +18,7 @@ def ended(script, *, pod_context=None, **container):
         "spec": {
             "restartPolicy": "Never",
             "securityContext": pod_context or {},
+            "volumes": list(volumes),
             "containers": [
                 {
                     "name": "c",
@@ -37,7 +38,11 @@ def ended(script, *, pod_context=None, **container):
     cluster = cluster_with(user)
     run(cluster)
     [pod] = pods(cluster)
-    return pod.status.container_statuses[0].state.terminated
+    return pod.status.container_statuses[0].state
+
+
+def ended(script, **more):
+    return shown(script, **more).terminated
 
 
 @pytest.mark.parametrize(
@@ -81,3 +86,32 @@ def test_a_program_has_the_identity_of_its_security_context(pod_context, own, to
         "id -u > /dev/null; id > /dev/termination-log", pod_context=pod_context, securityContext=own
     )
     assert found.message == f"{told}\n"
+
+
+def field(name, path):
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def test_a_program_knows_the_addresses_of_its_pod_and_node():
+    env = [field("A", "status.hostIPs"), field("B", "status.podIP"), field("C", "status.podIPs")]
+    found = ended("echo $A $B $C > /dev/termination-log", env=env).message.split()
+    assert found[1] == found[2]
+    assert all(each.count(".") == 3 for each in found)
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("$(A)", "error SubPath `/tmp` must not be an absolute path"),
+        ("x/$(B)", "unable to provision SubPath `x/..`: must not contain '..'"),
+        ("$(NONE)/$(ALSO)", "missing value for ALSO, NONE"),
+    ],
+)
+def test_a_path_that_leads_out_of_its_volume_is_refused(path, told):
+    state = shown(
+        "true",
+        volumes=[{"name": "v", "emptyDir": {}}],
+        volumeMounts=[{"name": "v", "mountPath": "/v", "subPathExpr": path}],
+        env=[{"name": "A", "value": "/tmp"}, {"name": "B", "value": ".."}],
+    )
+    assert (state.waiting.reason, state.waiting.message) == ("CreateContainerConfigError", told)
