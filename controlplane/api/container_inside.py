@@ -57,6 +57,8 @@ class Inside:
     """Nanoseconds since 1970."""
     waits: bool = False
     """The container's program waits for a client at its standard input."""
+    read_only: bool = False
+    """The root file system is only read."""
     node: str = ""
     user: int = 0
     group: int = 0
@@ -184,7 +186,12 @@ def _identity(of_pod: Tree, own: Tree) -> dict[str, Any]:
         more.append(of_pod["fsGroup"])
     group = chosen("runAsGroup")
     groups = tuple(dict.fromkeys((group, *more)))
-    return {"user": chosen("runAsUser"), "group": group, "groups": groups}
+    return {
+        "user": chosen("runAsUser"),
+        "group": group,
+        "groups": groups,
+        "read_only": bool(own.get("readOnlyRootFilesystem")),
+    }
 
 
 def mount_error(pod: Tree, container: str, find: Find) -> str:

@@ -185,18 +185,25 @@ class Files:
             + sum(len(self.disks.content(each)) for each in places)
         )
 
+    def is_read_only(self, path: str) -> bool:
+        """Return whether a path is in a volume, or in a root file system, that is only read."""
+        if path == "/dev" or path.startswith("/dev/"):
+            return False
+        mount = self._place(path)[2]
+        return self.inside.read_only if mount is None else mount.read_only
+
     def keep(self, path: str, data: bytes) -> None:
         """Write a file. Raises NoSpace, or ReadOnly."""
-        place, inner, mount = self._place(path)
-        if mount is not None and mount.read_only:
+        if self.is_read_only(path):
             raise ReadOnly
+        place, inner, _ = self._place(path)
         self._write(place, inner, data, hides=False)
 
     def remove(self, path: str) -> None:
         """Remove a file. Raises ReadOnly."""
-        place, inner, mount = self._place(path)
-        if mount is not None and mount.read_only:
+        if self.is_read_only(path):
             raise ReadOnly
+        place, inner, _ = self._place(path)
         self._write(place, inner, None, hides=path in self.inside.files)
         folder = f"{inner}/"
         if folder in self.disks.content(place) or (place, folder) in self.pending:
@@ -228,9 +235,9 @@ class Files:
 
     def make_folder(self, path: str) -> None:
         """Make a directory: a file whose name ends with a slash. Raises NoSpace, or ReadOnly."""
-        place, inner, mount = self._place(path)
-        if mount is not None and mount.read_only:
+        if self.is_read_only(path):
             raise ReadOnly
+        place, inner, _ = self._place(path)
         if inner:
             self._write(place, f"{inner}/", b"", hides=False)
 

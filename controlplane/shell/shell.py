@@ -18,6 +18,7 @@ from attrs import define, field
 from controlplane.api.container_inside import Inside
 from controlplane.shell import syntax
 from controlplane.shell.files import Files, NoSpace, ReadOnly
+from controlplane.shell.limits import WORDS, check_script, check_words
 from controlplane.shell.streams import (
     Buffer,
     Exhausted,
@@ -53,8 +54,6 @@ from controlplane.shell.words import Expander, ExpansionFailure, file_names, mat
 __all__ = ["COMMAND", "SHELLS", "WORK_LIMIT", "Shell"]
 
 SHELLS: Final = ("sh", "bash", "ash", "dash", "/bin/sh", "/bin/bash", "/bin/ash", "/usr/bin/bash")
-SCRIPT_LIMIT: Final = 256 << 10
-"""Bytes of a script, and of what variables in a line stand for."""
 ENV_LIMIT: Final = 4 << 20
 """The limit, in bytes, of all variables that a session sets."""
 WORK_LIMIT: Final = 300_000
@@ -63,7 +62,6 @@ COMMAND: Final = 10
 """Steps of running one command."""
 _PAGE: Final = 10
 """The number of bytes (as a power of two) whose copying is one step."""
-WORDS: Final = 4096
 _DEEPEST: Final = 8
 """The maximum depth of shells, functions and substitutions within each other."""
 FOLDERS: Final = ("/", "/tmp", "/root", "/var", "/etc", "/bin")  # noqa: S108
@@ -109,7 +107,7 @@ class Shell:
         self.directory = self.inside.directory
         self.env = dict(self.inside.env)
         self._work = self.work_limit
-        self._expander = Expander(self, _check_words)
+        self._expander = Expander(self, check_words)
 
     # ------------------------------------------------------------------ work
 
@@ -281,7 +279,7 @@ class Shell:
         self.code = 0
         streams = Streams(Input(given), out, err)
         try:
-            _check_script(len(text))
+            check_script(len(text))
             self._ended(lambda: self._commands_of(text, streams))
         except Exhausted as error:
             err.write(f"sh: {error}\n".encode())
@@ -295,7 +293,7 @@ class Shell:
         text = self._typed + text
         self._typed = ""
         try:
-            _check_script(len(text))
+            check_script(len(text))
             streams = Streams(Input(given), out, err)
             self._ended(lambda: self._commands_of(text, streams, more=True))
         except Incomplete:
@@ -553,8 +551,7 @@ class Shell:
                 path = self.path(target)
                 data = b"" if path == "/dev/null" else self.read(path)
                 if data is None:
-                    streams.err.write(f"sh: can't open {target}: no such file\n".encode())
-                    return 1
+                    return self._refused(streams, f"can't open {target}: no such file")
                 self.spend(1, len(data))
                 given = Input(data)
             elif each.operator == ">&" and target.isdecimal() and int(target[:3]) in sinks:
@@ -562,6 +559,9 @@ class Shell:
             else:
                 sink = self._sink(target, adds=each.operator == ">>", sinks=sinks)
                 if isinstance(sink, ToFile):
+                    if self.files.is_read_only(self.path(target)):
+                        told = f"can't create {target}: Read-only file system"
+                        return self._refused(streams, told)
                     opened.append(sink)
                 sinks[each.fd] = sink
                 if each.operator in ("&>", ">&"):
@@ -571,6 +571,10 @@ class Shell:
         finally:
             for sink in opened:
                 sink.close()
+
+    def _refused(self, streams: Streams, text: str, *, code: int = 1) -> int:
+        streams.err.write(f"{self._name}: {text}\n".encode())
+        return code
 
     def _sink(self, target: str, *, adds: bool, sinks: dict[int, Sink]) -> Sink:
         path = self.path(target)
@@ -634,20 +638,17 @@ class Shell:
         rest = words[at:]
         if "c" in flags:
             if not rest:
-                streams.err.write(b"sh: -c requires an argument\n")
-                return 2
+                return self._refused(streams, "-c requires an argument", code=2)
             text, name, given = rest[0], rest[1] if len(rest) > 1 else words[0], rest[2:]
         elif rest:
             data = self.read(self.path(rest[0]))
             if data is None:
-                streams.err.write(
-                    f"sh: can't open '{rest[0]}': No such file or directory\n".encode()
-                )
-                return 2
+                told = f"can't open '{rest[0]}': No such file or directory"
+                return self._refused(streams, told, code=2)
             text, name, given = data.decode("utf-8", "replace"), rest[0], rest[1:]
         else:
             text, name, given = streams.given.rest().decode("utf-8", "replace"), words[0], []
-        _check_script(len(text))
+        check_script(len(text))
 
         def run() -> int:
             self._given, self._name = given, name
@@ -664,7 +665,7 @@ class Shell:
 
     def source(self, text: str, streams: Streams) -> int:
         """Run a script in this very shell: `eval`, and `.`."""
-        _check_script(len(text))
+        check_script(len(text))
         return self._deeper(lambda: self._commands_of(text, streams))
 
     def leave(self, code: int, *, function: bool = False) -> None:
@@ -688,13 +689,3 @@ _EXECUTE: Final[dict[type, Callable[..., int]]] = {
     Group: Shell._group,
     Function: Shell._function,
 }
-
-
-def _check_script(size: int) -> None:
-    if size > SCRIPT_LIMIT:
-        raise Exhausted(f"a script of more than {SCRIPT_LIMIT} bytes")
-
-
-def _check_words(size: int) -> None:
-    if size > SCRIPT_LIMIT:
-        raise Exhausted("Argument list too long")

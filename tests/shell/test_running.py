@@ -147,3 +147,9 @@ def test_a_termination_message_of_output_is_its_end():
 )
 def test_a_program_runs_as_the_user_of_its_security_context(identity, words, told):
     assert life(*words, **identity).lines == [(0, told)]
+
+
+def test_a_root_file_system_that_is_only_read_takes_no_file_and_the_script_goes_on():
+    found = life("/bin/sh", "-c", "echo a > /file; echo b > /dev/null; sleep 2", read_only=True)
+    assert found.lines == [(0, "/bin/sh: can't create /file: Read-only file system")]
+    assert found.run_ns == 2 * SECOND + START_NS

@@ -140,7 +140,7 @@ def test_volumes_hold_what_is_written_and_others_see_it():
     )
     assert second.run(["sh", "-c", "cat /data/f; ls /data /conf; cat /tmp/f"]).out == b"hi\nf\nk\n"
     refused = second.run(["sh", "-c", "echo x > /conf/k"])
-    assert (refused.code, refused.err) == (1, b"sh: /conf/k: Read-only file system\n")
+    assert (refused.code, refused.err) == (1, b"sh: can't create /conf/k: Read-only file system\n")
     assert second.run(["rm", "-r", "/data/f"]).code == 0
     assert first.run(["cat", "/data/sub/f"]).code == 1
 
