@@ -116,6 +116,8 @@ class Objects:
 
     def _find(self, namespace: str) -> Find:
         def look(resource: str, name: str) -> Tree:
+            if resource == "nodes":  # resources of a container without limits are those of the node
+                return self._shared.node.tree
             watch = self._watches.get((resource, namespace, name))
             if watch is None:
                 raise Missing(resource, name)

@@ -115,3 +115,9 @@ def test_a_path_that_leads_out_of_its_volume_is_refused(path, told):
         env=[{"name": "A", "value": "/tmp"}, {"name": "B", "value": ".."}],
     )
     assert (state.waiting.reason, state.waiting.message) == ("CreateContainerConfigError", told)
+
+
+def test_a_program_without_limits_has_those_of_its_node():
+    source = {"resourceFieldRef": {"resource": "limits.cpu"}}
+    found = ended("echo $CPU > /dev/termination-log", env=[{"name": "CPU", "valueFrom": source}])
+    assert found.message == "4\n"
