@@ -73,6 +73,7 @@ REPLICATION_CONTROLLERS: Resource[ReplicationController] = Resource(
 RESOURCE_QUOTAS: Resource[ResourceQuota] = Resource("", "v1", "resourcequotas")
 CLAIMS: Resource[PersistentVolumeClaim] = Resource("", "v1", "persistentvolumeclaims")
 VOLUMES: Resource[PersistentVolume] = Resource("", "v1", "persistentvolumes")
+VOLUME_ATTRIBUTES_CLASSES: Resource = Resource("storage.k8s.io", "v1", "volumeattributesclasses")
 STORAGE_CLASSES: Resource[StorageClass] = Resource("storage.k8s.io", "v1", "storageclasses")
 CSI_DRIVERS: Resource[CSIDriver] = Resource("storage.k8s.io", "v1", "csidrivers")
 CSI_NODES: Resource[CSINode] = Resource("storage.k8s.io", "v1", "csinodes")

@@ -28,7 +28,9 @@ from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDAT
 from controlplane.apiserver.requests.tokens import digest_of
 from controlplane.apiserver.storage.store_state import state_of
 from controlplane.cluster import APISERVER, CONTROLLER_MANAGER, SCHEDULER, Cluster, numbered
+from controlplane.controllers.storage.volume.protection import ClassProtectionController
 from controlplane.errors import UsageError
+from controlplane.gates import minor_of
 from controlplane.scenarios.engine.unattended_kinds import Attention
 from controlplane.scenarios.inputs.reading import CREATE
 from controlplane.scheduler.loops import scheduler
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
     from controlplane.serving.simulator.pages import Simulator
 
 
+CLASSES_SINCE = (1, 34)
+"""The first release whose server has classes of volume attributes in v1."""
 OTHER_FILES = 64
 """Open files that are no connections: the store, logs, what Python holds."""
 
@@ -131,6 +135,8 @@ class ServedCluster(Cluster):
         """The controller manager reads the names of its controllers at each start: a driver may have come."""
         if name == CONTROLLER_MANAGER:
             self._enabled = [*kwargs["options"].enabled]
+            if "*" in self._enabled and minor_of(self.config.release) >= CLASSES_SINCE:
+                self._enabled.append(ClassProtectionController.name)
             kwargs["options"] = evolve(kwargs["options"], enabled=self._enabled)
         if name == SCHEDULER:
             main = partial(_run_scheduler, self.scheduler_configuration)

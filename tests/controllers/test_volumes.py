@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from actors import RandomWalk
-from controlplane.client.resources import CLAIMS, PODS, STORAGE_CLASSES, VOLUMES, Resource
+from controlplane.client.resources import (
+    CLAIMS,
+    PODS,
+    STORAGE_CLASSES,
+    VOLUME_ATTRIBUTES_CLASSES,
+    VOLUMES,
+    Resource,
+)
 from tests.controllers.worlds import Small, workload
 
 ALL = (
@@ -64,7 +71,7 @@ def user(name: str, claim_name: str):
 
 def delete(resource: Resource[Any], name: str):
     async def step(client, _ctx):
-        namespace = "" if resource == VOLUMES else "default"
+        namespace = "" if resource in (VOLUMES, VOLUME_ATTRIBUTES_CLASSES) else "default"
         await client.delete(resource, namespace, name)
 
     return step
@@ -131,3 +138,49 @@ def test_a_class_with_a_provisioner_has_volumes_made_and_deleted(mode):
     gone = (10, delete(PODS, "web"), 5, delete(CLAIMS, "data"))
     small = Small((*ALL, "external-provisioner"), *made, *gone).run()
     assert small.objects("persistentvolumes") == []
+
+
+def attributes(name: str):
+    return VOLUME_ATTRIBUTES_CLASSES, {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttributesClass",
+        "metadata": {"name": name},
+        "driverName": "driver.example.com",
+        "parameters": {"iops": "10"},
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_class_of_attributes_stays_while_a_claim_or_a_volume_names_it(seed):
+    held: list[list[str]] = []
+
+    async def look(_client, _ctx):
+        held.append([obj.name for obj in small.objects("volumeattributesclasses")])
+
+    steps = (
+        attributes("gold"),
+        attributes("silver"),
+        volume(
+            "disk",
+            "3Gi",
+            volumeAttributesClassName="silver",
+            csi={"driver": "d", "volumeHandle": "h"},
+            hostPath=None,
+        ),
+        claim("data", "9Gi", volumeAttributesClassName="gold"),
+        2,
+        delete(VOLUME_ATTRIBUTES_CLASSES, "gold"),
+        delete(VOLUME_ATTRIBUTES_CLASSES, "silver"),
+        5,
+        look,
+        delete(CLAIMS, "data"),
+        5,
+        look,
+        delete(VOLUMES, "disk"),
+        5,
+    )
+    controllers = (*ALL, "volumeattributesclass-protection")
+    small = Small(controllers, *steps, strategy=RandomWalk(seed))
+    small.run()
+    assert held == [["gold", "silver"], ["silver"]]
+    assert small.objects("volumeattributesclasses") == []

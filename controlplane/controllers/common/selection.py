@@ -43,10 +43,11 @@ BY_NAME_ONLY: Final = frozenset(
         "persistentvolume-attach-detach-controller",
         "podgroup-protection-controller",
         "resourceclaim-controller",
+        "volumeattributesclass-protection-controller",
     }
 )
 """Controllers that `*` leaves out: the cluster names them where a driver's volumes have to be attached, pod groups are
-served, or devices are allocated.
+served, or devices are allocated; a served cluster has classes of volume attributes, too.
 """
 
 

@@ -50,6 +50,7 @@ from controlplane.controllers.storage.attachdetach.controller import AttachDetac
 from controlplane.controllers.storage.volume.binder import VolumeBinderController
 from controlplane.controllers.storage.volume.protection import (
     ClaimProtectionController,
+    ClassProtectionController,
     VolumeProtectionController,
 )
 from controlplane.controllers.storage.volume.provisioner import ExternalProvisioner
@@ -96,6 +97,7 @@ CONTROLLERS: Final[tuple[type[Controller], ...]] = (
     VolumeBinderController,
     ClaimProtectionController,
     VolumeProtectionController,
+    ClassProtectionController,
     ExternalProvisioner,
     HorizontalPodAutoscalerController,
     EndpointSliceController,

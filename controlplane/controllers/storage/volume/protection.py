@@ -1,4 +1,7 @@
-"""Claims and volumes stay while they are used. Upstream: pkg/controller/volume/{pvcprotection,pvprotection}."""
+"""Claims, volumes and their classes stay while they are used.
+
+Upstream: pkg/controller/volume/{pvcprotection,pvprotection,vacprotection}.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_not_found
-from controlplane.client.resources import CLAIMS, PODS, VOLUMES, Resource
+from controlplane.client.resources import (
+    CLAIMS,
+    PODS,
+    VOLUME_ATTRIBUTES_CLASSES,
+    VOLUMES,
+    Resource,
+)
 from controlplane.controllers.common.controller import Controller, Handlers, Work, ignore
 from controlplane.controllers.common.effects import Reconcile
 from controlplane.controllers.common.ref_manager import namespace_index
 from controlplane.controllers.storage.volume.binder import claims_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
     from controlplane.controllers.common.controller import Caches, Host
 
 CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
 VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
+CLASS_FINALIZER: Final = "kubernetes.io/vac-protection"
 
 
 def _set_finalizer(
@@ -136,3 +148,80 @@ class VolumeProtectionController(Controller):
                 yield from _set_finalizer(VOLUMES, obj, VOLUME_FINALIZER, on=True)
         elif held and obj.view.status.phase != "Bound":
             yield from _set_finalizer(VOLUMES, obj, VOLUME_FINALIZER, on=False)
+
+
+def _classes_of_claim(obj: Object[Any]) -> tuple[str, ...]:
+    """The names of the attribute classes that a claim asks for, has, or is on its way to."""
+    spec, status = obj.tree.get("spec") or {}, obj.tree.get("status") or {}
+    names = (
+        spec.get("volumeAttributesClassName"),
+        status.get("currentVolumeAttributesClassName"),
+        (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName"),
+    )
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _classes_of_volume(obj: Object[Any]) -> tuple[str, ...]:
+    name = (obj.tree.get("spec") or {}).get("volumeAttributesClassName")
+    return (name,) if name else ()
+
+
+class ClassProtectionController(Controller):
+    """Lets a VolumeAttributesClass that is being deleted go once no claim and no volume names it."""
+
+    name = "volumeattributesclass-protection-controller"
+
+    def __init__(self, host: Host, caches: Caches) -> None:
+        super().__init__(host, caches)
+        self.queue = host.queue("vacprotection")
+        self._classes = caches.of(VOLUME_ATTRIBUTES_CLASSES)
+        self._claims = caches.of(CLAIMS, attributes_class=_classes_of_claim)
+        self._volumes = caches.of(VOLUMES, attributes_class=_classes_of_volume)
+
+    def work(self) -> tuple[Work, ...]:
+        """One queue of classes."""
+        return (Work("vacprotection", self.sync, workers=1),)
+
+    def handlers(self) -> dict[Resource[Any], Handlers]:
+        """Classes, and claims and volumes that no longer name theirs."""
+
+        def seen(obj: Object[Any]) -> None:
+            held = CLASS_FINALIZER in obj.view.metadata.finalizers
+            if held == (obj.view.metadata.deletion_timestamp is not None):
+                self.queue.add(obj.name)
+
+        def users(names: Callable[[Object[Any]], tuple[str, ...]]) -> Handlers:
+            def updated(old: Object[Any], new: Object[Any]) -> None:
+                left = set(names(new))
+                for name in names(old):
+                    if name not in left:
+                        self.queue.add(name)
+
+            def gone(obj: Object[Any], *_: Any) -> None:
+                for name in names(obj):
+                    self.queue.add(name)
+
+            return Handlers(ignore, updated, gone)
+
+        return {
+            VOLUME_ATTRIBUTES_CLASSES: Handlers(seen, lambda _old, new: seen(new), ignore),
+            CLAIMS: users(_classes_of_claim),
+            VOLUMES: users(_classes_of_volume),
+        }
+
+    def sync(self, key: str) -> Reconcile[None]:
+        """Put the finalizer on, or take it off a class that is being deleted and that nothing names."""
+        obj = self._classes.get(key)
+        if obj is None:
+            return
+        held = CLASS_FINALIZER in obj.view.metadata.finalizers
+        if obj.view.metadata.deletion_timestamp is None:
+            if not held:
+                yield from _set_finalizer(VOLUME_ATTRIBUTES_CLASSES, obj, CLASS_FINALIZER, on=True)
+            return
+        if not held:
+            return
+        if self._volumes.by_index("attributes_class", obj.name):
+            return
+        if not self._claims.by_index("attributes_class", obj.name):
+            yield from _set_finalizer(VOLUME_ATTRIBUTES_CLASSES, obj, CLASS_FINALIZER, on=False)
