@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from controlplane.api import cgroups
 from controlplane.api.quantity import QuantityError, parse
 from controlplane.api.tree import Tree
 
@@ -136,6 +137,7 @@ def inside_of(
             f"search {namespace}.svc.cluster.local svc.cluster.local cluster.local\n"
             "nameserver 10.0.0.10\n"
         ).encode(),
+        **cgroups.files_of(told, _status_of(pod, container)),
     }
     volumes = {each["name"]: each for each in spec.get("volumes") or ()}
     mounts: list[Mount] = []
@@ -227,14 +229,19 @@ def command_of(container: Tree, env: dict[str, str]) -> tuple[str, ...]:
     return tuple(_expanded(word, env) for word in words)
 
 
-def _running_id(pod: Tree, container: str) -> str:
-    """The id of the run that a pod's status shows."""
+def _status_of(pod: Tree, container: str) -> Tree | None:
     status = pod.get("status") or {}
     for part in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         for each in status.get(part) or ():
             if each.get("name") == container:
-                return str(each.get("containerID") or "")
-    return ""
+                found: Tree = each
+                return found
+    return None
+
+
+def _running_id(pod: Tree, container: str) -> str:
+    """The id of the run that a pod's status shows."""
+    return str((_status_of(pod, container) or {}).get("containerID") or "")
 
 
 def _place(volume: Tree, pod: Tree, find: Find) -> str:

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Callable
 from typing import Any, Final
 
+from controlplane.api.cgroups import MOUNTED
 from controlplane.api.container_inside import Inside
 from controlplane.api.times import SECOND
 from controlplane.api.validation import parse_int64
@@ -427,6 +428,7 @@ _PLAIN: Final[dict[str, Filter]] = {
     "local": _export,
     "ls": _ls,
     "mkdir": _mkdir,
+    "mount": lambda _shell, words, _given: _line(MOUNTED) if "cgroup2" in words else Ran(),
     "mv": lambda shell, words, _given: _copy(shell, words, removes=True),
     "nproc": lambda *_: _line("1"),
     "printenv": _env,
