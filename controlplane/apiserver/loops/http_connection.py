@@ -233,10 +233,11 @@ class Connection:
         anybody = not host.access.tokens
         site = asked.header("origin")
         invited = cross_origin.is_allowed(site, host.origins)
+        # A browser sends no such header with a WebSocket; libraries of Go name some origin in each.
+        program = not anybody and is_websocket(asked) and bool(asked.header("authorization"))
+        foreign = "" if invited or program else site
         try:
-            reason = origin.refusal(
-                asked.header("host"), "" if invited else site, host.listening, anybody=anybody
-            )
+            reason = origin.refusal(asked.header("host"), foreign, host.listening, anybody=anybody)
             if reason:
                 raise ApiError(403, "Forbidden", reason)
             if invited and _is_preflight(asked):

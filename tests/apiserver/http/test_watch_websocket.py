@@ -22,13 +22,15 @@ POD = {
 }
 
 
-def asked(path, *protocols, origin="http://test"):
+def asked(path, *protocols, origin="http://test", token=""):
     lines = [
         f"GET {path} HTTP/1.1", "Host: test", "Connection: keep-alive, Upgrade", "Upgrade: websocket",
         "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
     ]  # fmt: skip
     if origin:
         lines.append(f"Origin: {origin}")
+    if token:
+        lines.append(f"Authorization: Bearer {token}")
     if protocols:
         lines.append(f"Sec-WebSocket-Protocol: {', '.join(protocols)}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
@@ -137,3 +139,18 @@ async def test_a_log_that_is_not_followed_is_sent_and_the_connection_closed():
         head, client = await opened(session, asked(f"{PODS}/none/log", "binary.k8s.io", origin=""))
         async with client.stream:
             assert head.startswith(b"HTTP/1.1 404")
+
+
+async def test_a_program_with_a_token_may_name_any_origin():
+    elsewhere = "http://localhost"
+    async with served(token="sesame") as session:
+        for token, code in (("sesame", b"101"), ("wrong", b"401"), ("", b"403")):
+            request = asked(f"{MAPS}?watch=true", origin=elsewhere, token=token)
+            head, client = await opened(session, request)
+            assert head.startswith(b"HTTP/1.1 " + code), head
+            await client.stream.aclose()
+    async with served() as session:
+        request = asked(f"{MAPS}?watch=true", origin=elsewhere, token="any")
+        head, client = await opened(session, request)
+        assert head.startswith(b"HTTP/1.1 403")
+        await client.stream.aclose()
