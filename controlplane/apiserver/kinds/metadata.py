@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import immutable, name_at, problems, when
 from controlplane.apiserver.schema.field_errors import (
@@ -260,7 +261,7 @@ def change_errors(new: Tree, old: Tree, *, changed: bool = True) -> list[FieldEr
         kept = frozenset(old.get("finalizers", ()))
         added = dict.fromkeys(name for name in new["finalizers"] if name not in kept)
         if added:
-            listed = ", ".join(f'"{name}"' for name in sorted(added))
+            listed = ", ".join(quote(name) for name in sorted(added))
             errors.append(
                 forbidden(
                     f"{path}.finalizers",

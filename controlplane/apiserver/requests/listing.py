@@ -190,7 +190,7 @@ def _token_problem(token: str) -> str:
         at = len(token) - 1
         return f"continue key is not valid: illegal base64 data at input byte {at}"
     raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-    problem = go_json.syntax_error(raw.decode("latin-1"))
+    problem = go_json.syntax_error(raw.decode(errors="surrogateescape"))
     return f"continue key is not valid: {problem}" if problem else "continue key is not valid"
 
 

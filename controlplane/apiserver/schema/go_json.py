@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 import yaml
 
 from controlplane.api.depth import DEPTH, EXCEEDED, too_deep
+from controlplane.api.validation import quote
 from controlplane.api.yaml_text import Excessive, TooMany, check_aliases, guard
 from controlplane.apiserver.schema import work
 from controlplane.apiserver.schema.codec import PairsDict, WrittenFloat
@@ -164,14 +165,20 @@ _MANY_DIGITS = re.compile(r"[0-9]*+")
 
 
 def _quoted(char: str) -> str:
+    """A character as the scanner names it, which sees bytes: of one that is not ASCII, the first.
+
+    A byte that is no UTF-8 stands as `surrogateescape` keeps it.
+    """
     if char == "'":
         return r"'\''"
     if char == '"':
         return "'\"'"
-    escapes = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\\": r"\\"}
-    if 0x7F <= ord(char) < 0xA0:
-        return f"'\\u{ord(char):04x}'"
-    return f"'{escapes.get(char, char)}'"
+    escaped = 0x80 <= ord(char) - _ESCAPED <= 0xFF
+    first = ord(char) - _ESCAPED if escaped else char.encode(errors="surrogatepass")[0]
+    return f"'{quote(chr(first))[1:-1]}'"
+
+
+_ESCAPED: Final = 0xDC00
 
 
 class _Scanner:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.depth import DEPTH
-from controlplane.apiserver.schema.go_json import TextError, parse_json, parse_yaml
+from controlplane.apiserver.schema.go_json import TextError, parse_json, parse_yaml, syntax_error
 from controlplane.apiserver.schema.status import ApiError
 
 
@@ -149,3 +149,10 @@ def test_yaml_of_too_many_values_is_interrupted():
         parse_yaml(b"a: [" + b"1," * 10**6 + b"]")
     assert (error.value.code, error.value.reason) == (504, "Timeout")
     assert "request did not complete within requested timeout" in error.value.message
+
+
+def test_a_character_out_of_place_is_told_by_its_first_byte():
+    for raw, shown in ((b"{}\xef\xbb\xbf{}", "ï"), (b"{}\xc3\xa9", "Ã"), (b"\x01", r"\x01")):
+        assert refused(parse_json, raw).startswith(f"invalid character '{shown}' ")
+    byte = b"\x81".decode(errors="surrogateescape")
+    assert syntax_error(byte).startswith(r"invalid character '\u0081' looking")

@@ -6,7 +6,6 @@ pkg/apiserver/schema.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,6 +30,7 @@ from controlplane.apiserver.schema.field_errors import (
     not_supported,
     required,
 )
+from controlplane.apiserver.schema.json_values import json_text
 from controlplane.apiserver.schema.work import spend
 
 __all__ = ["FINALIZER", "KIND", "DefinitionStrategy", "condition", "with_condition"]
@@ -257,7 +257,7 @@ def _dumped(given: list[Tree] | None) -> Raw:
             if not hoisted[key]:
                 shown[name] = internal_part(key, version.get(key))
         out.append(shown)
-    return Raw(json.dumps(out if given is not None else None, separators=(",", ":")))
+    return Raw(json_text(out if given is not None else None))
 
 
 def _spec_errors(spec: Tree, was: Tree | None = None, *, served: bool = False) -> list[FieldError]:

@@ -331,7 +331,7 @@ def _host_ips(status: Tree) -> list[FieldError]:
     ips = [entry.get("ip", "") for entry in entries]
     if ips[0] != status.get("hostIP", ""):
         errors.append(invalid(f"{path}[0].ip", ips[0], "must be equal to `hostIP`"))
-    return errors + _families(ips, path, doubles_first=True)
+    return errors + _families(ips, path)
 
 
 _MAX_ID = 2**31 - 1
@@ -435,29 +435,22 @@ def _matches(rule: Tree, exit_code: int) -> bool:
 
 
 def _pod_ips(ips: list[Tree], path: str) -> list[FieldError]:
-    return _families([entry.get("ip", "") for entry in ips], path, doubles_first=False)
+    return _families([entry.get("ip", "") for entry in ips], path)
 
 
-def _families(ips: list[str], path: str, *, doubles_first: bool) -> list[FieldError]:
-    """Addresses, at most one for each family. Those that come twice are named first or last."""
+def _families(ips: list[str], path: str) -> list[FieldError]:
+    """Addresses, at most one for each family."""
     errors: list[FieldError] = []
     for index, ip in enumerate(ips):
         errors += problems(f"{path}[{index}]", ip, names.ip_problems(ip))
     if len(ips) < 2:
         return errors
-    first = {ip: index for index, ip in reversed(list(enumerate(ips)))}
-    doubles = [
-        duplicate(f"{path}[{index}]", {"IP": ip})
-        for index, ip in enumerate(ips)
-        if first[ip] < index
-    ]
-    found: list[FieldError] = []
     versions: set[int] = set()
     for index, ip in enumerate(ips):
         try:
             versions.add(ipaddress.ip_address(ip).version)
         except ValueError:
-            found.append(
+            errors.append(
                 internal_error(
                     path, (f"failed to check for dual stack with error:invalid IP[{index}]: {ip}")
                 )
@@ -465,14 +458,14 @@ def _families(ips: list[str], path: str, *, doubles_first: bool) -> list[FieldEr
             versions = set()
             break
     if len(ips) > 2 or len(versions) < 2:
-        found.append(
+        errors.append(
             invalid(
                 path,
                 [{"IP": ip} for ip in ips],
                 "may specify no more than one IP for each IP family",
             )
         )
-    return errors + (doubles + found if doubles_first else found + doubles)
+    return errors
 
 
 def validate_ephemeral_update(new: Tree, old: Tree) -> list[FieldError]:

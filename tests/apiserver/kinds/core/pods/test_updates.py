@@ -52,7 +52,9 @@ def test_annotations_of_pods_are_looked_at_when_they_are_made_and_when_they_chan
     [
         ({"hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.2"}]}, ["status.hostIPs[0].ip"]),
         ({"hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}]},
-         ["status.hostIPs[1]", "status.hostIPs"]),
+         ["status.hostIPs"]),
+        ({"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}]},
+         ["status.podIPs"]),
         ({"resourceClaimStatuses": [{"name": "x"}]}, ["status.resourceClaimStatuses[0].name"]),
         ({"conditions": [{"type": "a b"}]}, ["metadata.conditions[0].Type"]),
         ({"containerStatuses": [{"name": "c", "user": {"linux": {"uid": -1}}}]},
