@@ -237,7 +237,7 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
         if http.method == "HEAD" and target.subresource != "proxy" and not _is_custom(info):
             return _head(info, target)
         routed = not _is_custom(info)
-        tables = info is None or not subresources.only_answers(info, target.subresource)
+        tables = info is None or subresources.has_table(info, target.subresource)
         try:
             request = to_request(server.table, http, target)
         except status.ApiError as error:
@@ -364,7 +364,8 @@ def served_by(server: ApiServer) -> Served:
 
 def _nonresource(server: ApiServer, http: HttpRequest) -> HttpAnswer:
     code, headers, tree, text = nonresource.answer(served_by(server), http)
-    return HttpAnswer(code, headers, tree, text)
+    answered = HttpAnswer(code, headers, tree, text)
+    return _packed(answered) if headers.get("Content-Type") == negotiation.PROTOBUF else answered
 
 
 def _watch(

@@ -25,7 +25,8 @@ from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInf
 __all__ = ["answer", "group_versions"]
 
 _MEDIA = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_AGGREGATED: Final = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+"""What follows the media type of an aggregated document."""
 _HOOKS = (
     "start-apiserver-admission-initializer",
     "generic-apiserver-start-informers",
@@ -93,8 +94,9 @@ def answer(server: Served, http: HttpRequest) -> Answer:
     if path in ("/", "/index.html"):
         return _json({"paths": _paths(server)})
     if path in ("/apis", "/apis/"):
-        if _wants_aggregated(http):
-            return _aggregated(server, http, legacy=False)
+        media = _aggregated_media(http) if path == "/apis" else ""
+        if media:
+            return _aggregated(server, http, media, legacy=False)
         groups = _groups(server, by_version=True)
         tree = {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
         return _written(http, tree, routed=False)
@@ -133,8 +135,10 @@ def _routed(server: Served, http: HttpRequest, path: str) -> Answer:
     if path == "/api":
         _get_only(http)
         _check_content(http, _MEDIA)
-        if _wants_aggregated(http):
-            return _aggregated(server, http, legacy=True)
+        check_media(http.headers.get("accept", ""))
+        media = _aggregated_media(http)
+        if media:
+            return _aggregated(server, http, media, legacy=True)
         addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": server.address}]
         tree: Tree = {
             "kind": "APIVersions",
@@ -295,21 +299,21 @@ def _resource_list(server: Served, group: str, version: str) -> Tree:
 # -- aggregated discovery ------------------------------------------------------------------------
 
 
-def _wants_aggregated(http: HttpRequest) -> bool:
-    """Return whether the aggregated form comes before every plain one."""
+def _aggregated_media(http: HttpRequest) -> str:
+    """Return the media type in which the aggregated form is wanted, "" where only a plain one is.
+
+    Plain alternatives do not count, whatever their order, where there is one for the aggregated form. Upstream:
+    apiserver endpoints/discovery/aggregated (wrapper.go, negotiation.go).
+    """
     for clause in parse_accept(http.headers.get("accept", "")):
-        if clause.parameters.get("as", "") == "APIGroupDiscoveryList":
-            if clause.parameters.get("v") == "v2" and (
-                clause.parameters.get("g") == "apidiscovery.k8s.io"
-            ):
-                return True
-        elif media_of(clause, _WRITTEN) and not clause.parameters.get("as"):
-            return False
-    return False
-
-
-_WRITTEN: Final = ("application/json", "application/yaml")
-"""The media types in which discovery documents are written."""
+        wanted = clause.parameters
+        if wanted.get("as", "") == "APIGroupDiscoveryList" and (
+            wanted.get("v") == "v2" and wanted.get("g") == "apidiscovery.k8s.io"
+        ):
+            media = media_of(clause, _MEDIA)
+            if media:  # the document has no form in protobuf here
+                return media if media in _MEDIA[:2] else _MEDIA[0]
+    return ""
 
 
 def _written(http: HttpRequest, tree: Tree, *, routed: bool) -> Answer:
@@ -322,7 +326,7 @@ def _written(http: HttpRequest, tree: Tree, *, routed: bool) -> Answer:
     if header and routed:
         check_media(header)
     for clause in parse_accept(header) if header else ():
-        media = "" if clause.parameters.get("as") else media_of(clause, _WRITTEN)
+        media = "" if clause.parameters.get("as") else media_of(clause, _MEDIA)
         if media:
             return 200, {"Content-Type": media}, tree, None
     if header:
@@ -330,7 +334,7 @@ def _written(http: HttpRequest, tree: Tree, *, routed: bool) -> Answer:
     return _json(tree)
 
 
-def _aggregated(server: Served, http: HttpRequest, *, legacy: bool) -> Answer:
+def _aggregated(server: Served, http: HttpRequest, media: str, *, legacy: bool) -> Answer:
     if legacy:
         items: list[Tree] = [{"metadata": {}, "versions": [_discovered(server, "", "v1")]}]
     else:
@@ -354,7 +358,7 @@ def _aggregated(server: Served, http: HttpRequest, *, legacy: bool) -> Answer:
     headers: dict[str, str | list[str]] = {"ETag": tag, "Vary": "Accept"}
     if http.headers.get("if-none-match") == tag:
         return 304, headers, None, ""
-    return 200, {"Content-Type": _AGGREGATED, **headers}, tree, None
+    return 200, {"Content-Type": media + _AGGREGATED, **headers}, tree, None
 
 
 def _discovered(server: Served, group: str, version: str) -> Tree:

@@ -24,13 +24,21 @@ if TYPE_CHECKING:
 __all__ = ["KindName", "check_foreign_kind", "from_hub", "read_typed", "to_hub", "unreadable_kind"]
 
 LEGACY: Final[Mapping[str, tuple[str, ...]]] = {
-    "extensions/v1beta1": ("DaemonSet", "Deployment", "Ingress", "NetworkPolicy", "ReplicaSet"),
-    "apps/v1beta1": ("ControllerRevision", "Deployment", "StatefulSet"),
+    "extensions/v1beta1": (
+        "DaemonSet",
+        "Deployment",
+        "Ingress",
+        "NetworkPolicy",
+        "ReplicaSet",
+        "Scale",
+    ),
+    "apps/v1beta1": ("ControllerRevision", "Deployment", "Scale", "StatefulSet"),
     "apps/v1beta2": (
         "ControllerRevision",
         "DaemonSet",
         "Deployment",
         "ReplicaSet",
+        "Scale",
         "StatefulSet",
     ),
     "admissionregistration.k8s.io/v1alpha1": (

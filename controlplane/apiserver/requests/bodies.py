@@ -21,7 +21,7 @@ from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 from controlplane.apiserver.storage.shared_specs import SHARED
 from controlplane.apiserver.storage.transactions import Steps
 
-__all__ = ["Bodies"]
+__all__ = ["Bodies", "identified"]
 
 
 class Bodies:
@@ -125,20 +125,20 @@ class Bodies:
             for line in issue.removeprefix("yaml: unmarshal errors:\n").split("\n"):
                 ctx.warn(line.strip())
 
-    def posted(
-        self, ctx: Context, group: str, type_name: str, versions: tuple[str, ...] = ()
+    def typed(
+        self, ctx: Context, group: str, type_name: str, body: Any, versions: tuple[str, ...] = ()
     ) -> Tree:
-        """Return the body of a subresource that is created, as Eviction, checked like that of an object. ApiError 400.
+        """Return an object of a type that no resource stores, as Eviction or Scale, as a canonical tree. ApiError 400.
 
         Args:
             ctx: of the request.
             group: of the kind.
             type_name: ends in version and kind, as `io.k8s.api.core.v1.Binding`.
+            body: the object as it was written.
             versions: apiVersions that are accepted besides.
         """
         version, kind = type_name.split(".")[-2:]
         request = ctx.request
-        body = request.body
         if isinstance(body, dict):
             named = _last_named(body)
             known = conversion.KindName(group, version, kind)
@@ -148,10 +148,19 @@ class Bodies:
         tree = conversion.read_typed(type_name, body)
         if request.path or "fieldValidation" in request.query:
             self.field_validation(ctx, type_name, version, body)
-        namespace = (tree.get("metadata") or {}).get("namespace", "")
-        if namespace and namespace != request.namespace:
-            raise _namespace_mismatch()
         return tree
+
+    def posted(
+        self, ctx: Context, group: str, type_name: str, versions: tuple[str, ...] = ()
+    ) -> Tree:
+        """Return the body of a subresource that is created, checked like an object; see `typed`. ApiError 400."""
+        tree = self.typed(ctx, group, type_name, ctx.request.body, versions)
+        meta = tree.get("metadata") or {}
+        namespace = meta.get("namespace", "")
+        if namespace and namespace != ctx.request.namespace:
+            raise _namespace_mismatch()
+        kept = unique_owners(ctx, meta)
+        return tree if kept is meta else {**tree, "metadata": kept}
 
     def missing(self, ctx: Context) -> Wanted | None:
         """Return the object to fetch before `new_object` may be called."""
@@ -187,30 +196,39 @@ class Bodies:
         return admitted if spec is admitted["spec"] else {**admitted, "spec": spec}
 
     def check_identity(self, ctx: Context, tree: Tree) -> Tree:
-        """Name and namespace of the body against those of the URL."""
-        request, info = ctx.request, ctx.info
+        """Name and namespace of the body against those of the URL, and owners without repetitions."""
+        tree = identified(ctx, tree)
         meta = tree["metadata"]
-        namespace = meta.get("namespace", "")
-        if info.namespaced:
-            if namespace != request.namespace:
-                if namespace:
-                    raise _namespace_mismatch()
-                meta = {**meta, "namespace": request.namespace}
-        elif namespace:
-            meta = {key: value for key, value in meta.items() if key != "namespace"}
-        name = meta.get("name", "")
-        if not name:
-            raise status.bad_request(
-                f"the name of the object ({request.name} based on URL) was undeterminable: name "
-                "must be provided"
-            )
-        if name != request.name:
-            raise status.bad_request(
-                f"the name of the object ({name}) does not match the name on the URL "
-                f"({request.name})"
-            )
-        meta = unique_owners(ctx, meta)
-        return tree if meta is tree["metadata"] else {**tree, "metadata": meta}
+        kept = unique_owners(ctx, meta)
+        return tree if kept is meta else {**tree, "metadata": kept}
+
+
+def identified(ctx: Context, tree: Tree) -> Tree:
+    """Return the object in the namespace of the URL. ApiError 400 for another namespace or name.
+
+    Upstream: apiserver handlers (patch.go, update.go), which compare the namespace before the name.
+    """
+    request = ctx.request
+    meta = tree.get("metadata") or {}
+    namespace = meta.get("namespace", "")
+    if ctx.info.namespaced:
+        if namespace != request.namespace:
+            if namespace:
+                raise _namespace_mismatch()
+            meta = {**meta, "namespace": request.namespace}
+    elif namespace:
+        meta = {key: value for key, value in meta.items() if key != "namespace"}
+    name = meta.get("name", "")
+    if not name:
+        raise status.bad_request(
+            f"the name of the object ({request.name} based on URL) was undeterminable: name "
+            "must be provided"
+        )
+    if name != request.name:
+        raise status.bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({request.name})"
+        )
+    return tree if meta is tree.get("metadata") else {**tree, "metadata": meta}
 
 
 def _namespace_mismatch() -> status.ApiError:

@@ -18,7 +18,7 @@ from controlplane.apiserver.schema.field_errors import (
     too_long,
 )
 
-__all__ = ["check_write_options", "delete_options", "parse_int64"]
+__all__ = ["check_connection", "check_write_options", "delete_options", "parse_int64"]
 
 INT64_DIGITS = 19
 
@@ -41,6 +41,12 @@ def parse_int64(text: str | None) -> int:
         if -(2**63) <= value < 2**63:
             return value
     raise status.bad_request(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
+
+
+def check_connection(request: Request) -> None:
+    """400 for a dry run of what connects, as exec and proxies, whatever its value. Upstream: ConnectResource."""
+    if "dryRun" in request.query:
+        raise status.bad_request("dryRun is not supported")
 
 
 def _check_dry_run(text: str | None) -> list[FieldError]:

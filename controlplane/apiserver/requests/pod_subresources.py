@@ -21,6 +21,7 @@ from controlplane.apiserver.kinds.selectors import selector_of
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.deleting import check_meant
 from controlplane.apiserver.requests.options import (
+    check_connection,
     check_write_options,
     delete_options,
     parse_int64,
@@ -423,6 +424,7 @@ def connect(parts: Parts, ctx: Context) -> Steps[Response]:
     An emulated shell answers exec, the log attach, and a small HTTP server forwarded ports, over WebSocket and SPDY.
     """
     request = ctx.request
+    check_connection(request)
     pod = yield from parts.registries.of(ctx.info).get(request.namespace, request.name)
     container = ""
     if request.subresource != "portforward":

@@ -15,6 +15,7 @@ from controlplane.api.request import Response
 from controlplane.api.tree import Tree, is_ready
 from controlplane.api.validation import parse_int64
 from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.requests.options import check_connection
 from controlplane.apiserver.requests.parts import Parts
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.transactions import Steps
@@ -44,6 +45,7 @@ def split_name(given: str) -> tuple[str, str, str] | None:
 
 def proxy(parts: Parts, ctx: Context) -> Steps[Response]:
     """The answer of what stands behind a node, pod or service."""
+    check_connection(ctx.request)
     found = split_name(ctx.request.name)
     resource = ctx.info.resource
     if found is None:

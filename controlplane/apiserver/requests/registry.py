@@ -136,18 +136,24 @@ class Registry:
 
     # -- create ----------------------------------------------------------------------------------
 
-    def create(self, ctx: Context, tree: Tree) -> Steps[Object]:
-        """Store a new object. `tree` is canonical, defaulted and namespaced."""
-        if self._admission.asks():
-            return self._create_asked(ctx, tree)
-        return self._create(ctx, tree)
+    def create(self, ctx: Context, tree: Tree, at: str = "") -> Steps[Object]:
+        """Store a new object. `tree` is canonical, defaulted and namespaced.
 
-    def _create_asked(self, ctx: Context, tree: Tree) -> Steps[Object]:
+        `at`: the name in the path of an update that creates. The object is stored there, whatever name admission
+        gives to it.
+        """
+        if self._admission.asks():
+            return self._create_asked(ctx, tree, at)
+        return self._create(ctx, tree, at)
+
+    def _create_asked(self, ctx: Context, tree: Tree, at: str) -> Steps[Object]:
         """Store what webhooks make of a new object."""
         changed = yield from self._admission.ask_to_change(ctx, tree, None)
-        return (yield from self._create(ctx, changed))
+        return (yield from self._create(ctx, changed, at))
 
-    def _create(self, ctx: Context, tree: Tree) -> Steps[Object]:
+    def _create(self, ctx: Context, tree: Tree, at: str) -> Steps[Object]:
+        if at:
+            return self._create_named(ctx, tree, at)
         meta = tree["metadata"]
         if self.strategy.named_by_uid and not (meta.get("name") or meta.get("generateName")):
             tree = {**tree, "metadata": {**meta, "name": self._services.uid()}}
@@ -168,7 +174,7 @@ class Registry:
                     raise
         raise status.not_unique(status.already_exists(info, name))
 
-    def _create_named(self, ctx: Context, given: Tree) -> Steps[Object]:
+    def _create_named(self, ctx: Context, given: Tree, at: str = "") -> Steps[Object]:
         """Prepare, validate and store; again from the start if another one allocated meanwhile."""
         info, strategy = ctx.info, self.strategy
         if self._access.enabled:
@@ -179,6 +185,8 @@ class Registry:
             meta["uid"] = uid
             meta["creationTimestamp"] = format_time(ctx.now)
             version = meta.get("resourceVersion")
+            if at and version:
+                _check_parsed(version)
             unchanged = (yield from self._siblings(ctx)) if strategy.allocates else ()
             tree = strategy.begin_create(ctx, {**given, "metadata": meta})
             tree = strategy.prepare_create(ctx, tree)
@@ -198,11 +206,11 @@ class Registry:
             if quotas:
                 yield from charge(ctx, tree, None, quotas)
             name = meta["name"]
-            if version and not ctx.dry_run and _written_version(version):
+            if version and not at and not ctx.dry_run and _written_version(version):
                 raise status.plain_error(
                     "resourceVersion should not be set on objects to be created"
                 )
-            key = self.key(meta.get("namespace", ""), name)
+            key = self.key(meta.get("namespace", ""), at or name)
             if ctx.dry_run:
                 found: Live | None = yield Get(self.prefix, key)
                 if found is not None:
@@ -370,7 +378,7 @@ class Registry:
             text = self._storage_text(namespace, name, text, dry_run=ctx.dry_run)
             raise status.conflict(info, name, text)
         tree = yield from create()
-        return (yield from self.create(ctx, tree)), True
+        return (yield from self.create(ctx, tree, name)), True
 
     def change(
         self,
@@ -432,10 +440,7 @@ class Registry:
                     )
                 ],
             )
-        try:
-            parse_version(version)
-        except ValueError as error:
-            raise status.plain_error(str(error)) from None
+        _check_parsed(version)
         raise status.conflict(ctx.info, name, _MODIFIED)
 
     def _before_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> Tree:
@@ -676,6 +681,14 @@ class Registry:
             marked["generation"] = meta["generation"] + 1
         options.grace = grace
         return {**tree, "metadata": marked}, True, False
+
+
+def _check_parsed(version: str) -> None:
+    """500 for a resourceVersion that is no number, as upstream answers what its storage cannot read."""
+    try:
+        parse_version(version)
+    except ValueError as error:
+        raise status.plain_error(str(error)) from None
 
 
 def _written_version(text: str) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from attrs import evolve
 
@@ -17,31 +16,30 @@ from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
-from controlplane.apiserver.kinds.conversion import read_typed
 from controlplane.apiserver.kinds.custom.resources import steps
 from controlplane.apiserver.kinds.selectors import selector_of
 from controlplane.apiserver.kinds.strategy import Context, with_status, without
 from controlplane.apiserver.requests import pod_subresources, proxying, tokens, usage
 from controlplane.apiserver.requests.authorization import reviews
+from controlplane.apiserver.requests.bodies import identified
 from controlplane.apiserver.requests.managed.applying import applied_scale
-from controlplane.apiserver.requests.managed.scaling import SCALE, track_scale
+from controlplane.apiserver.requests.managed.scaling import SCALE, track_scale, with_managers
 from controlplane.apiserver.requests.options import check_write_options
 from controlplane.apiserver.requests.parts import Parts
 from controlplane.apiserver.requests.patching.apply_patch import (
     APPLY_PATCH,
-    patched_document,
-    undecodable,
+    patched_as,
 )
 from controlplane.apiserver.requests.token_keys import token_key
 from controlplane.apiserver.requests.tokens import ISSUER
 from controlplane.apiserver.schema import status
-from controlplane.apiserver.schema.codec import DecodeError, decode, kind_error
+from controlplane.apiserver.schema.codec import decode
 from controlplane.apiserver.schema.field_errors import invalid
 from controlplane.apiserver.schema.json_values import plain_texts
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Steps
 
-__all__ = ["handle", "is_virtual", "only_answers"]
+__all__ = ["handle", "has_table", "is_virtual"]
 
 Handler = Callable[[Parts, Context], Steps[Response]]
 
@@ -59,8 +57,21 @@ _VIRTUAL = frozenset(
 )
 
 
-_ANSWERS = frozenset(("binding", "eviction", "token"))
+_NO_TABLE = frozenset(
+    ("approval", "binding", "ephemeralcontainers", "eviction", "finalize", "resize", "token")
+)
 """Subresources whose storage knows no table."""
+_NO_TABLE_OF_STATUS = frozenset(
+    (
+        "apiservices",
+        "customresourcedefinitions",
+        "devicetaintrules",
+        "podgroups",
+        "resourceclaims",
+        "resourcepoolstatusrequests",
+    )
+)
+"""Built-in resources whose status has a storage that knows no table."""
 
 
 def is_virtual(info: ResourceInfo) -> bool:
@@ -68,11 +79,13 @@ def is_virtual(info: ResourceInfo) -> bool:
     return info.resource in _VIRTUAL or info.group == usage.GROUP
 
 
-def only_answers(info: ResourceInfo, subresource: str) -> bool:
-    """Return whether what is created there is an answer that no table shows, as a review or a token."""
+def has_table(info: ResourceInfo, subresource: str) -> bool:
+    """Return whether what is answered there can be shown as a Table, which no review or token can."""
+    if subresource == "status":
+        return info.custom is not None or info.resource not in _NO_TABLE_OF_STATUS
     if subresource:
-        return subresource in _ANSWERS
-    return info.resource in _VIRTUAL and info.resource != "componentstatuses"
+        return subresource not in _NO_TABLE
+    return info.resource not in _VIRTUAL or info.resource == "componentstatuses"
 
 
 def handle(parts: Parts, ctx: Context) -> Steps[Response]:
@@ -174,29 +187,21 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
     _write_options(ctx)
     ctx.admitted_as = partial(_scale_of, ctx, lenient=True)
     applies = request.verb == "patch" and request.content_type.startswith(APPLY_PATCH)
+    sent: Tree = {}
+    if request.verb == "update":
+        sent = identified(ctx, parts.bodies.typed(ctx, "autoscaling", SCALE, request.body))
 
     def transform(current: Tree) -> Tree:
         scale = _scale_of(ctx, current, lenient=True)
         if request.verb == "update":
-            new = _decoded_scale(request.body)
-            if request.path or "fieldValidation" in request.query:
-                parts.bodies.field_validation(ctx, SCALE, "v1", request.body)
+            new = sent
         elif applies:
             document, current = applied_scale(ctx, current, scale, _replicas_path(ctx))
-            new = _patched_scale(document)
+            new = identified(ctx, decode(SCALE, plain_texts(document)))
         else:
-            new = _patched_scale(patched_document(ctx, scale, SCALE))
-        name = (new.get("metadata") or {}).get("name", "")
-        if name and name != request.name:
-            raise status.bad_request(
-                f"the name of the object ({name}) does not match the name on the URL "
-                f"({request.name})"
-            )
-        if not name:
-            raise status.bad_request(
-                f"the name of the object ({request.name} based on URL) was undeterminable: name "
-                "must be provided"
-            )
+            seen = with_managers(ctx, scale, current, _replicas_path(ctx))
+            new = identified(ctx, patched_as(parts.bodies, ctx, seen, "autoscaling", SCALE))
+            new = {**new, "metadata": without(new["metadata"], "managedFields")}
         replicas = (new.get("spec") or {}).get("replicas", 0)
         if replicas < 0:
             raise status.invalid_kind(
@@ -230,20 +235,6 @@ def _scale(parts: Parts, ctx: Context) -> Steps[Response]:
     obj, _ = yield from registry.update(ctx, request.namespace, request.name, transform)
     shown = _scale_of(ctx, obj.tree, lenient=True)
     return Response(200, shown, warnings=ctx.warnings or [])
-
-
-def _decoded_scale(body: Any) -> Tree:
-    return read_typed(SCALE, body)
-
-
-def _patched_scale(document: Any) -> Tree:
-    problem = kind_error(document)
-    try:
-        if not problem:
-            return decode(SCALE, plain_texts(document))
-    except DecodeError as error:
-        problem = str(error)
-    raise undecodable(document, problem)
 
 
 # -- namespaces, tokens, approval, reviews -------------------------------------------------------

@@ -1,5 +1,7 @@
 import pytest
 
+from controlplane.api.request import ADMIN
+from controlplane.apiserver.front.answering import answer
 from controlplane.apiserver.requests.patching.json_patch import (
     JsonPatchError,
     JsonPatchTestError,
@@ -7,12 +9,28 @@ from controlplane.apiserver.requests.patching.json_patch import (
 )
 from controlplane.apiserver.requests.patching.merge import merge_patch
 from controlplane.apiserver.requests.patching.strategic import PatchError, strategic_patch
+from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema.go_json import parse_written
 from controlplane.apiserver.schema.json_values import json_text, plain_texts
 from controlplane.apiserver.schema.resources import builtin_resources
-from tests.apiserver.world import APPLY, JSON_PATCH, STRATEGIC, World, config_map, deployment
+from tests.apiserver.world import APPLY, JSON_PATCH, MERGE, STRATEGIC, World, config_map, deployment
 
 POD = builtin_resources().get("", "v1", "pods").type
+
+
+def asked(world, raw, media, validation):
+    path = "/api/v1/namespaces/default/configmaps/a"
+    query = {"fieldValidation": [validation]}
+    return answer(
+        world.server,
+        HttpRequest("PATCH", path, query, {"content-type": media}, raw, ADMIN),
+        world.now,
+    )
+
+
+def sent(world, raw, media, validation):
+    found = asked(world, raw, media, validation)
+    return found.code, found.tree["message"]
 
 
 def containers(*items):
@@ -192,3 +210,40 @@ def test_a_patched_document_is_quoted_as_it_was_written():
     assert found == {"a": "<é>", "b": "é", "c": "&", "d": 1.5}
     assert json_text(found) == r'{"a":"\u003cé\u003e","b":"\u00e9","c":"\u0026","d":1.50}'
     assert [type(value) for value in plain_texts(found).values()][:3] == [str, str, str]
+
+
+def test_repeated_keys_of_a_patch_are_told_with_the_issues_of_the_object():
+    raw = b'{"metadata":{"labels":{"a":"b","a":"c"}},"zz":1}'
+    for media, shown in ((MERGE, '{\\"'), (STRATEGIC, "map[metadata:map[labels:map[a:c]] zz:1]")):
+        world = World()
+        world.create("configmaps", config_map("a"))
+        code, message = sent(world, raw, media, "Strict")
+        assert code == 422
+        assert shown in message
+        told = 'strict decoding error: duplicate field "metadata.labels.a", unknown field "zz"'
+        assert message.endswith(told)
+
+
+def test_a_patch_whose_result_does_not_decode_warns_of_nothing():
+    world = World()
+    world.create("configmaps", config_map("a"))
+    found = asked(world, b'{"kind":"X","kind":"Y"}', MERGE, "Warn")
+    assert (found.code, "Warning" in found.headers) == (422, False)
+
+
+def test_keys_of_operations_are_told_in_the_order_of_the_patch():
+    raw = b'[{"op":"add","zz":1,"path":"/data/k","value":"v","path":"/data/k","aa":1}]'
+    world = World()
+    world.create("configmaps", config_map("a", k="1"))
+    found = asked(world, raw, JSON_PATCH, "Warn")
+    assert [text.split('\\"')[1] for text in found.headers["Warning"]] == [
+        "[0].zz",
+        "[0].path",
+        "[0].aa",
+    ]
+
+
+def test_a_value_that_is_kept_as_text_has_no_fields_to_merge():
+    revision = builtin_resources().get("apps", "v1", "controllerrevisions").type
+    with pytest.raises(PatchError, match='in struct RawExtension for the json field "a"'):
+        strategic_patch({"data": {"a": {"b": 1}}}, {"data": {"a": {"b": 2}}}, revision)

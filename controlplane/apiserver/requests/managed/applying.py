@@ -7,13 +7,14 @@ from typing import Protocol
 
 from attrs import frozen
 
+from controlplane.api import go_values
 from controlplane.api.flags import flag
 from controlplane.api.object import Object
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission.chain import Admission
-from controlplane.apiserver.requests.bodies import Bodies
+from controlplane.apiserver.requests.bodies import Bodies, identified
 from controlplane.apiserver.requests.managed.checking import check_types
 from controlplane.apiserver.requests.managed.fieldsets import (
     Path,
@@ -43,7 +44,6 @@ from controlplane.apiserver.requests.managed.tracking import (
 from controlplane.apiserver.requests.patching.restoring import UnfitError, restored
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import go_json, status
-from controlplane.apiserver.schema.codec import kind_error
 from controlplane.apiserver.schema.json_values import json_type
 from controlplane.apiserver.schema.raw_extension import compact
 from controlplane.apiserver.schema.resources import ResourceInfo
@@ -124,25 +124,26 @@ def _check_repeated(ctx: Context, repeated: str) -> None:
         ctx.warn(line.strip())
 
 
-def _checked(ctx: Context, config: Tree, info: Typed, struct: StructType) -> Tree:
-    """A configuration whose kind, name and types fit. ApiError."""
-    request = ctx.request
-    meta = config.get("metadata") or {}
-    if isinstance(meta, dict) and meta.get("managedFields") is not None:
-        raise status.bad_request("metadata.managedFields must be nil")
-    problem = kind_error(config)
-    if problem:
-        raise status.bad_request(
-            f"error unmarshaling JSON: {problem.partition('json parse error: ')[2]}"
-        )
-    version, kind = config.get("apiVersion") or "", config.get("kind") or ""
+def _checked(config: Tree, info: Typed, struct: StructType) -> Tree:
+    """A configuration whose kind and types fit. ApiError.
+
+    Upstream: managedfields/internal (versioncheck.go, structuredmerge.go), which read it as unstructured: what is of
+    another type counts as missing there.
+    """
+    named = config.get("metadata")
+    meta: Tree = named if isinstance(named, dict) else {}
+    version, kind = _text(config, "apiVersion"), _text(config, "kind")
     if version != info.api_version or kind != info.kind:
         group, _, short = version.rpartition("/")
+        if "/" in group:
+            group = short = kind = ""
         raise status.bad_request(f"invalid object type: {group}/{short}, Kind={kind}")
+    owners = meta.get("managedFields")
+    if isinstance(owners, list) and all(isinstance(each, dict) for each in owners):
+        raise status.bad_request("metadata.managedFields must be nil")
     problems = check_types(config, struct)
     if problems:
-        name = meta.get("name", "") if isinstance(meta, dict) else ""
-        namespace = meta.get("namespace", "") if isinstance(meta, dict) else ""
+        name, namespace = _text(meta, "name"), _text(meta, "namespace")
         text = (
             problems[0]
             if len(problems) == 1
@@ -153,12 +154,13 @@ def _checked(ctx: Context, config: Tree, info: Typed, struct: StructType) -> Tre
             f"failed to create typed patch object ({namespace}/{name}; {gvk}, Kind={info.kind}): "
             f"{text}"
         )
-    name = meta.get("name", "")
-    if name and name != request.name:
-        raise status.bad_request(
-            f"the name of the object ({name}) does not match the name on the URL ({request.name})"
-        )
     return config
+
+
+def _text(tree: Tree, key: str) -> str:
+    """Return a value that is a text, "" for any other."""
+    value = tree.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def applied_scale(ctx: Context, current: Tree, scale: Tree, path: Path) -> tuple[Tree, Tree]:
@@ -168,12 +170,12 @@ def applied_scale(ctx: Context, current: Tree, scale: Tree, path: Path) -> tuple
     """
     struct, identity = struct_type(SCALE), Identity(ctx.request.manager, "Apply", "", "scale")
     config, repeated = _configuration(ctx)
-    config = _checked(ctx, config, _ScaleInfo(), struct)
+    config = _checked(config, _ScaleInfo(), struct)
     owned = managers_of(current["metadata"].get("managedFields"))
     rivals = of_scale(owned, path)
     if not rivals:
         rivals = {
-            Identity(_BEFORE, "Update", VERSION): Entry(
+            Identity(_BEFORE, "Update", VERSION, "scale"): Entry(
                 stripped(paths_of(scale, struct)), "", VERSION
             )
         }
@@ -203,16 +205,6 @@ def applied_scale(ctx: Context, current: Tree, scale: Tree, path: Path) -> tuple
     }
 
 
-def _named(ctx: Context, tree: Tree) -> Tree:
-    """Return the object, which must still have its name: it has no manager, so it is lost with the metadata."""
-    if not (tree.get("metadata") or {}).get("name"):
-        raise status.bad_request(
-            f"the name of the object ({ctx.request.name} based on URL) was undeterminable: name "
-            "must be provided"
-        )
-    return tree
-
-
 class Apply:
     """Server-side apply over the parts of a server that it needs."""
 
@@ -226,28 +218,19 @@ class Apply:
         request, info = ctx.request, ctx.info
         registry = self._registries.of(info)
         found: Live | None = yield registry.reading(request.namespace, request.name)
+        if found is None and not registry.strategy.creates_on_update(sub):
+            raise status.not_found(info, request.name)
         config, repeated = _configuration(ctx)
-        config = _checked(ctx, config, info, type_of(ctx))
-        uid = (config.get("metadata") or {}).get("uid", "")
+        config = _checked(config, info, type_of(ctx))
 
         def transform(current: Tree) -> Tree:
             live = compact(info.kind, self._bodies.external(info, Object(current)).tree)
             applied = self._applied(ctx, live, config, sub)
             _check_repeated(ctx, repeated)
+            applied = identified(ctx, applied)
             return self._admission.mutate(ctx, _as_it_came(info, applied, current), current)
 
         if found is None:
-            if not registry.strategy.creates_on_update(sub):
-                raise status.not_found(info, request.name)
-            if uid:
-                raise status.conflict(
-                    info,
-                    request.name,
-                    (
-                        f"uid mismatch: the provided object specified uid {uid}, and no existing "
-                        "object was found"
-                    ),
-                )
             try:
                 return (yield from self._create(ctx, config, repeated, sub)), True
             except status.ApiError as error:
@@ -265,17 +248,23 @@ class Apply:
         identity = Identity(ctx.request.manager, "Apply", "", sub)
         fields = encoded({identity: Entry(paths, format_time(ctx.now), info.api_version)})
         meta = {**(config.get("metadata") or {}), "managedFields": fields}
-        meta.pop("resourceVersion", None)
         body = {**config, "metadata": meta}
         wanted = self._bodies.missing(ctx)
         if wanted is not None:
             yield from self._bodies.fetch(ctx, wanted)
         if info.custom is None:
             body = self._restored(ctx, body, {}, config)
-        _named(ctx, body)
         _check_repeated(ctx, repeated)
-        tree = self._bodies.new_object(ctx, body, tracked=True)
-        obj = yield from self._registries.of(info).create(ctx, tree)
+        uid = meta.get("uid")
+        if uid:
+            raise status.conflict(
+                info,
+                ctx.request.name,
+                f"uid mismatch: the provided object specified uid {uid}, and no existing object "
+                "was found",
+            )
+        tree = self._bodies.new_object(ctx, identified(ctx, body), tracked=True)
+        obj = yield from self._registries.of(info).create(ctx, tree, ctx.request.name)
         return self._bodies.external(info, obj)
 
     def _read(self, ctx: Context, result: Tree, live: Tree, config: Tree) -> Tree:
@@ -294,16 +283,15 @@ class Apply:
     def _applied(self, ctx: Context, live: Tree, config: Tree, sub: str) -> Tree:
         """The live object after applying, with conflicts checked and owners noted."""
         struct, info = type_of(ctx), ctx.info
-        now = format_time(ctx.now)
+        now, unset = format_time(ctx.now), reset(ctx, sub)
         meta = live["metadata"]
         managers = managers_of(meta.get("managedFields"))
         if not managers:
             everything = stripped(compare(empty(ctx), live, struct).taken())
-            before = Identity(_BEFORE, "Update", info.api_version)
-            managers[before] = Entry(everything, now, info.api_version)
+            before = Identity(_BEFORE, "Update", info.api_version, sub)
+            managers[before] = Entry(reset_paths(everything, unset), now, info.api_version)
         identity = Identity(ctx.request.manager, "Apply", "", sub)
         last = managers.get(identity)
-        unset = reset(ctx, sub)
         given = paths_of(config, struct)
         paths = reset_paths(stripped(given), unset)
         base = {**live, "metadata": {k: v for k, v in meta.items() if k != "managedFields"}}
@@ -337,7 +325,7 @@ class Apply:
         new_meta = {k: v for k, v in external["metadata"].items() if k != "managedFields"}
         if fields:
             new_meta["managedFields"] = fields
-        return _named(ctx, {**external, "metadata": _with_last_applied(ctx, new_meta, config)})
+        return {**external, "metadata": _with_last_applied(ctx, new_meta, config)}
 
 
 _WITH_TEXTS = ("controllerrevisions", "deviceclasses", "resourceclaims", "resourceclaimtemplates")
@@ -395,7 +383,7 @@ def _with_last_applied(ctx: Context, meta: Tree, config: Tree) -> Tree:
     if notes:
         given["annotations"] = notes
     shown = {**config, "metadata": given}
-    text = json.dumps(shown, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+    text = go_values.go_json(shown) + "\n"
     annotations = {**had, _LAST_APPLIED: text}
     if sum(len(key) + len(value) for key, value in annotations.items()) > _MAX_ANNOTATIONS:
         del annotations[_LAST_APPLIED]

@@ -26,7 +26,15 @@ from controlplane.apiserver.requests.managed.tracking import (
 )
 from controlplane.apiserver.schema.types import struct_type
 
-__all__ = ["REPLICAS", "SCALE", "VERSION", "of_object", "of_scale", "track_scale"]
+__all__ = [
+    "REPLICAS",
+    "SCALE",
+    "VERSION",
+    "of_object",
+    "of_scale",
+    "track_scale",
+    "with_managers",
+]
 
 SCALE: Final = "io.k8s.api.autoscaling.v1.Scale"
 VERSION: Final = "autoscaling/v1"
@@ -40,6 +48,17 @@ def of_scale(managers: Managers, path: Path) -> Managers:
         for identity, entry in managers.items()
         if path in entry.paths
     }
+
+
+def with_managers(ctx: Context, scale: Tree, current: Tree, path: Path) -> Tree:
+    """The Scale of an object with its managers, as a patch finds it."""
+    had = current["metadata"].get("managedFields")
+    if not had:
+        return scale
+    fields = encoded(of_scale(known(managers_of(had), ctx.info.api_version), path))
+    return (
+        {**scale, "metadata": {**scale["metadata"], "managedFields": fields}} if fields else scale
+    )
 
 
 def of_object(before: Managers, scale: Managers, path: Path, version: str) -> Managers:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from attrs import evolve
 
 from controlplane.api.go_values import go_value
 from controlplane.api.request import Request
@@ -38,8 +41,7 @@ __all__ = [
     "STRATEGIC_PATCH",
     "check_media_type",
     "patched",
-    "patched_document",
-    "undecodable",
+    "patched_as",
 ]
 
 JSON_PATCH = "application/json-patch+json"
@@ -68,6 +70,8 @@ def patched(bodies: Bodies, ctx: Context, current: Tree, stored: Tree) -> Tree:
     legacy = isinstance(version, str) and version in LEGACY
     if legacy and ctx.info.group in ("apps", "batch", "policy"):
         result = {**result, "apiVersion": ctx.info.api_version}
+    if strategic:
+        result = _as_it_was(result, current)
     marker = f"cannot be handled as a {ctx.info.kind}: "
     try:
         try:
@@ -90,6 +94,19 @@ def patched(bodies: Bodies, ctx: Context, current: Tree, stored: Tree) -> Tree:
         if error.code == 400 and problem:
             raise undecodable(document, problem) from None
         raise
+
+
+def _as_it_was(document: Tree, current: Tree) -> Tree:
+    """The result of a strategic patch with its former kind.
+
+    It becomes an object of its type without being decoded, so what the patch says of the kind has no effect.
+    """
+    named = {
+        key: current[key]
+        for key in ("apiVersion", "kind")
+        if document.get(key) is None or isinstance(document[key], str)
+    }
+    return {**document, **named}
 
 
 def _merged_plainly(ctx: Context, current: Tree) -> Tree | None:
@@ -120,22 +137,39 @@ def undecodable(document: Tree, text: str) -> status.ApiError:
     return status.invalid_kind("", "", "", [invalid("patch", json_text(document), text)])
 
 
-def patched_document(ctx: Context, current: Tree, type_name: str) -> Tree:
-    """The current object with the request's patch, not decoded yet; in the order it is written.
-
-    Texts of a patch that are written otherwise than Go writes them are `WrittenText`.
-    """
-    return _patched_document(ctx, current, type_name)[0]
+def patched_as(bodies: Bodies, ctx: Context, current: Tree, group: str, type_name: str) -> Tree:
+    """An object of a type that no resource stores, as Scale, with the request's patch. ApiError 400, 422."""
+    document, patch = _patched_document(ctx, current, type_name)
+    strategic = ctx.request.content_type.startswith(STRATEGIC_PATCH)
+    if strategic:
+        document = _as_it_was(document, current)
+    marker = f"cannot be handled as a {type_name.rpartition('.')[2]}: "
+    try:
+        return bodies.typed(ctx, group, type_name, plain_texts(document))
+    except status.ApiError as error:
+        if error.code != 400:
+            raise
+        problem = kind_error(document) or error.message.partition(marker)[2] or error.message
+    if not strategic:
+        raise undecodable(document, problem)
+    try:
+        restored(document, type_name, current)
+    except UnfitError as error:
+        problem = str(error)
+    raise _unfit(patch, problem)
 
 
 def _patched_document(ctx: Context, current: Tree, type_name: str) -> tuple[Tree, Any]:
-    """The patched document, and what is left of a strategic patch."""
+    """The patched document in the order it is written, not decoded yet, and what is left of a strategic patch.
+
+    Texts of a patch that are written otherwise than Go writes them are `WrittenText`.
+    """
     request, info = ctx.request, ctx.info
     kind = request.content_type.partition(";")[0].strip()
     prefix = "" if kind == STRATEGIC_PATCH else "error decoding patch: "
     patch = _patch_of(request, prefix, written=kind in (JSON_PATCH, MERGE_PATCH))
     if request.path and kind in (MERGE_PATCH, STRATEGIC_PATCH):
-        _check_repeated(ctx, patch)
+        _note_issues(ctx, lambda: _repeated(patch, ""))
     if kind == MERGE_PATCH:
         loose = request.query.get("fieldValidation") == "Ignore"
         if request.path and (
@@ -207,14 +241,16 @@ def _repeated(value: Any, path: str) -> list[str]:
     return found
 
 
-def _check_repeated(ctx: Context, patch: Any) -> None:
-    """Keys given twice are warned of, or refused."""
-    level = ctx.request.query.get("fieldValidation") or "Warn"
-    found = _repeated(patch, "") if level != "Ignore" else []
-    if found and level == "Strict":
-        raise status.bad_request(f"strict decoding error: {', '.join(found)}")
-    for text in found:
-        ctx.warn(text)
+def _note_issues(ctx: Context, found: Callable[[], list[str]]) -> None:
+    """Note what strict decoding says of the patch: it is told with the issues of what is patched.
+
+    Upstream: apiserver handlers/patch.go, where an object that does not decode is told alone.
+    """
+    if (ctx.request.query.get("fieldValidation") or "Warn") == "Ignore":
+        return
+    issues = tuple(dict.fromkeys(found()))
+    if issues != ctx.request.body_issues:
+        ctx.request = evolve(ctx.request, body_issues=issues)
 
 
 def _sorted(value: Any) -> Any:
@@ -273,23 +309,25 @@ def _object(patch: Any, prefix: str) -> Tree:
 _OPERATION = ("op", "path", "from", "value")
 
 
-def _check_operations(ctx: Context, patch: list[Any]) -> None:
-    """Keys that operations do not have, or have twice, are warned of, or refused."""
-    level = ctx.request.query.get("fieldValidation") or "Warn"
-    if level == "Ignore":
-        return
-    unknown = [
-        f'json patch unknown field "[{index}].{key}"'
-        for index, operation in enumerate(patch)
-        if isinstance(operation, dict)
-        for key in sorted(operation)
-        if key not in _OPERATION
-    ]
-    unknown += [f"json patch {text}" for text in _repeated(patch, "")]
-    if unknown and level == "Strict":
-        raise status.bad_request(f"strict decoding error: {', '.join(unknown)}")
-    for text in unknown:
-        ctx.warn(text)
+def _operation_issues(patch: list[Any]) -> list[str]:
+    """Return the keys that operations do not have, or have twice, in the order of the patch."""
+    found: list[str] = []
+    for index, operation in enumerate(patch):
+        if not isinstance(operation, dict):
+            continue
+        seen: set[str] = set()
+        pairs = operation.pairs if isinstance(operation, PairsDict) else operation.items()
+        for key, value in pairs:
+            place = f"[{index}].{key}"
+            if key not in _OPERATION:
+                found.append(f'json patch unknown field "{place}"')
+                continue
+            if key in seen:
+                found.append(f'json patch duplicate field "{place}"')
+            seen.add(key)
+            if isinstance(value, _PARTED):
+                found += [f"json patch {text}" for text in _repeated(value, f"{place}.")]
+    return found
 
 
 _TEXTS = ("op", "path", "from")
@@ -336,7 +374,8 @@ def _json_patched(ctx: Context, current: Tree, patch: Any) -> Tree:
             "RequestEntityTooLarge",
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}",
         )
-    _check_operations(ctx, patch)
+    if checked and ctx.request.path:
+        _note_issues(ctx, lambda: _operation_issues(patch))
     try:
         result: Tree = json_patch(current, patch)
     except JsonPatchError:

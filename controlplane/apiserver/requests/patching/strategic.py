@@ -73,9 +73,14 @@ def _field(struct: StructType | None, name: str) -> Field:
 
 
 def _struct_of(field: Field) -> StructType | None:
-    """The type of a field's value, or of a list's elements; None for a map."""
+    """The type of a field's value, or of a list's elements; None for a map.
+
+    What is kept as text, as a RawExtension, is a type without fields.
+    """
     if field.kind == Kind.STRUCT:
         return field.struct
+    if field.kind == Kind.OPAQUE and "." in field.type_name:
+        return StructType(field.type_name)
     element = field.element
     if field.kind == Kind.LIST and element is not None and element.kind == Kind.STRUCT:
         return element.struct

@@ -51,7 +51,7 @@ class Unwritable(ValueError):
 def encoded(tree: Tree) -> bytes:
     """An object as a body. Raises Unwritable."""
     api_version, kind = tree.get("apiVersion", ""), tree.get("kind", "")
-    name = _name(api_version, kind)
+    name = _name(api_version or "v1", kind)  # some documents of discovery do not tell it
     return _wrapped(api_version, kind, _writer(name).object(tree))
 
 
