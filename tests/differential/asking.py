@@ -30,6 +30,10 @@ _GENERATED_LENGTH: Final = 58
 _SUFFIX: Final = r"([bcdfghjklmnpqrstvwxz2456789]{5})(?![\w.-])"
 _AGE: Final = re.compile(r"(?<![\w.])((\d+[smhdy])+|<invalid>)(?![\w.])")
 _BUILD: Final = ("gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion")
+_FOREIGN: Final = re.compile(r"(?<![\w<])[a-z]\d{8}(?![\w>])")
+"""A namespace of another conversation, which is in the names of all that it makes outside of one."""
+_SHARED: Final = ("groups", "items", "paths")
+"""Lists of discovery and of collections, which show the work of all conversations."""
 _SECOND: Final = 10**9
 _SECONDS: Final = 20.0
 """A request that takes longer has no answer."""
@@ -356,13 +360,15 @@ def _streamed(answer: Answer) -> bool:
 
 
 def comparable(value: Json, key: str = "") -> Json:
-    """A tree without what only tells builds apart, and with `<age>` for each age in a cell of a Table."""
+    """A tree without what tells builds apart or others made, with `<age>` for each age in a cell of a Table."""
     if isinstance(value, dict):
         known = _BUILD if "gitVersion" in value else ("serverAddress",)
         known = (*known, "length") if value.get("binary") is True else known
         names = [name for name in value if name not in known]
         return {name: comparable(value[name], name) for name in names}
     if isinstance(value, list):
+        if key in _SHARED:
+            value = [item for item in value if not _FOREIGN.search(json.dumps(item))]
         return [comparable(item, key) for item in value]
     return _AGE.sub("<age>", value) if key == "cells" and isinstance(value, str) else value
 
