@@ -18,6 +18,7 @@ from controlplane.apiserver.requests.options import check_write_options, delete_
 from controlplane.apiserver.requests.patching.apply_patch import check_media_type, patched
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.empty_bytes import forgotten
 from controlplane.apiserver.schema.raw_extension import compact
 from controlplane.apiserver.storage.transactions import Live, Steps
 
@@ -108,6 +109,7 @@ class Writer:
 
         def transform(current: Tree) -> Tree:
             shown = compact(info.kind, self.bodies.external(info, Object(current)).tree)
+            shown = forgotten(info.kind, shown)
             tree = patched(self.bodies, ctx, shown, current)
             tree = self.bodies.check_identity(ctx, tree)
             return self._admission.mutate(ctx, track(ctx, tree, current, sub), current)

@@ -10,8 +10,6 @@ Errors carry the texts of Go's encoding/json, which clients see in 400 answers.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -23,6 +21,8 @@ from controlplane.api.compact import compact
 from controlplane.api.times import format_micro_time, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
+from controlplane.apiserver.schema.empty_bytes import marked, may_be_empty
+from controlplane.apiserver.schema.go_base64 import canonical
 from controlplane.apiserver.schema.go_types import text_type
 from controlplane.apiserver.schema.json_values import (
     FEW,
@@ -249,12 +249,13 @@ class FieldCodec:
 class StructCodec:
     """The reader of objects of one struct type."""
 
-    __slots__ = ("always", "fields", "often", "often_alike", "texts", "type")
+    __slots__ = ("always", "bytes", "fields", "often", "often_alike", "texts", "type")
 
     def __init__(self, struct: StructType) -> None:
         self.type = struct
         self.often_alike = is_often_alike(struct.short)
         self.often = struct.short in _OFTEN
+        self.bytes = may_be_empty(struct)
         self.fields: dict[str, FieldCodec] = {}
         self.texts: dict[str, bool] = {}
         """Those that are texts, and whether an empty one is kept."""
@@ -347,6 +348,8 @@ class StructCodec:
         read = out if changed else value
         if self.often_alike:
             return alike(read)
+        if self.bytes:
+            return marked(read, value, self.bytes)
         return compact(read) if self.often and read is not old else read
 
 
@@ -574,35 +577,15 @@ def _micro_time(value: Any) -> str | None:
     return value if text == value else text
 
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
-
-
 def _bytes(value: Any) -> str:
     if isinstance(value, list) and value and not isinstance(value[0], int):
         raise mismatch(value[0], "uint8")
     if not isinstance(value, str):
         raise mismatch(value, "[]uint8")
     try:
-        raw = base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        compact = value.replace("\n", "").replace("\r", "")
-        match = _BASE64.match(compact)
-        good = match.end() if match else 0
-        raise DecodeError(f"illegal base64 data at input byte {_bad_byte(compact, good)}") from None
-    text = base64.b64encode(raw).decode()
-    return value if text == value else text
-
-
-def _bad_byte(text: str, good: int) -> int:
-    """Return where Go's decoder stops: at the first invalid byte, or the start of the unfinished quantum."""
-    if good < len(text) and text[good] != "=":
-        return good
-    if good == len(text):
-        return len(text) - len(text) % 4 if len(text) % 4 else len(text)
-    quantum = good % 4
-    if quantum < 2:
-        return good
-    return min(len(text), good + (4 - quantum))
+        return canonical(value)
+    except ValueError as error:
+        raise DecodeError(str(error)) from None
 
 
 _LEAVES_READ: dict[int, Callable[[FieldCodec, Any], Any]] = {

@@ -125,6 +125,7 @@ _BY_FIELD: Final[dict[str, str]] = {
 }
 _BY_STRUCT: Final[dict[str, str]] = {
     "PersistentVolumeClaimStatus.phase": "PersistentVolumeClaimPhase",
+    "ManagedFieldsEntry.operation": "ManagedFieldsOperationType",
     "PodStatus.phase": "PodPhase",
     "PersistentVolumeStatus.phase": "PersistentVolumePhase",
     "NamespaceStatus.phase": "NamespacePhase",

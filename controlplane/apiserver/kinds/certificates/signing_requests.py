@@ -17,6 +17,7 @@ from controlplane.apiserver.kinds.certificates import certificate_data
 from controlplane.apiserver.kinds.checks import entries, present, problems, repeated, when, word
 from controlplane.apiserver.kinds.kind import Kind
 from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status
+from controlplane.apiserver.schema.empty_bytes import like
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
@@ -178,11 +179,9 @@ class SigningRequestStrategy(Strategy):
         part = {"status": ("f:conditions",), "approval": ("f:certificate",)}.get(sub, ())
         return (("f:spec",), ("f:status", *part))
 
-    def settles_on_update(self, ctx: Context, sub: str, old: Tree) -> bool:
-        """A certificate written without content is stored as such, which is not the same as none."""
-        if sub != "status" or (old.get("status") or {}).get("certificate"):
-            return False
-        return bool(ctx.written("status", "certificate") == "")
+    def meta_checks(self, sub: str) -> str:
+        """Every update is judged as a whole: the metadata as of a new object first, their change last."""
+        return self.meta_steps
 
     def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
         """Return the errors of a CertificateSigningRequest."""
@@ -218,11 +217,12 @@ class SigningRequestStrategy(Strategy):
         if not approving:
             for kind in _DECISIONS:
                 _keep(after, before, kind)
-        state = {**((old if approving else new).get("status") or {}), "conditions": after}
+        source = (old if approving else new).get("status", {})
+        state = {**source, "conditions": after}
         state["conditions"] = [_timed(item, before, format_time(ctx.now)) for item in after]
         if not after:
             del state["conditions"]
-        return {**new, "status": state}
+        return {**new, "status": like(state, source)}
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of a decision, or of a signer's status update."""
@@ -277,7 +277,7 @@ def _row(tree: Tree, now: int) -> list[Any]:
 
 
 KIND = Kind(
-    strategy=SigningRequestStrategy(name_rule=_any_name, meta_steps="AU"),
+    strategy=SigningRequestStrategy(name_rule=_any_name, meta_steps="A*U"),
     row=_row,
     selectable={"metadata.name": "", "spec.signerName": ""},
 )

@@ -44,6 +44,7 @@ from controlplane.apiserver.requests.managed.tracking import (
 from controlplane.apiserver.requests.patching.restoring import UnfitError, restored
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import go_json, status
+from controlplane.apiserver.schema.empty_bytes import spelled
 from controlplane.apiserver.schema.json_values import json_type
 from controlplane.apiserver.schema.raw_extension import compact
 from controlplane.apiserver.schema.resources import ResourceInfo
@@ -328,7 +329,16 @@ class Apply:
         return {**external, "metadata": _with_last_applied(ctx, new_meta, config)}
 
 
-_WITH_TEXTS = ("controllerrevisions", "deviceclasses", "resourceclaims", "resourceclaimtemplates")
+_AS_THEY_CAME = (
+    "apiservices",
+    "certificatesigningrequests",
+    "controllerrevisions",
+    "deviceclasses",
+    "mutatingwebhookconfigurations",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "validatingwebhookconfigurations",
+)
 """The resources that hold objects as the texts that they came as, see `schema.raw_extension`."""
 
 
@@ -337,9 +347,11 @@ def _as_it_came(info: ResourceInfo, made: Tree, current: Tree) -> Tree:
 
     Upstream's merge answers no object then, so texts within the stored one stay as they are.
     """
-    if info.custom is not None or info.resource not in _WITH_TEXTS:
+    if info.custom is not None or info.resource not in _AS_THEY_CAME:
         return made
-    one, other = (json.dumps(_unmanaged(each), sort_keys=True) for each in (made, current))
+    one, other = (
+        json.dumps(spelled(info.kind, _unmanaged(each)), sort_keys=True) for each in (made, current)
+    )
     return {**current, "metadata": made["metadata"]} if one == other else made
 
 
