@@ -30,7 +30,13 @@ from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.options import parse_int64
 from controlplane.apiserver.requests.pod_logs import shown
 from controlplane.apiserver.requests.registries import no_such_resource
-from controlplane.apiserver.requests.routing import HttpRequest, Target, check_path, to_request
+from controlplane.apiserver.requests.routing import (
+    CONNECT,
+    HttpRequest,
+    Target,
+    check_path,
+    to_request,
+)
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status, work
 from controlplane.apiserver.schema.protobuf import writing
@@ -218,7 +224,7 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
     target = http.target
     info: ResourceInfo | None = None
     try:
-        if target is not None and target.watch and not target.resource:
+        if target is not None and (target.watch or target.proxied) and not target.resource:
             return _unknown_kind(http)
         if http.query:
             _check_timeout(http, target)
@@ -235,7 +241,7 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
         elif info.custom is not None and not _in_scope(info, target, http.method):
             return _nonresource(server, http)
         if http.method == "HEAD" and target.subresource != "proxy" and not _is_custom(info):
-            return _head(info, target)
+            return _head(info, target, http.headers.get("accept", ""))
         routed = not _is_custom(info)
         tables = info is None or subresources.has_table(info, target.subresource)
         try:
@@ -250,9 +256,13 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
                     routed=routed,
                 )
             raise
-        chosen = negotiation.negotiate(
-            request, protobuf=_protobuf(server, target), tables=tables, routed=routed
-        )
+        chosen = negotiation.PLAIN
+        if target.subresource not in CONNECT:  # whose answers are those of others
+            chosen = negotiation.negotiate(
+                request, protobuf=_protobuf(server, target), tables=tables, routed=routed
+            )
+        if target.blank and routed and request.verb not in ("list", "watch"):
+            raise status.bad_request("Namespace parameter required.")
         if request.verb == "watch":
             return _watch(server, request, chosen)
         response = yield from server.allowed_steps(request, now)
@@ -272,18 +282,19 @@ def _is_custom(info: ResourceInfo | None) -> bool:
     return info is not None and info.custom is not None
 
 
-def _head(info: ResourceInfo | None, target: Target) -> HttpAnswer:
+def _head(info: ResourceInfo | None, target: Target, accept: str) -> HttpAnswer:
     """Answer HEAD, which no route knows: 405 where a path has a route, else 404."""
     code = 404
     if info is not None:
         with suppress(status.ApiError):
             check_path(info, target)
             code = 405
-    return HttpAnswer(code, {"Content-Type": "application/json"}, None, "")
+    media = negotiation.error_media(accept) if accept else "application/json"
+    return HttpAnswer(code, {"Content-Type": media}, None, "")
 
 
 def _unknown_kind(http: HttpRequest) -> HttpAnswer:
-    """Answer 500 to a path that ends after /watch, for any client.
+    """Answer 500 to a path that ends after /watch or /proxy, for any client.
 
     Upstream: apiserver pkg/endpoints/filters/requestinfo.go.
     """

@@ -19,7 +19,7 @@ from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.schema.field_errors import FieldError
 from controlplane.apiserver.schema.resources import ResourceInfo
 
-__all__ = ["Context", "Lookup", "Strategy", "with_status", "without"]
+__all__ = ["Context", "Lookup", "Strategy", "kept_meta", "with_status", "without"]
 
 
 class Lookup(Protocol):
@@ -144,6 +144,13 @@ _KEPT_META = (
 """The fields that ResetObjectMetaForStatus of apimachinery takes from the stored object."""
 
 
+def kept_meta(new: Tree, old: Tree) -> Tree:
+    """The metadata of an update that changes a part of the object alone."""
+    for key in _KEPT_META:
+        new = with_status(new, old, key)
+    return new
+
+
 @frozen(kw_only=True, eq=False)
 class Strategy:
     """Rules of one kind: a value made of settings and functions; a kind with more to say overrides a hook.
@@ -159,7 +166,7 @@ class Strategy:
     metadata as it is, except the managed fields. `meta_steps`: the checks of metadata in the kind's own
     update rules, see `metadata.validate_meta_update`. `standard_finalizers`: finalizers must be standard
     ones or qualified. `allocates`: the hooks begin_create and begin_update allocate values that are unique
-    among the kind's objects.
+    among the kind's objects. `timed_defaults`: some defaults are times.
     """
 
     default: Callable[[Tree], Tree] | None = None
@@ -190,6 +197,11 @@ class Strategy:
     standard_finalizers: bool = True
     deletes_in_steps: bool = False
     allocates: bool = False
+    timed_defaults: bool = False
+
+    def timed(self, ctx: Context, tree: Tree) -> Tree:
+        """Fill in what upstream's defaulting takes from the clock, where `timed_defaults` says that there is any."""
+        return tree
 
     def converted(self, tree: Tree) -> Tree:
         """The object as field managers see it: with what only upstream's conversion writes."""
@@ -261,10 +273,7 @@ class Strategy:
             meta = with_status(new["metadata"], old["metadata"], "labels")
             new = {**new, "metadata": meta}
         if self.status_keeps_meta:
-            meta = new["metadata"]
-            for key in _KEPT_META:
-                meta = with_status(meta, old["metadata"], key)
-            new = {**new, "metadata": meta}
+            new = {**new, "metadata": kept_meta(new["metadata"], old["metadata"])}
         return new
 
     def validate_status_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:

@@ -94,7 +94,10 @@ class Bodies:
         hub = self._registries.of(info).info
         if hub is not info and (info.group, info.version) != info.hub:
             tree = conversion.to_hub(info, tree, hub)
-        tree = self._registries.strategy(hub).defaults(tree, hub_old)
+        strategy = self._registries.strategy(hub)
+        tree = strategy.defaults(tree, hub_old)
+        if strategy.timed_defaults:
+            tree = strategy.timed(ctx, tree)
         if self._earlier:
             tree, _ = without_younger(info.type_name, tree, self._earlier)
         if key is not None:

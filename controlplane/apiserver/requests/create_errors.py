@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import names
+from controlplane.apiserver.kinds.checks import problems
 from controlplane.apiserver.kinds.metadata import finalizer_errors, validate_meta
 from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.schema.field_errors import FieldError
@@ -27,4 +28,8 @@ def create_errors(ctx: Context, strategy: Strategy, tree: Tree) -> list[FieldErr
     )
     if strategy.standard_finalizers:
         errors += finalizer_errors(meta)
-    return errors + strategy.validate(ctx, tree)
+    errors += strategy.validate(ctx, tree)
+    if not errors:  # any name that a kind permits has to fit into a path
+        name = meta.get("name", "")
+        errors += problems("metadata.name", name, names.path_segment(name))
+    return errors

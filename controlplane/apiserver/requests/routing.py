@@ -26,6 +26,7 @@ from controlplane.apiserver.schema.raw_extension import keep_texts
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 
 __all__ = [
+    "CONNECT",
     "READ_METHODS",
     "HttpRequest",
     "RequestLine",
@@ -53,7 +54,7 @@ _CONNECT_VERBS = {
     "proxy": ("get", "create", "update", "patch", "delete"),
 }
 """The verbs of subresources that connect to a node, where they are not only GET and POST."""
-_CONNECT = ("exec", "attach", "portforward", "proxy")
+CONNECT = ("exec", "attach", "portforward", "proxy")
 
 
 @define(eq=False)
@@ -80,9 +81,9 @@ class HttpRequest:
 
 @frozen
 class Target:
-    """The parts of an API path; `watch` for the old /watch/ paths.
+    """The parts of an API path; `watch` for the old /watch/ paths, `proxied` for the older /proxy/ ones.
 
-    `routed`: no part but the namespace is empty, as in every path that is served.
+    `routed`: no part but the namespace is empty, as in every path that is served. `blank`: the namespace is.
     """
 
     group: str
@@ -94,6 +95,8 @@ class Target:
     rest: str = ""
     watch: bool = False
     routed: bool = True
+    proxied: bool = False
+    blank: bool = False
 
 
 @frozen
@@ -142,19 +145,21 @@ def parse_path(path: str) -> Target | None:
     else:
         return None
     watch = bool(rest) and rest[0] == "watch"
-    if watch:
+    proxied = bool(rest) and rest[0] == "proxy"
+    if watch or proxied:
         rest = rest[1:]
-    namespace = ""
+    namespace, blank = "", False
     if rest and rest[0] == "namespaces":
         if len(rest) >= 3 and rest[2] not in ("status", "finalize"):
             namespace, rest = rest[1], rest[2:]
+            blank = not namespace
         elif len(rest) >= 2:
             namespace = rest[1]
     if not rest:
-        return Target(group, version, watch=watch)
+        return Target(group, version, watch=watch, proxied=proxied)
     resource = rest[0]
     name = rest[1] if len(rest) > 1 else ""
-    sub = rest[2] if len(rest) > 2 else ""
+    sub = rest[2] if len(rest) > 2 and not proxied else ""
     return Target(
         group,
         version,
@@ -164,7 +169,10 @@ def parse_path(path: str) -> Target | None:
         sub,
         "/".join(rest[3:]),
         watch,
-        routed=not path.startswith("//") and all((group or parts[0] == "api", version, *rest)),
+        routed=not (proxied or path.startswith("//"))
+        and all((group or parts[0] == "api", version, *rest)),
+        proxied=proxied,
+        blank=blank,
     )
 
 
@@ -215,7 +223,7 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
         raw = http.body
         if content.partition(";")[0].strip() not in PATCH_TYPES and not custom:
             raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-    elif verb in ("create", "update") and target.subresource not in _CONNECT:
+    elif verb in ("create", "update") and target.subresource not in CONNECT:
         sub = info.subresources.get(target.subresource)
         media = media_type(content)
         if query:  # before a word of the body is read, as upstream does
@@ -302,14 +310,15 @@ def _custom_verb(
 
 def check_path(info: ResourceInfo, target: Target) -> None:
     """Refuse a path below a resource that has no route, for every method. ApiError 404."""
-    if target.rest and target.subresource not in _CONNECT:
+    if target.rest and target.subresource not in CONNECT:
         raise no_such_path()
     if target.subresource and target.subresource not in info.subresources:
         raise no_such_path()
     if target.name and not any(each in info.verbs for each in _OF_ONE):
         if not target.subresource:
             raise no_such_path()  # reviews and bindings are only ever made
-    if bool(target.namespace) != info.namespaced and (target.namespace or target.name):
+    within = bool(target.namespace) or target.blank
+    if within != info.namespaced and (within or target.name):
         raise no_such_path()
 
 
@@ -320,7 +329,7 @@ def _check_method(info: ResourceInfo, target: Target, verb: str) -> None:
     """405 where the path exists but not with this method."""
     if target.subresource:
         sub = info.subresources[target.subresource]
-        if target.subresource in _CONNECT or target.subresource == "log":
+        if target.subresource in CONNECT or target.subresource == "log":
             if (
                 verb not in _CONNECT_VERBS.get(target.subresource, ("get", "create"))
                 and verb not in sub.verbs
@@ -334,13 +343,10 @@ def _check_method(info: ResourceInfo, target: Target, verb: str) -> None:
         raise no_such_method()
     if verb in ("update", "patch") and not target.name:
         raise no_such_method()
-    if (
-        info.namespaced
-        and not target.namespace
-        and verb not in ("list", "watch", "create", "deletecollection")
-    ):
+    clusterwide = info.namespaced and not (target.namespace or target.blank)
+    if clusterwide and verb not in ("list", "watch", "create", "deletecollection"):
         raise no_such_path()
-    if info.namespaced and not target.namespace and verb in ("create", "deletecollection"):
+    if clusterwide and verb in ("create", "deletecollection"):
         if info.resource not in _CLUSTERWIDE_CREATES:
             raise no_such_method()
     if verb not in info.verbs:

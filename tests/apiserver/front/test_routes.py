@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer, answer
-from controlplane.apiserver.requests.routing import HttpRequest
+from controlplane.apiserver.requests.routing import HttpRequest, parse_path
 from tests.apiserver.world import World
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -111,3 +111,46 @@ def test_preconditions_of_a_deletion_may_stand_in_the_query() -> None:
     assert asked(world, "DELETE", f"{MAPS}/a", propagationPolicy="").code == 422
     assert asked(world, "DELETE", f"{MAPS}/a", gracePeriodSeconds="").code == 400
     assert asked(world, "DELETE", f"{MAPS}/a", uid=made.tree["metadata"]["uid"]).code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        ("GET", "/api/v1/namespaces//configmaps/a", 400),
+        ("DELETE", "/api/v1/namespaces//configmaps/a", 400),
+        ("HEAD", "/api/v1/namespaces//configmaps/a", 405),
+        ("TRACE", "/api/v1/namespaces//configmaps/a", 405),
+        ("GET", "/api/v1/namespaces//configmaps", 200),
+        ("GET", "/api/v1/configmaps/a", 404),
+    ],
+)
+def test_an_empty_namespace_is_a_parameter_that_lacks(method: str, path: str, code: int) -> None:
+    found = asked(World(), method, path)
+    assert found.code == code
+    if code == 400:
+        assert text(found) == "Namespace parameter required."
+
+
+def test_old_proxy_paths_are_of_no_route() -> None:
+    target = parse_path("/api/v1/proxy/nodes/a/b")
+    assert target is not None
+    assert (target.resource, target.name, target.subresource) == ("nodes", "a", "")
+    assert target.proxied and not target.routed
+    assert asked(World(), "GET", "/api/v1/proxy/nodes/a").code == 404
+    assert asked(World(), "GET", "/api/v1/proxy").code == 500
+
+
+def accepted(method: str, path: str, accept: str) -> HttpAnswer:
+    world = World()
+    found = answer(world.server, HttpRequest(method, path, {}, {"accept": accept}, b"", ADMIN), 0)
+    assert isinstance(found, HttpAnswer)
+    return found
+
+
+def test_head_answers_in_the_media_type_of_its_errors() -> None:
+    media = "application/vnd.kubernetes.protobuf"
+    assert accepted("HEAD", "/api/v1/zz", media).headers["Content-Type"] == media
+
+
+def test_connections_take_any_media_type() -> None:
+    assert accepted("GET", "/api/v1/namespaces/default/services/a/proxy", "a").code == 404

@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.apiserver.requests.subresources import has_table
 from controlplane.apiserver.schema.resources import builtin_resources
-from tests.apiserver.world import MERGE, STRATEGIC, World, deployment
+from tests.apiserver.world import MERGE, STRATEGIC, World, deployment, pod
 
 APPS = {"group": "apps"}
 OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
@@ -95,3 +95,15 @@ def test_repeated_owners_of_a_posted_subresource_are_told() -> None:
     found = World().do("create", "serviceaccounts", "nope", body, sub="token")
     assert found.code == 404
     assert found.warnings and "duplicate UID(s) observed: u" in found.warnings[0]
+
+
+def test_ephemeral_containers_leave_only_some_metadata_as_they_were() -> None:
+    world = World()
+    world.create("pods", pod("a"))
+    body = {"metadata": {"labels": {"a": "b"}, "deletionGracePeriodSeconds": 3}}
+    refused = world.do("patch", "pods", "a", body, media=MERGE, sub="ephemeralcontainers")
+    causes = refused.tree["details"]["causes"]
+    assert {each["field"] for each in causes} == {"metadata.deletionGracePeriodSeconds"}
+    del body["metadata"]["deletionGracePeriodSeconds"]
+    kept = world.do("patch", "pods", "a", body, media=MERGE, sub="ephemeralcontainers")
+    assert "labels" not in kept.tree["metadata"]

@@ -334,6 +334,8 @@ class CustomResource:
         if self.embedded:
             tree = self._coerced(tree, unknown)
         issues = [*ctx.request.body_issues]
+        if applied:  # what the schema lacks was refused, or is pruned in silence
+            unknown = []
         issues += [text.replace('"', '"metadata.', 1) for text in strict_issues(META, meta_body)]
         issues += [f"unknown field {quote(path)}" for path in sorted(unknown)]
         level = ctx.request.query.get("fieldValidation") or "Warn"

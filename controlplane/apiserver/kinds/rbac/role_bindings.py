@@ -40,6 +40,7 @@ def _role_binding(tree: Tree, roles: tuple[str, ...]) -> list[FieldError]:
         "roleRef.apiGroup",
         ref.get("apiGroup", ""),
         (_RBAC,),
+        typed=False,
     )
     errors += when(
         ref.get("kind") not in roles,
@@ -48,6 +49,7 @@ def _role_binding(tree: Tree, roles: tuple[str, ...]) -> list[FieldError]:
         ref.get("kind", ""),
         roles,
         sort=False,
+        typed=False,
     )
     errors += name_at(ref.get("name"), "roleRef.name", names.path_segment)
     for subject, place in entries(tree, "subjects", ""):
@@ -62,15 +64,19 @@ def _subject(subject: Tree, namespaced: bool, path: str) -> list[FieldError]:
         name = subject.get("name", "")
         if name:
             errors += problems(f"{path}.name", name, names.dns_subdomain(name))
-        errors += when(group, not_supported, f"{path}.apiGroup", group, ("",))
+        errors += when(group, not_supported, f"{path}.apiGroup", group, ("",), typed=False)
         errors += when(
             not namespaced and not subject.get("namespace"), required, f"{path}.namespace"
         )
     elif kind in {"User", "Group"}:
-        errors += when(group != _RBAC, not_supported, f"{path}.apiGroup", group, (_RBAC,))
+        errors += when(
+            group != _RBAC, not_supported, f"{path}.apiGroup", group, (_RBAC,), typed=False
+        )
     else:
         errors.append(
-            not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group"), sort=False)
+            not_supported(
+                f"{path}.kind", kind, ("ServiceAccount", "User", "Group"), sort=False, typed=False
+            )
         )
     return errors
 

@@ -42,14 +42,15 @@ def validate_claim_template(tree: Tree, written: Any = None) -> list[FieldError]
         "generateName",
         "namespace",
         "selfLink",
-        "uid",
+        "uID",
         "resourceVersion",
         "generation",
         "creationTimestamp",
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
     ):
-        errors += when(meta.get(key), forbidden, f"spec.metadata.{key}", "cannot be set")
+        value = meta.get("uid" if key == "uID" else key)
+        errors += when(value, forbidden, f"spec.metadata.{key}", "cannot be set")
     for key in ("ownerReferences", "finalizers", "managedFields"):
         errors += when(
             meta.get(key) is not None or given.get(key) == [],

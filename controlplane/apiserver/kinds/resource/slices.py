@@ -457,6 +457,7 @@ def _without_disabled(tree: Tree, old: Tree, gates: frozenset[str]) -> Tree:
 
 KIND = Kind(
     strategy=SliceStrategy(
+        timed_defaults=True,
         default=default_resource_slice,
         rule=validate_resource_slice,
         update_rule=validate_resource_slice_update,

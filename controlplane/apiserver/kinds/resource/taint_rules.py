@@ -98,6 +98,7 @@ def _row(tree: Tree, now: int) -> list[Any]:
 
 KIND = Kind(
     strategy=TaintRuleStrategy(
+        timed_defaults=True,
         rule=validate_taint_rule,
         update_rule=validate_taint_rule_update,
         status_rule=validate_taint_rule_status,

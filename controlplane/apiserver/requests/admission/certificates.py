@@ -27,7 +27,7 @@ def restrict_subject(ctx: Context, tree: Tree, old: Tree | None) -> None:
         return
     if "system:masters" in organizations(spec.get("request", "")):
         text = f"use of {_CLIENT} signer with system:masters group is not allowed"
-        raise status.forbidden(ctx.info, tree["metadata"].get("name", ""), text)
+        raise status.forbidden(ctx.info, status.told_name(tree), text)
 
 
 def approval(ctx: Context, _tree: Tree, old: Tree | None, *, access: Access | None) -> None:

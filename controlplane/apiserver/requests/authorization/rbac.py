@@ -103,9 +103,11 @@ class Verdict:
 def attributes_of(http: HttpRequest) -> Attributes:
     """Return the attributes of an HTTP request, whether its path is served or not."""
     target = http.target
-    if target is None or not target.resource:
+    if target is None or not (target.resource or target.name or target.subresource):
         return Attributes(http.method.lower(), path=http.path)
     verb = "watch" if target.watch else _VERBS.get(http.method, "")
+    if target.proxied:
+        verb = "proxy"
     name = target.name
     if not name and verb == "get":
         verb, name = _of_collection(http)
@@ -293,12 +295,13 @@ def forbidden(user: User, asked: Attributes, reason: str = "") -> status.ApiErro
     )
     text += f"resource {quote(asked.full_resource)} in API group {quote(asked.group)} {scope}"
     qualified = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
-    named = f" {quote(asked.name)}" if asked.name else ""
+    named = f" {quote(asked.name)}" if asked.name and qualified else ""
+    subject = f"{qualified}{named} is forbidden" if qualified else "forbidden"
     details = {"name": asked.name, "group": asked.group, "kind": asked.resource}
     return status.ApiError(
         403,
         "Forbidden",
-        f"{qualified}{named} is forbidden: {text}{tail}",
+        f"{subject}: {text}{tail}",
         {key: value for key, value in details.items() if value},
     )
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from controlplane.api.go_values import HTML_ESCAPES
+from controlplane.api.go_values import HTML_ESCAPES, go_value
 from controlplane.api.recent import KEPT, IdentityCache
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.schema import work
 from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
 from controlplane.apiserver.schema.work import spend
@@ -534,6 +535,17 @@ def in_set_order(paths: Paths) -> list[Path]:
     )
 
 
+def _shown_value(value: Any) -> str:
+    """A value of a key as conflict messages print it. Upstream: structured-merge-diff value.ToString."""
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(_shown_value, value))}]"
+    if isinstance(value, dict):
+        return "".join(f"{key}={_shown_value(item)}" for key, item in value.items())
+    return "null" if value is None else go_value(value)
+
+
 def shown(path: Path) -> str:
     """The path as conflict messages print it."""
     text = ""
@@ -543,9 +555,7 @@ def shown(path: Path) -> str:
             text += f".{rest}"
         elif kind == "k":
             keys = json.loads(rest)
-            listed = ",".join(
-                f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in keys.items()
-            )
+            listed = ",".join(f"{key}={_shown_value(value)}" for key, value in keys.items())
             text += f"[{listed}]"
         elif kind == "v":
             text += f"[={rest}]"

@@ -102,6 +102,8 @@ def policy(cluster_roles=None, roles=None, cluster_bindings=(), bindings=None):
             Attributes("patch", "none.such", "things", "", "ns", "a"),
         ),
         ("GET", "/apis/apps/v1", {}, Attributes("get", path="/apis/apps/v1")),
+        ("GET", "/api/v1/proxy/x/a", {}, Attributes("proxy", "", "x", "", "", "a")),
+        ("GET", "/api/v1//x/n", {}, Attributes("get", "", "", "n", "", "x")),
         ("POST", "/metrics", {}, Attributes("post", path="/metrics")),
     ],
 )

@@ -114,3 +114,12 @@ def test_a_null_of_a_new_item_is_owned():
     item = {"name": "d.io", "nodeID": "n", "topologyKeys": None}
     found = compare({"spec": {"drivers": []}}, {"spec": {"drivers": [item]}}, node)
     assert ("f:spec", "f:drivers", 'k:{"name":"d.io"}', "f:topologyKeys") in found.added
+
+
+def test_keys_of_items_are_shown_as_upstream_prints_values():
+    for key, text in (
+        ('{"a":{"b":1}}', "[a=b=1]"),
+        ('{"a":[1,"x"]}', '[a=[1,"x"]]'),
+        ('{"a":null}', "[a=null]"),
+    ):
+        assert fieldsets.shown((f"k:{key}",)) == text

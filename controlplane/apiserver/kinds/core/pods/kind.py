@@ -23,7 +23,7 @@ from controlplane.apiserver.kinds.core.pods.updates import (
 from controlplane.apiserver.kinds.core.pods.validation import validate_pod
 from controlplane.apiserver.kinds.core.pods.warnings import pod_warnings
 from controlplane.apiserver.kinds.kind import META, Kind, value_at
-from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status
+from controlplane.apiserver.kinds.strategy import Context, Strategy, kept_meta, same, with_status
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
 
@@ -138,14 +138,11 @@ class PodStrategy(Strategy):
         if sub == "resize":
             return prepare_resize(new, old)
         spec = with_status(old["spec"], new["spec"], "ephemeralContainers")
-        meta = old["metadata"]
-        changed = {**meta, "resourceVersion": new["metadata"].get("resourceVersion", "")}
-        if "managedFields" in new["metadata"]:
-            changed["managedFields"] = new["metadata"]["managedFields"]
-        new = {**old, "metadata": changed, "spec": spec}
-        if not same(new, old, "spec"):
-            changed["generation"] = meta.get("generation", 0) + 1
-        return new
+        meta = kept_meta(new["metadata"], old["metadata"])
+        new = {**old, "metadata": meta, "spec": spec}
+        if same(new, old, "spec"):
+            return new
+        return {**new, "metadata": {**meta, "generation": meta.get("generation", 0) + 1}}
 
     def validate_sub_update(self, ctx: Context, new: Tree, old: Tree, sub: str) -> list[FieldError]:
         """Return the errors of an update of a subresource."""

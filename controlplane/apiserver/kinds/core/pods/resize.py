@@ -16,7 +16,7 @@ from controlplane.apiserver.kinds.checks import when
 from controlplane.apiserver.kinds.core.pods.quality_of_service import qos_class
 from controlplane.apiserver.kinds.core.pods.updates import validate_whole_pod
 from controlplane.apiserver.kinds.metadata import change_errors
-from controlplane.apiserver.kinds.strategy import with_status
+from controlplane.apiserver.kinds.strategy import kept_meta, with_status
 from controlplane.apiserver.schema.field_errors import FieldError, forbidden, invalid
 
 __all__ = ["prepare_resize", "validate_resize"]
@@ -25,17 +25,6 @@ _WHOLE: Final = "[]"
 """Go's text of a path without a name."""
 _RESIZABLE: Final = ("cpu", "memory")
 _PARTS: Final = ("containers", "initContainers")
-_OLD_METADATA: Final = (
-    "annotations",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "finalizers",
-    "generation",
-    "labels",
-    "ownerReferences",
-)
-
-
 _ONLY: Final = "only cpu and memory resources"
 
 
@@ -68,9 +57,7 @@ def prepare_resize(new: Tree, old: Tree, gates: ResizeGates = DEFAULTS) -> Tree:
                 ]
         if gates.pod_level:
             kept = with_status(kept, spec, "resources")
-        meta = new["metadata"]
-        for key in _OLD_METADATA:
-            meta = with_status(meta, old["metadata"], key)
+        meta = kept_meta(new["metadata"], old["metadata"])
         new = {**old, "metadata": meta, "spec": kept}
     if new["spec"] != was:
         generation = old["metadata"].get("generation", 0) + 1

@@ -9,6 +9,7 @@ from controlplane.api.request import User
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds import conversion
 from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 
 __all__ = ["Attributes", "attributes_of", "exempt", "in_version"]
@@ -46,6 +47,11 @@ class Attributes:
     user: User
     dry_run: bool
     options: Tree
+
+    @property
+    def told_name(self) -> str:
+        """The name that a refusal tells, which is none yet where one will be generated."""
+        return self.name or status.told_name(self.object or {"metadata": {}})
 
 
 def attributes_of(ctx: Context, tree: Tree | None, old: Tree | None) -> Attributes:

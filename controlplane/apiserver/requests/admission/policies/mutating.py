@@ -319,7 +319,7 @@ def _refusal(ctx: Context, given: Attributes, denied: list[_Denial]) -> status.A
     """Upstream: policy/generic/policy_dispatcher.go, which leaves the code as it is for all reasons."""
     first = denied[0]
     causes = [{"message": each.message} for each in denied]
-    refused = status.forbidden(ctx.info, given.name, first.message, causes)
+    refused = status.forbidden(ctx.info, given.told_name, first.message, causes)
     refused.message, refused.reason = first.message, first.reason
     return refused
 

@@ -288,11 +288,7 @@ class ValidatingPolicies:
 def _refusal(given: Attributes, policy: str, binding: str, denial: _Denial) -> status.ApiError:
     by = f" with binding '{binding}'" if binding else ""
     text = f"ValidatingAdmissionPolicy '{policy}'{by} denied request: {denial.message}"
-    name = given.name
-    if not name:
-        meta = (given.object or {}).get("metadata") or {}
-        name = meta.get("name") or meta.get("generateName") or "Unknown"
-    refused = status.forbidden(given.info, name, text, [{"message": text}])
+    refused = status.forbidden(given.info, given.told_name, text, [{"message": text}])
     refused.reason = denial.reason
     refused.code = _CODES.get(denial.reason, 422)
     return refused
