@@ -188,7 +188,7 @@ def test_bytes_given_as_null_are_empty():
     assert send(World(), "POST", CONFIG_MAPS, body)[0] == 201
 
 
-@pytest.mark.parametrize("value", [1, [], {}, True])
+@pytest.mark.parametrize("value", [1, {}, True])
 def test_bytes_must_be_texts(value):
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": value}}
     code, text, _ = send(World(), "POST", SECRETS, secret)

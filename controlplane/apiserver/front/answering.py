@@ -219,6 +219,10 @@ _BEFORE_ROUTES = ("406: ", "415: ")
 """The beginnings of errors that upstream answers before it knows the resource's handler, which warns."""
 
 
+_READING = ("POST", "PUT", "DELETE")
+"""The methods whose handlers read a body after they chose the form of the answer."""
+
+
 def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswer | WatchAnswer]:
     """The handling of an HTTP request: access, negotiation, answer."""
     target = http.target
@@ -247,7 +251,7 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
         try:
             request = to_request(server.table, http, target)
         except status.ApiError as error:
-            if http.method in ("POST", "PUT") and error.code in (400, 415, 422):
+            if http.method in _READING and error.code in (400, 415, 422):
                 accept = http.headers.get("accept", "")
                 negotiation.negotiate(  # upstream's handlers negotiate before they read a word
                     Request("create", accept=accept),

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.apiserver.kinds.autoscaling.versions import to_v1, to_v2
 from controlplane.apiserver.kinds.resource.versions import from_beta1, to_beta1
 from controlplane.apiserver.schema import status
@@ -132,30 +133,34 @@ def check_foreign_kind(table: ResourceTable, info: ResourceInfo | KindName, body
     if api_version == info.api_version and kind == info.kind:
         return {**body, "apiVersion": api_version, "kind": kind}
     version = api_version.rpartition("/")[2]
-    subject = f'{kind} in version "{version}" cannot be handled as a {info.kind}'
+    subject = f"{kind} in version {quote(version)} cannot be handled as a {info.kind}"
     if api_version.count("/") > 1:
         raise status.bad_request(
             f"the object provided is unrecognized (must be of type {info.kind}): unexpected "
             f"GroupVersion string: {api_version} ({_snippet(body)})"
         )
     if _registered(table, api_version, kind):
+        _decode_foreign(table, api_version, kind, body, subject)
         if kind == info.kind:
             raise status.bad_request(
                 f"the API version in the data ({api_version}) does not match the expected API "
                 f"version ({info.api_version})"
             )
-        _decode_foreign(table, api_version, kind, body, subject)
         raise status.bad_request(
             f"{subject}: converting ({version}.{kind}) to ({info.group.partition('.')[0] or 'core'}"
             f".{info.kind}): unknown conversion"
         )
     if kind == info.kind and kind in LEGACY.get(api_version, ()):
+        if isinstance(
+            info, ResourceInfo
+        ):  # of a version that is not served, the metadata are known
+            _decode_as(info.type_name, {"metadata": body.get("metadata")}, subject)
         raise status.bad_request(
             f"the API version in the data ({api_version}) does not match the expected API version "
             f"({info.api_version})"
         )
     raise status.bad_request(
-        f'{subject}: no kind "{kind}" is registered for version "{api_version}" in scheme '
+        f"{subject}: no kind {quote(kind)} is registered for version {quote(api_version)} in scheme "
         f'"{_SCHEMES.get(info.group, _SCHEME)}"'
     )
 
@@ -221,8 +226,12 @@ def _decode_foreign(
     found = table.by_kind(api_version, kind)
     if found is None or found.custom is not None:
         return
+    _decode_as(found.type_name, body, subject)
+
+
+def _decode_as(type_name: str, body: Tree, subject: str) -> None:
     try:
-        decode(found.type_name, body)
+        decode(type_name, body)
     except DecodeError as error:
         raise status.bad_request(f"{subject}: {error}") from None
 

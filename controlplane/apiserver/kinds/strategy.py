@@ -315,7 +315,7 @@ class Strategy:
         """Return the checks of changed metadata in the update rules of the kind or its subresource."""
         if sub == "resize":
             return ""  # its rules look at the metadata themselves
-        return "U" if sub else self.meta_steps
+        return "U" if sub and self.meta_steps else self.meta_steps
 
     def creates_on_update(self, sub: str) -> bool:
         """Return whether an apply, or a PUT where the kind permits it, makes an object that is not there.

@@ -310,7 +310,7 @@ def _custom_verb(
 
 def check_path(info: ResourceInfo, target: Target) -> None:
     """Refuse a path below a resource that has no route, for every method. ApiError 404."""
-    if target.rest and target.subresource not in CONNECT:
+    if target.rest and target.subresource != "proxy":
         raise no_such_path()
     if target.subresource and target.subresource not in info.subresources:
         raise no_such_path()

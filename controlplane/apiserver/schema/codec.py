@@ -10,6 +10,7 @@ Errors carry the texts of Go's encoding/json, which clients see in 400 answers.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -577,9 +578,20 @@ def _micro_time(value: Any) -> str | None:
     return value if text == value else text
 
 
+def _byte(value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise mismatch(value, "uint8")
+    if not 0 <= value <= 0xFF or isinstance(value, float):
+        text = value.text if isinstance(value, WrittenFloat) else go_number(value)
+        raise DecodeError(found=f"number {text}", wanted="uint8")
+    return value
+
+
 def _bytes(value: Any) -> str:
-    if isinstance(value, list) and value and not isinstance(value[0], int):
-        raise mismatch(value[0], "uint8")
+    if isinstance(value, list):
+        return base64.b64encode(bytes(map(_byte, value))).decode()
     if not isinstance(value, str):
         raise mismatch(value, "[]uint8")
     try:

@@ -154,3 +154,16 @@ def test_head_answers_in_the_media_type_of_its_errors() -> None:
 
 def test_connections_take_any_media_type() -> None:
     assert accepted("GET", "/api/v1/namespaces/default/services/a/proxy", "a").code == 404
+
+
+def test_only_proxies_have_paths_behind_them() -> None:
+    pods = "/api/v1/namespaces/default/pods"
+    assert text(asked(World(), "POST", f"{pods}/a/exec/x")) == NO_RESOURCE
+    assert text(asked(World(), "GET", f"{pods}/a/proxy/x")) == 'pods "a" not found'
+
+
+def test_deletions_choose_the_form_of_their_answer_before_they_read() -> None:
+    world = World()
+    headers = {"accept": "application/xml", "content-type": "application/json"}
+    found = answer(world.server, HttpRequest("DELETE", MAPS, {}, headers, b"{", ADMIN), 0)
+    assert isinstance(found, HttpAnswer) and found.code == 406

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import json
 
+import pytest
+
 from controlplane.api.tree import Tree
-from controlplane.apiserver.schema.codec import decode
+from controlplane.apiserver.schema.codec import DecodeError, decode
 from controlplane.apiserver.schema.empty_bytes import EmptyBytes, forgotten, like, spelled
 from tests.apiserver.world import APPLY, MERGE, World
 
@@ -76,3 +78,10 @@ def test_applying_nothing_leaves_an_empty_byte_field() -> None:
             "patch", name, "a", applied, media=APPLY, fieldManager="m", force="true", **HOOKS
         )
         assert found.tree["metadata"]["generation"] == generation
+
+
+def test_bytes_may_be_a_list_of_numbers() -> None:
+    assert decode(STATUS, {"certificate": [97, None]}) == {"certificate": "YQA="}
+    for value, told in (([300], "number 300"), ([True], "bool"), ([1, "a"], "string")):
+        with pytest.raises(DecodeError, match=f"cannot unmarshal {told} into .* of type uint8"):
+            decode(STATUS, {"certificate": value})

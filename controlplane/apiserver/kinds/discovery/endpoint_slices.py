@@ -19,6 +19,7 @@ from controlplane.apiserver.schema.field_errors import (
     FieldError,
     duplicate,
     invalid,
+    not_supported,
     required,
     too_many,
 )
@@ -56,6 +57,7 @@ def _full_name(text: str, path: str) -> list[FieldError]:
 
 
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def validate_endpoint_slice(tree: Tree) -> list[FieldError]:
@@ -69,8 +71,11 @@ def validate_endpoint_slice(tree: Tree) -> list[FieldError]:
             errors += problems(f"{path}.name", name, names.dns_label(name))
         errors += when(name in seen, duplicate, f"{path}.name", name)
         seen[name] = None
-        protocol = port.get("protocol") or ""
-        errors += word(protocol, f"{path}.protocol", ("SCTP", "TCP", "UDP"))
+        protocol = port.get("protocol")
+        if protocol is None:
+            errors.append(required(f"{path}.protocol"))
+        elif protocol not in _PROTOCOLS:
+            errors.append(not_supported(f"{path}.protocol", protocol, _PROTOCOLS))
         app = port.get("appProtocol")
         if app is not None:
             errors += label_name(app, f"{path}.appProtocol")

@@ -57,6 +57,7 @@ KIND = Kind(
         create_on_update=True,
         unconditional_update=False,
         meta_steps="AU",
+        standard_finalizers=False,
     ),
     row=plain_row("handler"),
 )

@@ -85,6 +85,8 @@ KIND = Kind(
             "expectedPods": 0,
         },
         meta_steps="",
+        meta_apart=True,
+        standard_finalizers=False,
     ),
     row=_row,
 )

@@ -66,10 +66,16 @@ def _check_role(policy: Policy, ctx: Context, tree: Tree, old: Tree | None) -> N
         _confirm(policy, ctx, name, _EVERYTHING)
 
 
+_ROLE_KINDS = {"Role": "roles", "ClusterRole": "clusterroles"}
+
+
 def _check_binding(policy: Policy, ctx: Context, tree: Tree) -> None:
     reference = tree["roleRef"]
     name, namespace = reference.get("name", ""), ctx.request.namespace
-    resource = "clusterroles" if reference.get("kind") == "ClusterRole" else "roles"
+    kind = reference.get("kind", "")
+    resource = _ROLE_KINDS.get(kind)
+    if resource is None:
+        raise status.plain_error(f"unsupported role reference kind: {quote(kind)}")
     if _may(policy, ctx, "bind", resource, name):
         return
     problems: list[str] = []

@@ -7,6 +7,7 @@ integers, and has words of its own. Upstream: apimachinery pkg/runtime/converter
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from controlplane.api.go_values import go_type
@@ -103,7 +104,9 @@ def _bytes(value: Any, field: Field) -> Any:
         return _read(value, field, "error decoding from json: ")
     if not isinstance(value, list):
         raise UnfitError(f"cannot restore slice from {_kind(value)}")
-    return value
+    if not all(type(item) is int for item in value):
+        raise UnfitError("unrecognized type: uint8")
+    return base64.b64encode(bytes(item & 0xFF for item in value)).decode()
 
 
 _HELD: dict[int, tuple[type, ...]] = {

@@ -93,3 +93,10 @@ def test_the_verbs_bind_and_escalate_lift_the_limit(world):
     assert world.create("rolebindings", given, group=GROUP).ok
     assert as_bob(world, "create", "rolebindings", binding("b", "cluster-admin", eve)).ok
     assert as_bob(world, "create", "roles", role("all", rule("*", "*", "*"))).ok
+
+
+def test_a_binding_to_what_is_no_role_fails_as_its_rules_are_looked_for(world):
+    bound = binding("b", "admin", {"apiGroup": GROUP, "kind": "Group", "name": "dev"})
+    body = {**bound, "roleRef": {**bound["roleRef"], "kind": "X"}}
+    found = as_bob(world, "create", "rolebindings", body)
+    assert (found.code, found.message) == (500, 'unsupported role reference kind: "X"')

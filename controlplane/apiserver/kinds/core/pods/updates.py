@@ -250,12 +250,10 @@ def validate_pod_status_update(new: Tree, old: Tree) -> list[FieldError]:
     errors = annotation_changes(new, old)
     if status is was:
         return errors
-    for condition, spot in entries(status, "conditions", "metadata"):
+    for condition, spot in entries(status, "conditions", "status"):
         kind = condition.get("type", "")
         if kind not in _SYSTEM_CONDITIONS:
-            # Upstream looks for the conditions in the metadata.
-            place = f"{spot}.Type"
-            errors += problems(place, kind, names.qualified_name(kind))
+            errors += problems(f"{spot}.Type", kind, names.qualified_name(kind))
     node = status.get("nominatedNodeName", "")
     if node and node != was.get("nominatedNodeName"):
         text = "may not be set on pods that are already bound to a node"

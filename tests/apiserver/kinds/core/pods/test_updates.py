@@ -56,7 +56,7 @@ def test_annotations_of_pods_are_looked_at_when_they_are_made_and_when_they_chan
         ({"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}]},
          ["status.podIPs"]),
         ({"resourceClaimStatuses": [{"name": "x"}]}, ["status.resourceClaimStatuses[0].name"]),
-        ({"conditions": [{"type": "a b"}]}, ["metadata.conditions[0].Type"]),
+        ({"conditions": [{"type": "a b"}]}, ["status.conditions[0].Type"]),
         ({"containerStatuses": [{"name": "c", "user": {"linux": {"uid": -1}}}]},
          ["status.containerStatuses[0].linux.uid"]),
         ({"containerStatuses": [{"name": "c", "allocatedResourcesStatus": [
