@@ -92,8 +92,10 @@ def _lane(told: Conversation) -> str:
 
 
 def _reaches_others(step: dict[str, Any]) -> bool:
-    """Return whether a request makes an admission policy that does not keep to its namespace."""
+    """Return whether a request makes an admission policy that may not keep to its namespace, or changes one so."""
     body = step.get("body")
+    if "admissionpolicies/" in step.get("path", "") and step["method"] in ("PATCH", "PUT"):
+        return "matchConstraints" in json.dumps([body, step.get("bodyText")])
     if not isinstance(body, dict) or not str(body.get("kind")).endswith("AdmissionPolicy"):
         return False
     spec = body.get("spec")

@@ -34,6 +34,8 @@ _FOREIGN: Final = re.compile(r"(?<![\w<])[a-z]\d{8}(?![\w>])")
 """A namespace of another conversation, which is in the names of all that it makes outside of one."""
 _SHARED: Final = ("groups", "items", "paths")
 """Lists of discovery and of collections, which show the work of all conversations."""
+_SUMMARY: Final = re.compile(r"\((?:[0-9a-f]{2,}|<(?:rv|rand):\d+>)+(?: \.\.\.)?\)")
+"""The beginning of a body in hexadecimal digits, in which masks find versions."""
 _SECOND: Final = 10**9
 _SECONDS: Final = 20.0
 """A request that takes longer has no answer."""
@@ -370,7 +372,9 @@ def comparable(value: Json, key: str = "") -> Json:
         if key in _SHARED:
             value = [item for item in value if not _FOREIGN.search(json.dumps(item))]
         return [comparable(item, key) for item in value]
-    return _AGE.sub("<age>", value) if key == "cells" and isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _AGE.sub("<age>", value) if key == "cells" else _SUMMARY.sub("(<hex>)", value)
 
 
 def _body(answer: Answer) -> Json:
