@@ -172,9 +172,10 @@ class _Search:
             self._features, state, self.classes, self.slices, select_device, self._share
         )
         self._random.shuffle(self.nodes)
+        wanted = [claim]
         for node in self.nodes:
             try:
-                found = allocator.allocate(node, [claim])
+                found = allocator.allocate(node, wanted)
             except AllocationError as error:
                 raise UsageError(str(error)) from error
             if found is not None:

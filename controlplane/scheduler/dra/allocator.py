@@ -28,6 +28,7 @@ from controlplane.scheduler.dra.pools import (
     gather_pools,
     node_matches,
 )
+from controlplane.scheduler.dra.recall import Question
 from controlplane.scheduler.dra.requests import (
     ALL,
     EXACT_COUNT,
@@ -109,6 +110,7 @@ class Allocator:
         self.steps = 0
         self._recalls = not allocated.shared and not allocated.capacity
         self._texts: dict[int, tuple[Tree, str, tuple[Tree | None, ...]]] = {}
+        self._question: tuple[Sequence[Tree], Question] | None = None
 
     def allocate(self, node: NodeView, claims: Sequence[Tree]) -> list[Tree] | None:
         """Return an allocation for each claim; None if the node cannot have all of them.
@@ -116,22 +118,30 @@ class Allocator:
         Raises:
             AllocationError: the claims, classes, slices or the node's pools are wrong.
         """
-        pools = self._pools_of(node)
         if not self._recalls:
-            return self._search(node, claims, pools)
+            return self._search(node, claims, self._pools_of(node))
+        asked = self._question
+        # Another allocator may have turned the memory to other devices meanwhile.
+        current = self.slices.recall.devices is self.allocated.devices
+        if asked is None or asked[0] is not claims or not current:
+            asked = self._question = (claims, self._question_of(claims))
+        question = asked[1]
+        known = question.answer(node.name, node.labels)
+        if known is not None:
+            return known.found
+        found = self._search(node, claims, self._pools_of(node))
+        if not self._shared_any:
+            self.slices.recall.keep(question, node.name, node.labels, found)
+        return found
+
+    def _question_of(self, claims: Sequence[Tree]) -> Question:
+        """Return what is known of the nodes' answers to these claims, with the devices in use now."""
         recall = self.slices.recall
         recall.turn_to(self.allocated.devices)
         texts = [self._text_of(claim) for claim in claims]
         limits = self.most_steps, self.most_cost
-        key = (node.name, *(text for text, _ in texts), self.features, limits)
-        classes = tuple(each for _, trees in texts for each in trees)
-        known = recall.answer(key, pools, classes)
-        if known is not None:
-            return known.found
-        found = self._search(node, claims, pools)
-        if not self._shared_any:
-            recall.keep(key, pools, classes, found)
-        return found
+        key = (*(text for text, _ in texts), self.features, limits)
+        return recall.question(key, tuple(each for _, trees in texts for each in trees))
 
     def _text_of(self, claim: Tree) -> tuple[str, tuple[Tree | None, ...]]:
         """Return what a search reads of a claim, as text, and the classes that it names."""

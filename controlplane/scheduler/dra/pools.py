@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
-from typing import Final
+from typing import Final, NamedTuple
 
 from attrs import field, frozen
 
@@ -37,8 +37,7 @@ class PoolError(Exception):
     """A ResourceSlice that cannot be read. The text is upstream's."""
 
 
-@frozen
-class NodeView:
+class NodeView(NamedTuple):
     """The name and labels of a node."""
 
     name: str

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from controlplane.api.tree import Tree
     from controlplane.scheduler.dra.devices import DeviceID
 
-__all__ = ["Recall"]
+__all__ = ["Answer", "Question", "Recall"]
 
 _MOST: Final = 100_000
-"""Answers that are kept."""
+"""Answers that are kept, and pools."""
 
 
 class Named(Protocol):
@@ -36,31 +36,56 @@ class Named(Protocol):
 PoolT = TypeVar("PoolT", bound=Named)
 
 
-class _Answer(NamedTuple):
+class Answer(NamedTuple):
+    """What a search found on a node with these labels, and when."""
+
     at: int
-    pools: Sequence[Any]
-    classes: tuple[Tree | None, ...]
+    labels: Mapping[str, str]
     found: list[Tree] | None
+
+
+class Question:
+    """The answers of all nodes to the same claims with the same classes."""
+
+    __slots__ = ("_changed", "classes", "nodes")
+
+    def __init__(self, classes: tuple[Tree | None, ...], changed: Mapping[str, int]) -> None:
+        self.classes = classes
+        self.nodes: dict[str, Answer] = {}
+        self._changed = changed
+
+    def answer(self, node: str, labels: Mapping[str, str]) -> Answer | None:
+        """Return the answer of a node with these labels, None if it is not known or out of date."""
+        known = self.nodes.get(node)
+        if known is None or self._changed.get(node, 0) > known.at:
+            return None
+        return known if known.labels is labels or known.labels == labels else None
 
 
 class Recall(Generic[PoolT]):
     """The memory of one set of slices."""
 
     def __init__(self) -> None:
-        self._devices: frozenset[DeviceID] = frozenset()
+        self.devices: frozenset[DeviceID] = frozenset()
+        """The devices in use that answers are for; `turn_to` changes them."""
         self._clock = 0
-        self._changed: dict[tuple[str, str], int] = {}
+        self._changed: dict[str, int] = {}
+        """When other devices came into use in a pool that the node reaches."""
+        self._reach: dict[tuple[str, str], dict[str, None]] = {}
+        """The nodes that reach a pool, or have reached it with other labels."""
         self._pools: dict[Any, tuple[Mapping[str, str], Sequence[PoolT]]] = {}
-        self._answers: dict[Any, _Answer] = {}
+        self._questions: dict[Any, Question] = {}
+        self._kept = 0
 
     def turn_to(self, devices: frozenset[DeviceID]) -> None:
-        """Note the pools in which other devices are in use than at the last call."""
-        if devices is self._devices:
+        """Note the nodes that reach a pool in which other devices are in use than at the last call."""
+        if devices is self.devices:
             return
         self._clock += 1
-        for device in devices ^ self._devices:
-            self._changed[device.driver, device.pool] = self._clock
-        self._devices = devices
+        for device in devices ^ self.devices:
+            for node in self._reach.get((device.driver, device.pool), ()):
+                self._changed[node] = self._clock
+        self.devices = devices
 
     def pools(self, key: Any, node: str, labels: Mapping[str, str]) -> Sequence[PoolT] | None:
         """Return the pools of a node with these labels, None if they are not known."""
@@ -74,28 +99,24 @@ class Recall(Generic[PoolT]):
         if len(self._pools) >= _MOST:
             self._pools.clear()
         self._pools[key, node] = (labels, pools)
-
-    def answer(
-        self, key: Any, pools: Sequence[PoolT], classes: tuple[Tree | None, ...]
-    ) -> _Answer | None:
-        """Return the answer to the same question, None if it is not known or out of date."""
-        known = self._answers.get(key)
-        if known is None or known.pools is not pools or not all(map(is_, known.classes, classes)):
-            return None
-        changed = self._changed
         for pool in pools:
-            if changed.get((pool.driver, pool.name), 0) > known.at:
-                return None
-        return known
+            self._reach.setdefault((pool.driver, pool.name), {})[node] = None
+
+    def question(self, key: Any, classes: tuple[Tree | None, ...]) -> Question:
+        """Return the answers that are known to a question; none if one of the classes has changed."""
+        found = self._questions.get(key)
+        if found is None or not all(map(is_, found.classes, classes)):
+            found = self._questions[key] = Question(classes, self._changed)
+        return found
 
     def keep(
-        self,
-        key: Any,
-        pools: Sequence[PoolT],
-        classes: tuple[Tree | None, ...],
-        found: list[Tree] | None,
+        self, question: Question, node: str, labels: Mapping[str, str], found: list[Tree] | None
     ) -> None:
         """Remember an answer."""
-        if len(self._answers) >= _MOST:
-            self._answers.clear()
-        self._answers[key] = _Answer(self._clock, pools, classes, found)
+        if self._kept >= _MOST:
+            for each in self._questions.values():
+                each.nodes.clear()
+            self._questions.clear()
+            self._kept = 0
+        self._kept += 1
+        question.nodes[node] = Answer(self._clock, labels, found)

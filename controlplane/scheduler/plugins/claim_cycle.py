@@ -6,18 +6,22 @@ Upstream: plugins/dynamicresources/{claims,dynamicresources}.go (claimStore, sta
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from controlplane.api.node_selector import LazyNodeSelector
 from controlplane.api.tree import Tree
-from controlplane.scheduler.dra.allocator import Allocator
+from controlplane.scheduler.dra.allocator import AllocationError, Allocator
 from controlplane.scheduler.dra.claims import pod_reference
+from controlplane.scheduler.dra.pools import NodeView
+from controlplane.scheduler.dra.requests import requests_of
 from controlplane.scheduler.dra.tracker import allocation_of
+from controlplane.scheduler.framework.status import Status, error, unresolvable
 
 if TYPE_CHECKING:
     from controlplane.scheduler.framework.cycle_state import CycleState
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 __all__ = ["KEY", "Claims", "CycleData", "GroupData", "NodeAllocation", "resources_of_devices"]
 
@@ -26,6 +30,7 @@ KEY: Final = "DynamicResources"
 
 MAX_ALTERNATIVES = 8
 """Alternatives of a request (FirstAvailableDeviceRequestMaxSize)."""
+_NO_DEVICES: Final = unresolvable("cannot allocate all claims")
 
 
 class Claims:
@@ -81,13 +86,20 @@ class Claims:
         """Return the claims without an allocation, with their indexes."""
         return [(i, each) for i, each in enumerate(self._claims) if allocation_of(each) is None]
 
+    def has_alternatives(self) -> bool:
+        """Return whether a request has alternatives, which are what nodes are rated by."""
+        return any(
+            request.get("exactly") is None and request.get("firstAvailable")
+            for claim in self._claims
+            for request in requests_of(claim)
+        )
+
     def binding(self, index: int, pod: Tree) -> Tree:
         """Return the entry of reservedFor for a claim."""
         return self._bindings[index] if index < len(self._bindings) else pod_reference(pod)
 
 
-@frozen(eq=False)
-class NodeAllocation:
+class NodeAllocation(NamedTuple):
     """The result of Filter for a node.
 
     Attributes:
@@ -122,6 +134,7 @@ class CycleData:
         unavailable: indexes of allocated claims that some node could not use.
         nodes: what Filter found, by node.
         scalars: the pod's requests of extended resources.
+        plain: claims to allocate where nothing else decides: none is allocated, pending or for extended resources.
     """
 
     claims: Claims = field(factory=Claims)
@@ -131,6 +144,36 @@ class CycleData:
     unavailable: dict[int, None] = field(factory=dict)
     nodes: dict[str, NodeAllocation] = field(factory=dict)
     scalars: Mapping[str, int] = field(factory=dict)
+    plain: Sequence[Tree] | None = None
+
+    def note_plain(self) -> None:
+        """PreFilter is over, and amounts of nodes matter for no claim: see whether `plain` has all there is."""
+        claims = self.claims
+        unallocated = len(claims.to_allocate()) == len(claims) and not self.allocations
+        if unallocated and claims.extended is None:
+            self.plain = list(claims)
+
+    def find_plain(self, node: NodeInfo, plain: Sequence[Tree]) -> Status | None:
+        """Note allocations on a node, or return why it has none."""
+        results, refused = self.search(node, plain)
+        if results is not None:
+            self.nodes[node.name] = NodeAllocation(results)
+        return refused
+
+    def search(
+        self, node: NodeInfo, wanted: Sequence[Tree]
+    ) -> tuple[Sequence[Tree] | None, Status | None]:
+        """Return allocations on a node for claims that have none, or why it has none for them."""
+        assert self.allocator is not None and node.node is not None
+        view = NodeView(node.name, node.node.metadata.labels)
+        try:
+            results = self.allocator.allocate(view, wanted)
+        except AllocationError as failed:
+            if failed.aborted:
+                text = f"node {node.name}: timed out trying to allocate devices"
+                return None, error(text)
+            return None, unresolvable(str(failed)) if failed.node_only else error(str(failed))
+        return results, _NO_DEVICES if results is None else None
 
     def score(self, node: str) -> int:
         """Return the points of a node: the earlier an alternative stands, the more it counts. ValueError."""

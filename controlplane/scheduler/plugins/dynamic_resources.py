@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from controlplane.api.labels import SelectorError as BadSelector
 from controlplane.decisions import Point, Sleep, at_once
 from controlplane.scheduler.dra import conditions
-from controlplane.scheduler.dra.allocator import AllocationError, Allocator
+from controlplane.scheduler.dra.allocator import Allocator
 from controlplane.scheduler.dra.claims import (
     ClaimError,
     bindings_of,
@@ -33,7 +33,7 @@ from controlplane.scheduler.dra.extended import (
     requests_for,
 )
 from controlplane.scheduler.dra.hints import queue_after_claim, queue_after_pod
-from controlplane.scheduler.dra.pools import NodeView, selector_of
+from controlplane.scheduler.dra.pools import selector_of
 from controlplane.scheduler.dra.requests import claim_name, requests_of
 from controlplane.scheduler.dra.tracker import allocation_of
 from controlplane.scheduler.framework import events as ev
@@ -223,7 +223,8 @@ class DynamicResources(
             return None, unresolvable(str(failed))
         if not claims:
             return None, SKIP
-        state.anew = state.anew | {self.name}
+        if claims.has_alternatives():
+            state.anew = state.anew | {self.name}  # else no node gets points
         group = self._group_data(state)
         unallocated = False
         for index, claim in enumerate(claims):
@@ -253,6 +254,8 @@ class DynamicResources(
                 self._most_cost,
             )
         data.claims = claims
+        if self._node_resources is None:
+            data.note_plain()
         return None, None
 
     def _find_claims(self, data: CycleData, pod: Pod) -> Claims:
@@ -339,6 +342,8 @@ class DynamicResources(
         data: CycleData | None = state.read(KEY)
         if data is None or not data.claims:
             return None
+        if data.plain is not None:
+            return data.find_plain(node, data.plain)
         extended, mappings, refused = self._extended_on(data, pod, node)
         if refused is not None or (extended is None and not data.claims.users):
             return refused
@@ -355,7 +360,7 @@ class DynamicResources(
             if refused is not None:
                 return refused
         if unavailable:
-            data.unavailable.update(dict.fromkeys(unavailable))
+            data.unavailable |= dict.fromkeys(unavailable)
             return unresolvable("resourceclaim not available on the node")
         if found is not None:
             data.nodes[node.name] = found
@@ -417,27 +422,17 @@ class DynamicResources(
         mappings: Sequence[Tree],
     ) -> tuple[NodeAllocation | None, Status | None]:
         """Search devices on a node for the claims without an allocation."""
-        assert data.allocator is not None
         pending: list[Tree] = []
         wanted: list[Tree] = []
         for index, claim in data.claims.to_allocate():
             if index in data.allocations:
                 pending.append(data.allocations[index])
-            elif extended is not None and data.claims.is_extended(index):
-                wanted.append(extended)
             else:
-                wanted.append(claim)
-        assert node.node is not None
-        view = NodeView(node.name, node.node.metadata.labels)
-        try:
-            results = data.allocator.allocate(view, wanted)
-        except AllocationError as failed:
-            if failed.aborted:
-                text = f"node {node.name}: timed out trying to allocate devices"
-                return None, error(text)
-            return None, unresolvable(str(failed)) if failed.node_only else error(str(failed))
+                own = extended if data.claims.is_extended(index) else None
+                wanted.append(own or claim)
+        results, refused = data.search(node, wanted)
         if results is None:
-            return None, unresolvable("cannot allocate all claims")
+            return None, refused
         of_node: Sequence[Tree] = ()
         if self._node_resources is not None:
             by_uid = {
