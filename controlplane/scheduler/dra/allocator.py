@@ -28,7 +28,7 @@ from controlplane.scheduler.dra.pools import (
     gather_pools,
     node_matches,
 )
-from controlplane.scheduler.dra.recall import Question
+from controlplane.scheduler.dra.recall import Answer, Question
 from controlplane.scheduler.dra.requests import (
     ALL,
     EXACT_COUNT,
@@ -110,7 +110,7 @@ class Allocator:
         self.steps = 0
         self._recalls = not allocated.shared and not allocated.capacity
         self._texts: dict[int, tuple[Tree, str, tuple[Tree | None, ...]]] = {}
-        self._question: tuple[Sequence[Tree], Question] | None = None
+        self._asked: tuple[Sequence[Tree], Question] | None = None
 
     def allocate(self, node: NodeView, claims: Sequence[Tree]) -> list[Tree] | None:
         """Return an allocation for each claim; None if the node cannot have all of them.
@@ -118,21 +118,25 @@ class Allocator:
         Raises:
             AllocationError: the claims, classes, slices or the node's pools are wrong.
         """
-        if not self._recalls:
-            return self._search(node, claims, self._pools_of(node))
-        asked = self._question
-        # Another allocator may have turned the memory to other devices meanwhile.
-        current = self.slices.recall.devices is self.allocated.devices
-        if asked is None or asked[0] is not claims or not current:
-            asked = self._question = (claims, self._question_of(claims))
-        question = asked[1]
-        known = question.answer(node.name, node.labels)
+        known = self.known(node.name, node.labels, claims)
         if known is not None:
             return known.found
         found = self._search(node, claims, self._pools_of(node))
-        if not self._shared_any:
-            self.slices.recall.keep(question, node.name, node.labels, found)
+        asked = self._asked
+        if asked is not None and not self._shared_any:
+            self.slices.recall.keep(asked[1], node.name, node.labels, found)
         return found
+
+    def known(self, node: str, labels: Mapping[str, str], claims: Sequence[Tree]) -> Answer | None:
+        """Return what `allocate` answers without a search; None if it has to search."""
+        if not self._recalls:
+            return None
+        asked = self._asked
+        # Another allocator may have turned the memory to other devices meanwhile.
+        current = self.slices.recall.devices is self.allocated.devices
+        if asked is None or asked[0] is not claims or not current:
+            asked = self._asked = (claims, self._question_of(claims))
+        return asked[1].answer(node, labels)
 
     def _question_of(self, claims: Sequence[Tree]) -> Question:
         """Return what is known of the nodes' answers to these claims, with the devices in use now."""

@@ -155,10 +155,18 @@ class CycleData:
 
     def find_plain(self, node: NodeInfo, plain: Sequence[Tree]) -> Status | None:
         """Note allocations on a node, or return why it has none."""
-        results, refused = self.search(node, plain)
-        if results is not None:
-            self.nodes[node.name] = NodeAllocation(results)
-        return refused
+        assert self.allocator is not None and node.node is not None
+        results: Sequence[Tree] | None
+        refused: Status | None = _NO_DEVICES
+        known = self.allocator.known(node.name, node.node.metadata.labels, plain)
+        if known is not None:
+            results = known.found
+        else:
+            results, refused = self.search(node, plain)
+        if results is None:
+            return refused
+        self.nodes[node.name] = NodeAllocation(results)
+        return None
 
     def search(
         self, node: NodeInfo, wanted: Sequence[Tree]

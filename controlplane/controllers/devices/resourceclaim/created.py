@@ -6,7 +6,7 @@ name of the deleted claim again, as upstream.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from controlplane.api.times import SECOND
 
@@ -22,18 +22,26 @@ LIFETIME_NS: Final = 3600 * SECOND
 KEPT: Final = 100
 
 
+class _Made(NamedTuple):
+    """A claim that the controller made, and its values of indexes, as far as they were asked for."""
+
+    ends: int
+    claim: Object[Any]
+    values: dict[str, tuple[str, ...]]
+
+
 class CreatedClaims:
     """The informer's store of claims with the controller's own creations laid over it."""
 
     def __init__(self, store: Indexer[Any], now: Callable[[], int]) -> None:
         self._store = store
         self._now = now
-        self._made: dict[str, tuple[int, Object[Any]]] = {}
+        self._made: dict[str, _Made] = {}
 
     def add(self, claim: Object[Any]) -> None:
         """Remember a claim as the server answered."""
         self._made.pop(claim.key, None)
-        self._made[claim.key] = (self._now() + LIFETIME_NS, claim)
+        self._made[claim.key] = _Made(self._now() + LIFETIME_NS, claim, {})
         if len(self._made) > KEPT:
             del self._made[next(iter(self._made))]
 
@@ -47,26 +55,31 @@ class CreatedClaims:
             yield self._newer(claim)
         for key in list(self._made):
             made = self._own(key)
-            if made is not None and key not in seen and value in values(made):
+            if made is None or key in seen:
+                continue
+            known = made.values.get(index)
+            if known is None:
+                known = made.values[index] = values(made.claim)
+            if value in known:
                 heard = self._store.get(key)
-                yield made if heard is None else self._newer(heard)
+                yield made.claim if heard is None else self._newer(heard)
 
-    def _own(self, key: str) -> Object[Any] | None:
+    def _own(self, key: str) -> _Made | None:
         """An entry that has not run out; looking at it counts as a use."""
         entry = self._made.get(key)
         if entry is None:
             return None
-        if entry[0] < self._now():
-            del self._made[key]
+        del self._made[key]
+        if entry.ends < self._now():
             return None
-        self._made[key] = self._made.pop(key)
-        return entry[1]
+        self._made[key] = entry
+        return entry
 
     def _newer(self, heard: Object[Any]) -> Object[Any]:
         made = self._own(heard.key)
         if made is None:
             return heard
-        if made.resource_version < heard.resource_version:
+        if made.claim.resource_version < heard.resource_version:
             del self._made[heard.key]
             return heard
-        return made
+        return made.claim
