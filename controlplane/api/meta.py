@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from controlplane.api.quick_init import quick_init
 from controlplane.api.times import Time
 from controlplane.api.tree import EMPTY_MAP
 
@@ -20,7 +21,8 @@ class OwnerReference:
     uid: str = ""
 
 
-@attrs.frozen
+@quick_init
+@attrs.frozen(weakref_slot=False)
 class ObjectMeta:
     """Name, identity, labels and life cycle marks of an object; times are nanoseconds."""
 

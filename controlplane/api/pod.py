@@ -11,6 +11,7 @@ from controlplane.api.containers import Container, EphemeralContainer, ResourceR
 from controlplane.api.meta import ObjectMeta
 from controlplane.api.pod_status import PodStatus
 from controlplane.api.quantity import Quantity
+from controlplane.api.quick_init import quick_init
 from controlplane.api.references import LocalObjectReference
 from controlplane.api.tree import EMPTY_MAP, Tree
 from controlplane.api.view import View
@@ -61,7 +62,8 @@ class PodOS:
     name: str = ""
 
 
-@attrs.frozen
+@quick_init
+@attrs.frozen(weakref_slot=False)
 class PodSpec:
     """The containers of a pod, their placement, and their termination."""
 

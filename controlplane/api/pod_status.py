@@ -6,6 +6,7 @@ import attrs
 
 from controlplane.api.containers import ResourceRequirements
 from controlplane.api.quantity import Quantity
+from controlplane.api.quick_init import quick_init
 from controlplane.api.times import Time
 from controlplane.api.tree import EMPTY_MAP, Tree
 
@@ -60,7 +61,8 @@ class ContainerState:
     waiting: ContainerStateWaiting | None = None
 
 
-@attrs.frozen
+@quick_init
+@attrs.frozen(weakref_slot=False)
 class ContainerStatus:
     """One container of a pod as the kubelet sees it."""
 
@@ -103,7 +105,8 @@ class PodResourceClaimStatus:
     resource_claim_name: str | None = None
 
 
-@attrs.frozen
+@quick_init
+@attrs.frozen(weakref_slot=False)
 class PodStatus:
     """Observed state of a pod; `start_time` is when the kubelet acknowledged it."""
 

@@ -8,6 +8,7 @@ from attrs import field, frozen
 
 from controlplane.api.container_inside import Inside
 from controlplane.api.object import Object
+from controlplane.api.quick_init import quick_init
 from controlplane.api.tree import Tree
 
 __all__ = [
@@ -62,7 +63,8 @@ class FollowedLog:
     sent: int
 
 
-@frozen(eq=False)
+@quick_init
+@frozen(eq=False, weakref_slot=False)
 class Request:
     """One API request.
 
@@ -103,7 +105,8 @@ class Request:
         return named or self.user_agent.partition("/")[0]
 
 
-@frozen(eq=False)
+@quick_init
+@frozen(eq=False, weakref_slot=False)
 class Response:
     """One answer.
 
