@@ -52,6 +52,16 @@ def _set_finalizer(
             raise
 
 
+def _leaving(resource: Resource[Any], obj: Object[Any], finalizer: str) -> Reconcile[bool]:
+    """Put the finalizer on an object that lacks it; return whether one that has it is being deleted."""
+    held = finalizer in obj.view.metadata.finalizers
+    if obj.view.metadata.deletion_timestamp is not None:
+        return held
+    if not held:
+        yield from _set_finalizer(resource, obj, finalizer, on=True)
+    return False
+
+
 class ClaimProtectionController(Controller):
     """Lets a claim that is being deleted go once no scheduled pod uses it."""
 
@@ -93,12 +103,7 @@ class ClaimProtectionController(Controller):
         obj = self._claims.get(key)
         if obj is None:
             return
-        held = CLAIM_FINALIZER in obj.view.metadata.finalizers
-        if obj.view.metadata.deletion_timestamp is None:
-            if not held:
-                yield from _set_finalizer(CLAIMS, obj, CLAIM_FINALIZER, on=True)
-            return
-        if not held:
+        if not (yield from _leaving(CLAIMS, obj, CLAIM_FINALIZER)):
             return
         cached = [pod.view for pod in self._pods.by_index("namespace", obj.namespace)]
         if any(_uses(pod, obj.name) for pod in cached):
@@ -142,11 +147,8 @@ class VolumeProtectionController(Controller):
         obj = self._volumes.get(key)
         if obj is None:
             return
-        held = VOLUME_FINALIZER in obj.view.metadata.finalizers
-        if obj.view.metadata.deletion_timestamp is None:
-            if not held:
-                yield from _set_finalizer(VOLUMES, obj, VOLUME_FINALIZER, on=True)
-        elif held and obj.view.status.phase != "Bound":
+        leaving = yield from _leaving(VOLUMES, obj, VOLUME_FINALIZER)
+        if leaving and obj.view.status.phase != "Bound":
             yield from _set_finalizer(VOLUMES, obj, VOLUME_FINALIZER, on=False)
 
 
@@ -214,12 +216,7 @@ class ClassProtectionController(Controller):
         obj = self._classes.get(key)
         if obj is None:
             return
-        held = CLASS_FINALIZER in obj.view.metadata.finalizers
-        if obj.view.metadata.deletion_timestamp is None:
-            if not held:
-                yield from _set_finalizer(VOLUME_ATTRIBUTES_CLASSES, obj, CLASS_FINALIZER, on=True)
-            return
-        if not held:
+        if not (yield from _leaving(VOLUME_ATTRIBUTES_CLASSES, obj, CLASS_FINALIZER)):
             return
         if self._volumes.by_index("attributes_class", obj.name):
             return
