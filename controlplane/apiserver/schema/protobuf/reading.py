@@ -97,6 +97,9 @@ def _message(name: str, raw: bytes, listing: str = "") -> Tree:
     return tree
 
 
+FIRST_SECOND: Final = -62_135_596_800
+LAST_SECOND: Final = 253_402_300_799
+"""The first second of year 1, which is Go's zero time, and the last one of year 9999."""
 _PLAIN: Final = frozenset((Kind.STRING, Kind.INT, Kind.BOOL, Kind.NUMBER))
 """The kinds whose zero in a plain field says as much as absence."""
 
@@ -133,7 +136,10 @@ def _value(known: Field, value: int | bytes) -> Any:
         if not parts:
             return None
         seconds, nanos = parts.get(1, 0), parts.get(2, 0)
-        if not isinstance(seconds, int) or not isinstance(nanos, int) or seconds >> 34:
+        if not isinstance(seconds, int) or not isinstance(nanos, int):
+            raise Unreadable(f"{known.name}: not a time")
+        seconds -= (seconds >> 63) << 64
+        if not FIRST_SECOND <= seconds <= LAST_SECOND:
             raise Unreadable(f"{known.name}: not a time")
         form = format_time if kind == Kind.TIME else format_micro_time
         return form(seconds * SECOND + nanos)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controlplane.api.object import Object
 from controlplane.api.times import format_micro_time, format_time
 from controlplane.apiserver.schema.protobuf.numbers import Unnumbered, fields_of, type_named
-from controlplane.apiserver.schema.protobuf.reading import decoded
+from controlplane.apiserver.schema.protobuf.reading import FIRST_SECOND, LAST_SECOND, decoded
 from controlplane.apiserver.schema.protobuf.writing import (
     Unwritable,
     encoded,
@@ -31,7 +31,7 @@ FILLED = TEXT.filter(bool)
 JSON: st.SearchStrategy[Any] = st.dictionaries(
     TEXT, st.integers() | st.booleans() | TEXT, max_size=2
 )
-SECONDS = st.integers(1, 4_000_000_000)
+SECONDS = st.integers(FIRST_SECOND + 1, LAST_SECOND).filter(bool)
 SCHEMA: st.SearchStrategy[Any] = st.recursive(
     st.fixed_dictionaries(
         {},
@@ -306,3 +306,18 @@ async def test_a_watch_in_protobuf_is_a_row_of_frames():
         event = frame[4 : 4 + length]
         assert event.startswith(b"\n\x05ADDED\x12")
         assert decoded(event[event.index(b"k8s\0") :])["metadata"]["name"] == "m"
+
+
+def test_a_time_before_1970_is_read():
+    """Clients of Go send such times: their zero is in year 1."""
+    times = {
+        "acquireTime": "0001-01-01T00:00:02.000000Z",
+        "renewTime": "1969-12-31T23:59:59.500000Z",
+    }
+    tree = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "a"},
+        "spec": times,
+    }
+    assert decoded(encoded(tree))["spec"] == times
