@@ -6,7 +6,7 @@ Upstream: pkg/controller/history/controller_history.go.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from controlplane.api.apps import ControllerRevision
 from controlplane.api.fnv import fnv1_32
@@ -39,8 +39,18 @@ _INT32 = re.compile(r"[0-9]{1,10}")
 
 
 def template_patch(template: Tree) -> Tree:
-    """The data of a revision: a strategic merge patch that puts the template back."""
-    return {"spec": {"template": {**encoded_template(template), "$patch": "replace"}}}
+    """The data of a revision: a strategic merge patch that puts the template back.
+
+    Its fields are sorted, as those of Go's maps are: the bytes are compared.
+    """
+    patch: Tree = _sorted({**encoded_template(template), "$patch": "replace"})
+    return {"spec": {"template": patch}}
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(each) for each in value] if isinstance(value, list) else value
 
 
 def template_of(revision: ControllerRevision) -> Tree:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 from controlplane.api.apps import ControllerRevision, StatefulSet
 from controlplane.api.fnv import fnv1_32
 from controlplane.controllers.common import history
@@ -83,3 +85,13 @@ def test_an_older_way_of_writing_means_the_same_and_is_not_equal():
     older = ControllerRevision.from_tree({**made.tree, "data": data})
     assert history.means_the_same(made, older)
     assert not history.equal(made, older)
+
+
+def test_the_fields_of_a_revision_are_sorted():
+    """Clients compare its bytes with those that they make of the template."""
+    template = {
+        "spec": {"containers": [{"name": "a", "image": "b"}], "dnsPolicy": "Default"},
+        "metadata": {"labels": {"z": "1", "a": "2"}},
+    }
+    data = history.template_patch(template)
+    assert json.dumps(data) == json.dumps(data, sort_keys=True)
