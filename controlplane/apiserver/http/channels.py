@@ -26,6 +26,7 @@ PROTOCOLS: Final = (
     "base64.channel.k8s.io",
     "channel.k8s.io",
 )
+_FIRST: Final = PROTOCOLS[3:]
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSED = 0, 1, 2, 3, 4, 255
 INPUT_LIMIT: Final = 32 << 20
 """The limit, in bytes, of the input of a program in an emulated container, which gets its input as a whole."""
@@ -215,8 +216,12 @@ class Session:
     # ------------------------------------------------------------------ messages
 
     def _finish(self, status: Tree) -> list[bytes]:
+        """End the session. The first protocols tell the text of a failure, and nothing of a success."""
         self.done = True
-        return [self._message(ERROR, json.dumps(status).encode())]
+        if self.protocol not in _FIRST:
+            return [self._message(ERROR, json.dumps(status).encode())]
+        text = str(status.get("message") or "")
+        return [self._message(ERROR, text.encode())] if text else []
 
     def _message(self, channel: int, data: bytes) -> bytes:
         if self.protocol.endswith("base64.channel.k8s.io"):

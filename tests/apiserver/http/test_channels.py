@@ -342,3 +342,11 @@ def test_mounted_volumes_can_be_listed_where_they_have_no_files():
         found.script("ls /srv && ls /srv/data && cd /srv/data && pwd").out == b"data\n/srv/data\n"
     )
     assert found.script("ls /srv/other").code == 1
+
+
+def test_the_first_protocols_tell_failures_as_text_and_no_success():
+    done = Session(shell(), ["echo", "a"], "channel.k8s.io")
+    assert [each for each in done.begin() if each[0] == 3] == []
+    failed = Session(shell(), ["false"], "channel.k8s.io")
+    assert failed.begin()[-1] == b"\3command terminated with non-zero exit code: exit status 1"
+    assert (done.done, failed.done) == (True, True)
