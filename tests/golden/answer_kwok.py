@@ -186,8 +186,7 @@ def _played(stage: Stage, tree: Case, now: int, made: Case) -> None:
         made["stepError"], made["remainStep"] = error.args[0], error.args[1]
     made["actions"] = actions
     meta = (current.get("metadata") or {}) if isinstance(current, dict) else {}
-    changed = any("patch" in each and "applyError" not in each for each in actions)
-    changed = changed and not any("delete" in each or "applyError" in each for each in actions)
+    changed = current != tree and not any("delete" in each for each in actions)
     if changed and meta.get("deletionTimestamp") and not meta.get("finalizers"):
         made["gone"] = True
 
