@@ -32,7 +32,9 @@ _TYPE_META: Final = ("kind", "apiVersion")
 
 
 class DecodeError(ValueError):
-    """A document that is no configuration; the text is upstream's."""
+    """A document that is no configuration; the text is upstream's. `place` is set by callers that know it."""
+
+    place: str = ""
 
 
 class Decoder:

@@ -68,14 +68,15 @@ def load(path: Path) -> Policy:
     tree = read_document(path)
     try:
         _check_read(tree)
-        return policy_of(tree)
+        return policy_of(tree, path.name)
     except PolicyError as error:
-        raise UsageError(f"{path}: {error}") from None
+        where = f"{path}: {error.place}: " if error.place else f"{path}: "
+        raise UsageError(f"{where}{error}") from None
 
 
-def policy_of(tree: Any) -> Policy:
+def policy_of(tree: Any, file: str = "policy.yaml") -> Policy:
     """Return a policy from its tree. Raises PolicyError."""
-    policy = decoded(tree)
+    policy = decoded(tree, file)
     profiles = tuple(policy.get("profiles") or ())
     for each in profiles:
         _check_plugins(each)
@@ -104,9 +105,8 @@ def decoded(tree: Mapping[str, Any], file: str = "policy.yaml") -> dict[str, Any
     try:
         policy = _decoded(tree)
     except DecodeError as error:
-        raise PolicyError(
-            f'failed decoding descheduler\'s policy config "{file}": {error}'
-        ) from None
+        told = f'failed decoding descheduler\'s policy config "{file}": {error}'
+        raise PolicyError(told, error.place) from None
     check_policy(policy)
     return policy
 
@@ -132,9 +132,13 @@ def _decoded(tree: Mapping[str, Any]) -> dict[str, Any]:
     policy = policy_decoder().struct(KIND, tree)
     del policy["apiVersion"]
     policy.pop("kind", None)
-    for profile in policy.get("profiles") or ():
-        for config in profile.get("pluginConfig") or ():
-            config["args"] = _decoded_args(config.get("name", ""), config.get("args"))
+    for number, profile in enumerate(policy.get("profiles") or ()):
+        for at, config in enumerate(profile.get("pluginConfig") or ()):
+            try:
+                config["args"] = _decoded_args(config.get("name", ""), config.get("args"))
+            except DecodeError as error:
+                error.place = f"profiles[{number}].pluginConfig[{at}].args"
+                raise
     return policy
 
 

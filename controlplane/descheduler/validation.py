@@ -39,7 +39,11 @@ _NO_CRITERION: Final = (
 
 
 class PolicyError(ValueError):
-    """A policy that does not load; the text names the profile and the error."""
+    """A policy that does not load; the text names the profile and the error, `place` a part of the file."""
+
+    def __init__(self, text: str, place: str = "") -> None:
+        super().__init__(text)
+        self.place = place
 
 
 def check_policy(policy: Mapping[str, Any]) -> None:

@@ -47,7 +47,8 @@ def test_the_example_is_read():
                     {"name": "p", "pluginConfig": [{"name": "PodLifeTime", "args": {"max": 1}}]}
                 ]
             },
-            'strict decoding error: unknown field "max"',
+            "profiles[0].pluginConfig[0].args: failed decoding descheduler's policy config "
+            '"policy.yaml": strict decoding error: unknown field "max"',
         ),
         (
             {"profiles": [{"name": "p", "pluginConfig": [{"name": "Other"}]}]},
