@@ -147,6 +147,11 @@ def kind_of(group: str, resource: str) -> Kind:
     return KINDS.get((group, resource), _PLAIN)
 
 
+_REVIEWING = frozenset(("authentication.k8s.io", "authorization.k8s.io"))
+_REVIEWS = Strategy(has_status=False)
+"""Reviews are only made: nothing of them is reset."""
+
+
 def strategy_for(group: str, resource: str) -> Strategy:
     """Return the strategy of a built-in resource."""
-    return kind_of(group, resource).strategy
+    return _REVIEWS if group in _REVIEWING else kind_of(group, resource).strategy

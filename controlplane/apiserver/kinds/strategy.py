@@ -328,7 +328,7 @@ class Strategy:
     def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
         """Field paths that a write through the endpoint cannot set."""
         if sub == "status":
-            return (("f:spec",),)
+            return (("f:metadata",), ("f:spec",)) if self.status_keeps_meta else (("f:spec",),)
         return (("f:status",),) if self.has_status else ()
 
     def read_warnings(self) -> list[str]:

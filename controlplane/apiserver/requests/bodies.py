@@ -21,7 +21,7 @@ from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 from controlplane.apiserver.storage.shared_specs import SHARED
 from controlplane.apiserver.storage.transactions import Steps
 
-__all__ = ["Bodies", "identified"]
+__all__ = ["Bodies", "admitted_owners", "identified"]
 
 
 class Bodies:
@@ -60,7 +60,12 @@ class Bodies:
         if info.custom is not None:
             tree: Tree = info.custom.read(ctx, body, old)
             return tree
-        body = check_kind(self._registries.table, info, body, exact=exact)
+        try:
+            body = check_kind(self._registries.table, info, body, exact=exact)
+        except status.ApiError as error:
+            if error.message.startswith(_OTHER_VERSION):
+                self._told_of_version(ctx, info, body)
+            raise
         request = ctx.request
         given = ctx.document = body
         younger: list[str] = []
@@ -103,6 +108,12 @@ class Bodies:
         if key is not None:
             SHARED[info.type_name].keep(key, tree["spec"])
         return tree
+
+    def _told_of_version(self, ctx: Context, info: ResourceInfo, body: Tree) -> None:
+        """Tell what a body has that its own version does not know, before the version is refused. ApiError 400."""
+        found = self._registries.table.by_kind(body["apiVersion"], info.kind)
+        type_name = info.type_name if found is None else found.type_name
+        self.field_validation(ctx, type_name, body["apiVersion"].rpartition("/")[2], body)
 
     def field_validation(
         self, ctx: Context, type_name: str, version: str, body: Any, younger: Sequence[str] = ()
@@ -206,6 +217,9 @@ class Bodies:
         return tree if kept is meta else {**tree, "metadata": kept}
 
 
+_OTHER_VERSION = "the API version in the data"
+
+
 def identified(ctx: Context, tree: Tree) -> Tree:
     """Return the object in the namespace of the URL. ApiError 400 for another namespace or name.
 
@@ -234,14 +248,21 @@ def identified(ctx: Context, tree: Tree) -> Tree:
     return tree if meta is tree.get("metadata") else {**tree, "metadata": meta}
 
 
+def admitted_owners(ctx: Context, tree: Tree) -> Tree:
+    """Return a patched object without repeated owners, which patches have until admission is through."""
+    meta = tree["metadata"]
+    kept = unique_owners(ctx, meta, " after mutating admission happens")
+    return tree if kept is meta else {**tree, "metadata": kept}
+
+
 def _namespace_mismatch() -> status.ApiError:
     return status.bad_request(
         "the namespace of the provided object does not match the namespace sent on the request"
     )
 
 
-def unique_owners(ctx: Context, meta: Tree) -> Tree:
-    """Owner references without exact repetitions, with a warning if there were any."""
+def unique_owners(ctx: Context, meta: Tree, when: str = "") -> Tree:
+    """Owner references without exact repetitions, with a warning if there were any; `when` ends its first clause."""
     owners = meta.get("ownerReferences")
     if not owners or len(owners) < 2:
         return meta
@@ -256,7 +277,7 @@ def unique_owners(ctx: Context, meta: Tree) -> Tree:
     if len(kept) == len(owners):
         return meta
     ctx.warn(
-        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references "
+        f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references "
         f"in 1.20+, and may reject such requests as early as 1.24; please fix your requests; "
         f"duplicate UID(s) observed: {', '.join(dict.fromkeys(repeated))}"
     )

@@ -11,7 +11,7 @@ from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.names import path_segment
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission.chain import Admission
-from controlplane.apiserver.requests.bodies import Bodies
+from controlplane.apiserver.requests.bodies import Bodies, admitted_owners, identified
 from controlplane.apiserver.requests.managed.applying import Apply
 from controlplane.apiserver.requests.managed.ordinary import track
 from controlplane.apiserver.requests.options import check_write_options, delete_options
@@ -111,8 +111,9 @@ class Writer:
             shown = compact(info.kind, self.bodies.external(info, Object(current)).tree)
             shown = forgotten(info.kind, shown)
             tree = patched(self.bodies, ctx, shown, current)
-            tree = self.bodies.check_identity(ctx, tree)
-            return self._admission.mutate(ctx, track(ctx, tree, current, sub), current)
+            tree = identified(ctx, tree)
+            tree = self._admission.mutate(ctx, track(ctx, tree, current, sub), current)
+            return admitted_owners(ctx, tree)
 
         obj, created = yield from registry.update(
             ctx, request.namespace, request.name, transform, sub=sub, found=found

@@ -247,3 +247,20 @@ def test_a_value_that_is_kept_as_text_has_no_fields_to_merge():
     revision = builtin_resources().get("apps", "v1", "controllerrevisions").type
     with pytest.raises(PatchError, match='in struct RawExtension for the json field "a"'):
         strategic_patch({"data": {"a": {"b": 1}}}, {"data": {"a": {"b": 2}}}, revision)
+
+
+def test_repeated_owners_of_a_patch_are_told_after_admission():
+    world = World()
+    world.create("configmaps", config_map("a"))
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+    found = world.patch("configmaps", "a", {"metadata": {"ownerReferences": [owner, owner]}})
+    assert found.tree["metadata"]["ownerReferences"] == [owner]
+    assert "contains duplicate entries after mutating admission happens;" in found.warnings[0]
+
+
+def test_a_body_in_another_version_tells_what_that_version_does_not_know():
+    body = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "zz": 1}
+    found = World().create(
+        "horizontalpodautoscalers", body, group="autoscaling", version="v2", fieldValidation="Warn"
+    )
+    assert (found.code, found.warnings) == (400, ['unknown field "zz"'])

@@ -118,7 +118,7 @@ KIND = Kind(
         rule=validate_endpoints,
         has_status=False,
         create_on_update=True,
-        meta_steps="AU",
+        meta_steps="UA",
     ),
     row=_row,
 )

@@ -70,7 +70,7 @@ def validate_event_update(new: Tree, old: Tree, ctx: Any) -> list[FieldError]:
     if ctx.info.group == "":
         return validate_event(new, ctx)
     errors = _event(new, "reportingController")
-    errors += change_errors(new["metadata"], old["metadata"])
+    errors += change_errors(new["metadata"], old["metadata"]) + finalizer_errors(new["metadata"])
     if new.get("series") != old.get("series"):
         errors += _series(new)
     for key, name in _KEPT:

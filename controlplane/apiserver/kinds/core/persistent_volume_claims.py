@@ -369,7 +369,7 @@ KIND = Kind(
         rule=validate_claim,
         status_rule=validate_claim_status,
         returns_deleted=True,
-        meta_steps="AU",
+        meta_steps="UA",
     ),
     row=_row,
 )

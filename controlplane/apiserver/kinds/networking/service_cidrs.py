@@ -60,16 +60,8 @@ def validate_service_cidr_update(new: Tree, old: Tree) -> list[FieldError]:
     return immutable(cidrs, was, "spec.cidrs")
 
 
-class ServiceCIDRStrategy(Strategy):
-    """Ranges of services. Upstream: pkg/registry/networking/servicecidr/strategy.go."""
-
-    def reset_fields(self, sub: str) -> tuple[tuple[str, ...], ...]:
-        """Field paths that a write through the endpoint cannot set."""
-        return (("f:metadata",), ("f:spec",)) if sub == "status" else (("f:status",),)
-
-
 KIND = Kind(
-    strategy=ServiceCIDRStrategy(
+    strategy=Strategy(
         rule=validate_service_cidr,
         update_rule=validate_service_cidr_update,
         status_keeps_meta=True,

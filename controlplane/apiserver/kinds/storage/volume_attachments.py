@@ -13,7 +13,7 @@ from controlplane.apiserver.kinds.core.pods.defaults import default_volume_sourc
 from controlplane.apiserver.kinds.core.resources import resource_list
 from controlplane.apiserver.kinds.core.volume_sources import csi_driver_name
 from controlplane.apiserver.kinds.kind import Kind
-from controlplane.apiserver.kinds.strategy import Context, Strategy, with_status
+from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.kinds.trees import in_spec, inside
 from controlplane.apiserver.schema.field_errors import (
     FieldError,
@@ -116,15 +116,6 @@ class AttachmentStrategy(Strategy):
         """Return a new object of this kind with the fields that the server sets."""
         return {**tree, "status": {"attached": False}}
 
-    def prepare_status_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
-        """Return a status update of this kind with the fields that it cannot change."""
-        new = with_status(new, old, "spec")
-        meta = {**old["metadata"]}
-        if "managedFields" in new["metadata"]:
-            meta["managedFields"] = new["metadata"]["managedFields"]
-        meta["resourceVersion"] = new["metadata"].get("resourceVersion", "")
-        return {**new, "metadata": meta}
-
     def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
         """Return the errors of an update of this kind."""
         return validate_attachment_update(new, old, ctx.written("spec"))
@@ -137,6 +128,7 @@ KIND = Kind(
         status_rule=validate_attachment_update,
         returns_deleted=True,
         unconditional_update=False,
+        status_keeps_meta=True,
         meta_steps="A",
     ),
     row=lambda tree, now: [

@@ -81,3 +81,18 @@ def test_owners_before_the_first_apply_have_the_subresource_that_is_applied() ->
     )
     assert first["subresource"] == "status"
     assert "f:spec" not in first["fieldsV1"]
+
+
+def test_writers_of_a_status_own_no_metadata_where_it_keeps_them() -> None:
+    world = World(track_fields=True)
+    where = {"group": "storage.k8s.io", "namespace": ""}
+    body = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": {"name": "a"},
+        "spec": {"attacher": "x.io", "nodeName": "n", "source": {"persistentVolumeName": "v"}},
+    }
+    made = world.create("volumeattachments", body, **where).tree
+    patch = {"metadata": {"labels": {"a": "b"}, "finalizers": ["x.io/y"]}}
+    found = world.patch("volumeattachments", "a", patch, sub="status", **where).tree
+    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
