@@ -179,6 +179,15 @@ def _quoted(char: str) -> str:
 
 
 _ESCAPED: Final = 0xDC00
+_WITHIN: Final = (
+    "in literal",
+    "in numeric literal",
+    "after decimal point",
+    "in exponent",
+    "in string escape",
+    "in \\u hexadecimal",
+)
+"""Places in which no blank may stand."""
 
 
 class _Scanner:
@@ -189,9 +198,11 @@ class _Scanner:
         self.at = 0
 
     def fail(self, where: str) -> TextError:
-        if self.at >= len(self.text):
-            return TextError(_END)
-        return TextError(f"invalid character {_quoted(self.text[self.at])} {where}")
+        if self.at < len(self.text):
+            return TextError(f"invalid character {_quoted(self.text[self.at])} {where}")
+        if where.startswith(_WITHIN):  # the scanner ends with a blank, which is out of place there
+            return TextError(f"invalid character ' ' {where}")
+        return TextError(_END)
 
     def skip(self) -> str:
         found = _SPACES.match(self.text, self.at)

@@ -156,3 +156,17 @@ def test_a_character_out_of_place_is_told_by_its_first_byte():
         assert refused(parse_json, raw).startswith(f"invalid character '{shown}' ")
     byte = b"\x81".decode(errors="surrogateescape")
     assert syntax_error(byte).startswith(r"invalid character '\u0081' looking")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("nu", "invalid character ' ' in literal null (expecting 'l')"),
+        ("1.", "invalid character ' ' after decimal point in numeric literal"),
+        ('"\\', "invalid character ' ' in string escape code"),
+        ('{"a"', "unexpected end of JSON input"),
+        ('"a', "unexpected end of JSON input"),
+    ],
+)
+def test_a_text_ends_with_a_blank_that_may_be_out_of_place(text, error):
+    assert refused(parse_json, text) == error

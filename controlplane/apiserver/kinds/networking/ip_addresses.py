@@ -65,6 +65,7 @@ KIND = Kind(
         update_rule=validate_ip_address_update,
         has_status=False,
         name_rule=address_name,
+        meta_steps="AU",
     ),
     row=_row,
 )
