@@ -34,8 +34,9 @@ _FOREIGN: Final = re.compile(r"(?<![\w<])[a-z]\d{8}(?![\w>])")
 """A namespace of another conversation, which is in the names of all that it makes outside of one."""
 _SHARED: Final = ("groups", "items", "paths")
 """Lists of discovery and of collections, which show the work of all conversations."""
-_SUMMARY: Final = re.compile(r"\((?:[0-9a-f]{2,}|<(?:rv|rand):\d+>)+(?: \.\.\.)?\)")
-"""The beginning of a body in hexadecimal digits, in which masks find versions."""
+_SUMMARY: Final = re.compile(r"\([0-9a-f]{2,}(?: \.\.\.)?\)")
+"""The beginning of a body in hexadecimal digits, in which masks would find versions."""
+_RAW_SUMMARY: Final = re.compile(_SUMMARY.pattern.encode())
 _SECOND: Final = 10**9
 _SECONDS: Final = 20.0
 """A request that takes longer has no answer."""
@@ -259,7 +260,8 @@ class Talk:
                 "headers": {"Content-Type": "application/json"},
                 "events": list(self._events(answer.body)),
             }
-        return self._masks.response(answer.status, answer.headers, _body(answer))
+        plain = Answer(answer.status, answer.headers, _RAW_SUMMARY.sub(b"(<hex>)", answer.body))
+        return self._masks.response(plain.status, plain.headers, _body(plain))
 
     def _ask(self, step: Json) -> Answer:
         step = self._masks.actual(step, time.time_ns())
