@@ -34,7 +34,7 @@ _FOREIGN: Final = re.compile(r"(?<![\w<])[a-z]\d{8}(?![\w>])")
 """A namespace of another conversation, which is in the names of all that it makes outside of one."""
 _SHARED: Final = ("groups", "items", "paths")
 """Lists of discovery and of collections, which show the work of all conversations."""
-_SUMMARY: Final = re.compile(r"\([0-9a-f]{2,}(?: \.\.\.)?\)")
+_SUMMARY: Final = re.compile(r"(json parse error: .*?)\([0-9a-f]{2,}(?: \.\.\.)?\)")
 """The beginning of a body in hexadecimal digits, in which masks would find versions."""
 _RAW_SUMMARY: Final = re.compile(_SUMMARY.pattern.encode())
 _SECOND: Final = 10**9
@@ -260,7 +260,7 @@ class Talk:
                 "headers": {"Content-Type": "application/json"},
                 "events": list(self._events(answer.body)),
             }
-        plain = Answer(answer.status, answer.headers, _RAW_SUMMARY.sub(b"(<hex>)", answer.body))
+        plain = Answer(answer.status, answer.headers, _RAW_SUMMARY.sub(rb"\1(<hex>)", answer.body))
         return self._masks.response(plain.status, plain.headers, _body(plain))
 
     def _ask(self, step: Json) -> Answer:
@@ -376,7 +376,7 @@ def comparable(value: Json, key: str = "") -> Json:
         return [comparable(item, key) for item in value]
     if not isinstance(value, str):
         return value
-    return _AGE.sub("<age>", value) if key == "cells" else _SUMMARY.sub("(<hex>)", value)
+    return _AGE.sub("<age>", value) if key == "cells" else _SUMMARY.sub(r"\1(<hex>)", value)
 
 
 def _body(answer: Answer) -> Json:
