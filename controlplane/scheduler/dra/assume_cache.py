@@ -42,12 +42,19 @@ def _version(obj: View) -> int:
     return int(obj.resource_version or 0)
 
 
+def _unindexed(_obj: View) -> tuple[str, ...]:
+    return ()
+
+
 class AssumeCache:
     """Objects by `namespace/name`. Each method that changes it is one step up to its first point."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Callable[[View], tuple[str, ...]] = _unindexed) -> None:
+        """`values` are what `keys_of` finds an object by."""
         self.handlers: list[Handler] = []
         self._entries: dict[str, _Entry] = {}
+        self._values = values
+        self._index: dict[str, dict[str, None]] = {}
         self._waiting: deque[tuple[Handler, View | None, View | None]] = deque()
         self._emitting = False
 
@@ -59,6 +66,10 @@ class AssumeCache:
     def list(self) -> Iterator[View]:
         """Iterate over the latest objects."""
         return (entry.latest for entry in self._entries.values())
+
+    def keys_of(self, value: str) -> tuple[str, ...]:
+        """Return the keys of the latest objects with this value of the index, in no order."""
+        return tuple(self._index.get(value, ()))
 
     def is_assumed(self, key: str) -> bool:
         """Return whether the latest object is not the one that the informer showed."""
@@ -113,6 +124,16 @@ class AssumeCache:
     # -- handlers ------------------------------------------------------------------------------
 
     def _push(self, old: View | None, new: View | None) -> None:
+        """The latest object changed."""
+        if old is not None:
+            for value in self._values(old):
+                keys = self._index[value]
+                del keys[old.key]
+                if not keys:
+                    del self._index[value]
+        if new is not None:
+            for value in self._values(new):
+                self._index.setdefault(value, {})[new.key] = None
         self._waiting.extend((handler, old, new) for handler in self.handlers)
 
     def _emit(self) -> Steps[None]:

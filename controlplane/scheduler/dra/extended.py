@@ -8,7 +8,7 @@ extendeddynamicresources.go.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from attrs import evolve, frozen
@@ -26,6 +26,7 @@ __all__ = [
     "find_claim",
     "is_extended_by_class",
     "new_claim",
+    "owners_of_extended",
     "requests_for",
 ]
 
@@ -99,19 +100,24 @@ class ExtendedResources:
 # -- the claim of a pod ----------------------------------------------------------------------------
 
 
-def find_claim(pod: Tree, claims: Collection[Tree]) -> Tree | None:
-    """Return the claim that was written for the extended resources of a pod, None if there is none."""
+def _owners(claim: Tree) -> list[Tree]:
+    own = claim["metadata"]
+    if (own.get("annotations") or {}).get(EXTENDED_ANNOTATION) != "true":
+        return []
+    return [owner for owner in own.get("ownerReferences") or () if owner.get("controller")]
+
+
+def owners_of_extended(claim: Tree) -> tuple[str, ...]:
+    """Return the uids of the pods for whose extended resources a claim was written: of one, or of none."""
+    return tuple(dict.fromkeys(owner.get("uid", "") for owner in _owners(claim)))
+
+
+def find_claim(pod: Tree, claims: Iterable[Tree]) -> Tree | None:
+    """Return the first claim that was written for the extended resources of a pod, None if there is none."""
     meta = pod["metadata"]
     for claim in claims:
-        own = claim["metadata"]
-        if (own.get("annotations") or {}).get(EXTENDED_ANNOTATION) != "true":
-            continue
-        for owner in own.get("ownerReferences") or ():
-            if (
-                owner.get("name") == meta["name"]
-                and owner.get("controller")
-                and owner.get("uid") == meta.get("uid", "")
-            ):
+        for owner in _owners(claim):
+            if owner.get("name") == meta["name"] and owner.get("uid") == meta.get("uid", ""):
                 return claim
     return None
 

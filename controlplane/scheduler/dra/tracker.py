@@ -23,6 +23,7 @@ from controlplane.decisions import Point, Steps
 from controlplane.scheduler.dra.assume_cache import AssumeCache
 from controlplane.scheduler.dra.capacity import Allocating
 from controlplane.scheduler.dra.devices import AllocatedState, DeviceID
+from controlplane.scheduler.dra.extended import find_claim, owners_of_extended
 
 __all__ = ["AllocatedDevices", "ClaimTracker", "InFlight", "allocation_of"]
 
@@ -162,7 +163,7 @@ class ClaimTracker:
     def __init__(self, *, shares: bool) -> None:
         """`shares`: devices can be shared (feature DRAConsumableCapacity)."""
         self._shares = shares
-        self.cache = AssumeCache()
+        self.cache = AssumeCache(lambda claim: owners_of_extended(claim.tree))
         self.devices = AllocatedDevices(shares=shares)
         self.in_flight: dict[str, InFlight] = {}
         self.cache.handlers.append(self._notice)
@@ -180,6 +181,14 @@ class ClaimTracker:
     def list(self) -> Iterator[Tree]:
         """Iterate over all claims."""
         return (each.tree for each in self.cache.list())
+
+    def extended_of(self, pod: Tree) -> Tree | None:
+        """Return the claim that was written for the extended resources of a pod, None if there is none."""
+        keys = self.cache.keys_of(pod["metadata"].get("uid", ""))
+        if len(keys) > 1:  # the first in the order of the cache, as upstream looks through all
+            return find_claim(pod, self.list())
+        views = [self.cache.get(key) for key in keys]
+        return find_claim(pod, [view.tree for view in views if view is not None])
 
     # -- allocations in flight -----------------------------------------------------------------
 

@@ -14,6 +14,11 @@ from controlplane.api.node_selector import LazyNodeSelector
 from controlplane.api.tree import Tree
 from controlplane.scheduler.dra.allocator import AllocationError, Allocator
 from controlplane.scheduler.dra.claims import pod_reference
+from controlplane.scheduler.dra.extended import (
+    ExtendedResources,
+    is_extended_by_class,
+    requests_for,
+)
 from controlplane.scheduler.dra.pools import NodeView
 from controlplane.scheduler.dra.requests import requests_of
 from controlplane.scheduler.dra.tracker import allocation_of
@@ -23,7 +28,15 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.state.node_info import NodeInfo
 
-__all__ = ["KEY", "Claims", "CycleData", "GroupData", "NodeAllocation", "resources_of_devices"]
+__all__ = [
+    "KEY",
+    "Claims",
+    "CycleData",
+    "GroupData",
+    "NodeAllocation",
+    "Offered",
+    "resources_of_devices",
+]
 
 KEY: Final = "DynamicResources"
 """Of the data in the state of a cycle."""
@@ -116,6 +129,51 @@ class NodeAllocation(NamedTuple):
 
 
 @define(eq=False)
+class Offered:
+    """The resources among a pod's requests that classes may offer, and the claims for those that nodes lack.
+
+    Nodes that lack the same get the same claim: it is made once.
+    """
+
+    revision: int
+    """Of the classes."""
+    names: Sequence[tuple[str, bool]]
+    """Each with whether a class does offer it."""
+    made: dict[tuple[str, ...], tuple[Tree, Sequence[Tree]]] = field(factory=dict)
+
+    @classmethod
+    def of(cls, scalars: Mapping[str, int], offers: ExtendedResources) -> Offered:
+        """Of requests that are not zero."""
+        names = [
+            (name, offers.class_of(name) is not None)
+            for name, amount in scalars.items()
+            if amount and is_extended_by_class(name)
+        ]
+        return cls(offers.revision, names)
+
+    def wanted_on(self, own: Mapping[str, int]) -> tuple[str, ...] | None:
+        """Return what a node with these amounts needs devices for; None if it lacks what no class offers."""
+        wanted = []
+        for name, is_offered in self.names:
+            if is_offered and own.get(name, 0) == 0:
+                wanted.append(name)
+            elif name not in own:
+                return None
+        return tuple(wanted)
+
+    def claim_for(
+        self, claim: Tree, pod: Tree, wanted: tuple[str, ...], offers: ExtendedResources
+    ) -> tuple[Tree, Sequence[Tree]]:
+        """Return the claim with requests for these resources, and what stands for them in containers."""
+        found = self.made.get(wanted)
+        if found is None:
+            requests, mappings = requests_for(pod, wanted, offers)
+            spec = {**claim["spec"], "devices": {"requests": requests}}
+            found = self.made[wanted] = ({**claim, "spec": spec}, mappings)
+        return found
+
+
+@define(eq=False)
 class GroupData:
     """Data of a pod group's cycle: the uids of claims that its pods have pending allocations of."""
 
@@ -135,6 +193,8 @@ class CycleData:
         nodes: what Filter found, by node.
         scalars: the pod's requests of extended resources.
         plain: claims to allocate where nothing else decides: none is allocated, pending or for extended resources.
+        offered: extended resources of the pod, where it has any.
+        asked: the last answer of `to_ask`, with what it depends on.
     """
 
     claims: Claims = field(factory=Claims)
@@ -145,6 +205,8 @@ class CycleData:
     nodes: dict[str, NodeAllocation] = field(factory=dict)
     scalars: Mapping[str, int] = field(factory=dict)
     plain: Sequence[Tree] | None = None
+    offered: Offered | None = None
+    asked: tuple[Tree | None, int, tuple[list[Tree], list[Tree]]] | None = None
 
     def note_plain(self) -> None:
         """PreFilter is over, and amounts of nodes matter for no claim: see whether `plain` has all there is."""
@@ -155,27 +217,44 @@ class CycleData:
 
     def find_plain(self, node: NodeInfo, plain: Sequence[Tree]) -> Status | None:
         """Note allocations on a node, or return why it has none."""
-        assert self.allocator is not None and node.node is not None
-        results: Sequence[Tree] | None
-        refused: Status | None = _NO_DEVICES
-        known = self.allocator.known(node.name, node.node.metadata.labels, plain)
-        if known is not None:
-            results = known.found
-        else:
-            results, refused = self.search(node, plain)
+        results, refused = self.search(node, plain)
         if results is None:
             return refused
         self.nodes[node.name] = NodeAllocation(results)
         return None
 
+    def to_ask(self, extended: Tree | None) -> tuple[list[Tree], list[Tree]]:
+        """Return the claims that a node is searched for, and the allocations that are pending instead.
+
+        `extended` is the claim for extended resources as the node needs it. Nodes that need the same get the same
+        list, by which the allocator knows that it is asked the same.
+        """
+        known = self.asked
+        if known is not None and known[0] is extended and known[1] == len(self.allocations):
+            return known[2]
+        wanted: list[Tree] = []
+        pending: list[Tree] = []
+        for index, claim in self.claims.to_allocate():
+            if index in self.allocations:
+                pending.append(self.allocations[index])
+            else:
+                own = extended if self.claims.is_extended(index) else None
+                wanted.append(own or claim)
+        self.asked = (extended, len(self.allocations), (wanted, pending))
+        return wanted, pending
+
     def search(
         self, node: NodeInfo, wanted: Sequence[Tree]
     ) -> tuple[Sequence[Tree] | None, Status | None]:
         """Return allocations on a node for claims that have none, or why it has none for them."""
-        assert self.allocator is not None and node.node is not None
-        view = NodeView(node.name, node.node.metadata.labels)
+        allocator = self.allocator
+        assert allocator is not None and node.node is not None
+        labels = node.node.metadata.labels
+        known = allocator.known(node.name, labels, wanted)
+        if known is not None:
+            return known.found, None if known.found is not None else _NO_DEVICES
         try:
-            results = self.allocator.allocate(view, wanted)
+            results = allocator.allocate(NodeView(node.name, labels), wanted)
         except AllocationError as failed:
             if failed.aborted:
                 text = f"node {node.name}: timed out trying to allocate devices"

@@ -27,10 +27,8 @@ from controlplane.scheduler.dra.claims import (
 )
 from controlplane.scheduler.dra.extended import (
     IN_MEMORY,
-    find_claim,
     is_extended_by_class,
     new_claim,
-    requests_for,
 )
 from controlplane.scheduler.dra.hints import queue_after_claim, queue_after_pod
 from controlplane.scheduler.dra.pools import selector_of
@@ -66,6 +64,7 @@ from controlplane.scheduler.plugins.claim_cycle import (
     CycleData,
     GroupData,
     NodeAllocation,
+    Offered,
 )
 from controlplane.scheduler.plugins.node_allocatable import (
     NodeResources,
@@ -264,7 +263,7 @@ class DynamicResources(
         extended = None
         if self._extended_of(pod):
             data.scalars = Resource.from_requests(pod_requests(pod)).scalars
-            extended = find_claim(tree, list(self._dra.tracker.list()))
+            extended = self._dra.tracker.extended_of(tree)
             if extended is None:
                 extended = new_claim(tree, self._handle.new_uid())
         bindings: list[Tree] = []
@@ -375,20 +374,15 @@ class DynamicResources(
             return None, (), None
         if (claim["spec"].get("devices") or {}).get("requests") is not None:
             return None, (), unresolvable("cannot schedule extended resource claim")
-        wanted: dict[str, None] = {}
-        own = node.allocatable.scalars
-        for name, amount in data.scalars.items():
-            if not is_extended_by_class(name) or amount == 0:
-                continue
-            if self._dra.extended.class_of(name) is not None and own.get(name, 0) == 0:
-                wanted[name] = None
-            elif name not in own:
-                return None, (), unresolvable("cannot fit resource")
+        offers = self._dra.extended
+        if data.offered is None or data.offered.revision != offers.revision:
+            data.offered = Offered.of(data.scalars, offers)
+        wanted = data.offered.wanted_on(node.allocatable.scalars)
+        if wanted is None:
+            return None, (), unresolvable("cannot fit resource")
         if not (data.claims.users or wanted) or allocation_of(claim) is not None:
             return None, (), None
-        requests, mappings = requests_for(pod.tree, wanted, self._dra.extended)
-        spec = {**claim["spec"], "devices": {"requests": requests}}
-        return {**claim, "spec": spec}, mappings, None
+        return *data.offered.claim_for(claim, pod.tree, wanted, offers), None
 
     def _usable(
         self, data: CycleData, index: int, claim: Tree, pod: Pod, node: NodeInfo
@@ -422,14 +416,7 @@ class DynamicResources(
         mappings: Sequence[Tree],
     ) -> tuple[NodeAllocation | None, Status | None]:
         """Search devices on a node for the claims without an allocation."""
-        pending: list[Tree] = []
-        wanted: list[Tree] = []
-        for index, claim in data.claims.to_allocate():
-            if index in data.allocations:
-                pending.append(data.allocations[index])
-            else:
-                own = extended if data.claims.is_extended(index) else None
-                wanted.append(own or claim)
+        wanted, pending = data.to_ask(extended)
         results, refused = data.search(node, wanted)
         if results is None:
             return None, refused
