@@ -62,7 +62,7 @@ class Status:
 
     def by(self, plugin: str) -> Status:
         """The same status, said by `plugin`."""
-        return self if self.plugin == plugin else attrs.evolve(self, plugin=plugin)
+        return self if self.plugin == plugin else Status(self.code, self.reasons, plugin)
 
 
 def unschedulable(*reasons: str) -> Status:

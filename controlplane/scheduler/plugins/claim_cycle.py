@@ -43,7 +43,7 @@ KEY: Final = "DynamicResources"
 
 MAX_ALTERNATIVES = 8
 """Alternatives of a request (FirstAvailableDeviceRequestMaxSize)."""
-_NO_DEVICES: Final = unresolvable("cannot allocate all claims")
+_NO_DEVICES: Final = unresolvable("cannot allocate all claims").by(KEY)
 
 
 class Claims:

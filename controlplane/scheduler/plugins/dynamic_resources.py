@@ -95,6 +95,9 @@ COST_PER_MS: Final = 500
 POLL: Final = 5_000_000_000
 _CONDITIONS: Final = Point("scheduler.prebind.conditions")
 _MS: Final = 1_000_000
+_UNAVAILABLE: Final = unresolvable("resourceclaim not available on the node").by(
+    names.DYNAMIC_RESOURCES
+)
 
 
 class DynamicResources(
@@ -360,7 +363,7 @@ class DynamicResources(
                 return refused
         if unavailable:
             data.unavailable |= dict.fromkeys(unavailable)
-            return unresolvable("resourceclaim not available on the node")
+            return _UNAVAILABLE
         if found is not None:
             data.nodes[node.name] = found
         return None
