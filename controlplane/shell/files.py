@@ -249,4 +249,10 @@ class Files:
         mounted = self.inside.folders
         if path in mounted or any(each.startswith(base) for each in mounted):
             return True
+        place, inner, _ = self._place(path)  # the kubelet makes the directory of a sub-path
+        if any(
+            each.sub_path and each.place == place and f"{each.sub_path}/".startswith(f"{inner}/")
+            for each in self.inside.mounts
+        ):
+            return True
         return any(each.startswith(base) for each in self.entries())

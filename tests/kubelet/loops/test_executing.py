@@ -121,3 +121,16 @@ def test_a_program_without_limits_has_those_of_its_node():
     source = {"resourceFieldRef": {"resource": "limits.cpu"}}
     found = ended("echo $CPU > /dev/termination-log", env=[{"name": "CPU", "valueFrom": source}])
     assert found.message == "4\n"
+
+
+def test_the_directory_of_a_sub_path_is_there_in_the_whole_volume():
+    found = ended(
+        "test -d /whole/p && ! test -d /whole/q && echo yes > /dev/termination-log",
+        volumes=[{"name": "v", "emptyDir": {}}],
+        volumeMounts=[
+            {"name": "v", "mountPath": "/part", "subPathExpr": "$(A)"},
+            {"name": "v", "mountPath": "/whole"},
+        ],
+        env=[{"name": "A", "value": "p"}],
+    )
+    assert found.message == "yes\n"
