@@ -1,8 +1,9 @@
 """The protobuf numbers of fields: package data, read from the published types of Kubernetes' API.
 
 An entry is `NAME=2`, or `~NAME=2` for a plain Go field (no pointer), which is on the wire zero or not
-and whose zero is the same as absence; a number that JSON always shows needs no mark. `&TYPE=2` stands
-for a message whose fields are the outer object's own in JSON.
+and whose zero is the same as absence; a number that JSON always shows needs no mark. `*NAME=2` is a list
+that is a message of its own, with the items as field 1. `&TYPE=2` stands for a message whose fields are
+the outer object's own in JSON.
 """
 
 from __future__ import annotations
@@ -29,14 +30,19 @@ class Unnumbered(ValueError):
 
 
 Numbered = tuple[str, Field | None]
-"""Mark and field: the mark is "~", or the name of the part that stands there."""
+"""Mark and field: the mark is "~", "*", or the name of the part that stands there."""
+_WRAPPED: Final = {
+    "apimachinery.pkg.apis.meta.v1.APIResource": "~name=1 ~singularName=6 namespaced=2 ~group=8 ~version=9 ~kind=3 "
+    "*verbs=4 shortNames=5 categories=7 ~storageVersionHash=10"
+}
+"""Types with such a list, which the published types do not tell apart."""
 
 
 @cache
 def numbers() -> dict[str, str]:
     """Fields by number, per type (without `io.k8s.`)."""
     found: dict[str, str] = load_data("protobuf")["numbers"]
-    return {**found, **LISTED}
+    return {**found, **LISTED, **_WRAPPED}
 
 
 @cache
@@ -77,8 +83,9 @@ def fields_of(name: str, listing: str = "") -> dict[int, Numbered]:
         key, _, number = entry.rpartition("=")
         if key.startswith("&"):
             found[int(number)] = (key[1:], None)
-        elif key.lstrip("~") in struct.fields:
-            found[int(number)] = (key[0] if key[0] == "~" else "", struct.fields[key.lstrip("~")])
+        elif key.lstrip("~*") in struct.fields:
+            mark = key[0] if key[0] in "~*" else ""
+            found[int(number)] = (mark, struct.fields[key.lstrip("~*")])
     return found
 
 

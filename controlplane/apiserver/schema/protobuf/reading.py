@@ -81,6 +81,8 @@ def _message(name: str, raw: bytes, listing: str = "") -> Tree:
         mark, known = fields[number]
         if known is None:
             tree.update(_message(name, _raw(value), mark))
+        elif mark == "*":
+            tree[known.name] = _value(known, value)
         elif known.kind == Kind.LIST:
             assert known.element is not None
             tree.setdefault(known.name, []).append(_value(known.element, value))

@@ -150,7 +150,8 @@ class _Message:
                 self._inner.append((number, tag(number, BYTES), inner))
                 within |= inner._fields.keys() | inner._within
                 continue
-            self._fields[known.name] = number, _field_writer(number, known)
+            write = _field_writer(number, known) if mark != "*" else _list_value(known, number)
+            self._fields[known.name] = number, write
             if mark == "~":
                 self._plain.append((number, known))
         self._within = frozenset(within)
@@ -246,11 +247,12 @@ def _field_writer(number: int, known: Field) -> Write:
     return lambda found: field(start, write(found))
 
 
-def _list_value(known: Field) -> Write:
-    """A list as the value of a map: a message of its own."""
+def _list_value(known: Field, number: int = 2) -> Write:
+    """A list that is a message of its own, as the value of a map is."""
     assert known.element is not None
     items = _field_writer(1, Field("", Kind.LIST, "", element=known.element))
-    return lambda found: field(_TWO, items(found))
+    start = tag(number, BYTES)
+    return lambda found: field(start, items(found))
 
 
 def _text(value: str) -> bytes:

@@ -321,3 +321,16 @@ def test_a_time_before_1970_is_read():
         "spec": times,
     }
     assert decoded(encoded(tree))["spec"] == times
+
+
+def test_the_verbs_of_a_resource_are_a_message_of_their_own():
+    resource = {"name": "pods", "namespaced": True, "kind": "Pod", "verbs": ["get", "list"]}
+    tree = {
+        "apiVersion": "v1",
+        "kind": "APIResourceList",
+        "groupVersion": "v1",
+        "resources": [resource],
+    }
+    raw = encoded(tree)
+    assert b'"\x0b\n\x03get\n\x04list' in raw
+    assert decoded(raw)["resources"][0]["verbs"] == ["get", "list"]
