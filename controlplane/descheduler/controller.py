@@ -183,7 +183,7 @@ class Descheduler(Controller):
 
 
 def _used_by(pod: Pod) -> Mapping[str, Amounts] | None:
-    """What the running containers of a pod use; 0 where no annotation states it, None where none runs."""
+    """The usage of a pod's running containers: 0 without an annotation, None if no container runs."""
     known = usage.of_pod(pod.tree)
     idle = dict.fromkeys(usage.MEASURED, 0)
     names = usage.running_containers(pod.tree)

@@ -1,4 +1,4 @@
-"""What nodes and pods use, as the descheduler hears of it.
+"""Sources of the usage of nodes and pods.
 
 Follows `pkg/descheduler/metricscollector/metricscollector.go` and
 `pkg/framework/plugins/nodeutilization/usageclients.go`.
@@ -111,7 +111,7 @@ class Requested:
         return found
 
     def of_pod(self, pod: Pod) -> Amounts | None:
-        """What leaves with a pod."""
+        """The usage that an eviction of the pod frees: its requests."""
         requests = pod_requests(pod)
         return {name: amount_of(name, requests.get(name)) for name in self._names}
 
@@ -143,7 +143,7 @@ class Measured:
         return found
 
     def of_pod(self, pod: Pod) -> Amounts | None:
-        """What leaves with a pod. Raises UnknownUsage."""
+        """The usage that an eviction of the pod frees: its metrics. Raises UnknownUsage."""
         containers = self._world.pod_usage(pod)
         if containers is None:
             raise UnknownUsage("there are no metrics of the pod")

@@ -202,7 +202,7 @@ def args_decoder() -> Decoder:
 
 
 def stored(name: str, decoded: Mapping[str, Any]) -> dict[str, Any]:
-    """What upstream's struct holds of decoded arguments: what is zero is left out, durations are written anew."""
+    """Return decoded arguments as upstream's struct holds them: without zero values, with normalized durations."""
     fields = ARGS.get(name) or _SHARED[name]
     out: dict[str, Any] = {}
     for key, value in decoded.items():

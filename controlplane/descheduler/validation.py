@@ -96,7 +96,7 @@ def _of_providers(policy: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _url_error(url: str) -> str | None:
-    """What Go's url.Parse says of a URL; None if it takes it."""
+    """Return the error of Go's url.Parse for a URL; None for a valid one."""
     if any(each < " " or each == "\x7f" for each in url):
         return "net/url: invalid control character in URL"
     url = url.partition("#")[0]

@@ -35,7 +35,7 @@ VERY_SLOW = {
     "snapshots/traces_single": 4,
     "scheduler/schedule_sequence": 2,
 }
-"""Files of which one part of so many is answered in CI, and the others nightly: a case takes seconds."""
+"""Number of parts of a slow file: CI answers one part, nightly runs answer all. One case takes seconds."""
 QUICK_SHARDS = 4
 """Shards of one file that the quick tests answer; the rest are slow tests."""
 

@@ -26,7 +26,7 @@ __all__ = ["answer", "group_versions"]
 
 _MEDIA = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _AGGREGATED: Final = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-"""What follows the media type of an aggregated document."""
+"""The parameters of an aggregated document's media type."""
 _HOOKS = (
     "start-apiserver-admission-initializer",
     "generic-apiserver-start-informers",

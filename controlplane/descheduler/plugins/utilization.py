@@ -46,7 +46,7 @@ class Usage(Protocol):
         """The usage of each node. Raises MetricsError."""
 
     def of_pod(self, pod: Pod) -> Amounts | None:
-        """What leaves with a pod; None if that is never known. Raises UnknownUsage."""
+        """The usage that an eviction of the pod frees; None if the source never knows it. Raises UnknownUsage."""
 
 
 @define

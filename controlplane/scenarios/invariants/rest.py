@@ -27,7 +27,7 @@ _WANTED: Final = {
 
 
 def pods_settle(most: int) -> Invariant:
-    """Once the note `CALM` is set, at most so many pods are created.
+    """Bound the number of pods that are created after the note `CALM` is set.
 
     A system that evicts pods which their controller creates again, and which the scheduler places on the same node,
     never comes to rest.

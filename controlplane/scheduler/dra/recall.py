@@ -37,7 +37,7 @@ PoolT = TypeVar("PoolT", bound=Named)
 
 
 class Answer(NamedTuple):
-    """What a search found on a node with these labels, and when."""
+    """The result of a search on a node with these labels, and its time."""
 
     at: int
     labels: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""What a search found on a node is recalled for as long as the node's pools stand as they did."""
+"""The result of a search on a node is reused while the node's pools are unchanged."""
 
 from attrs import frozen
 
