@@ -13,7 +13,17 @@ from controlplane.api import cgroups
 from controlplane.api.quantity import QuantityError, parse
 from controlplane.api.tree import Tree
 
-__all__ = ["ANSWER", "Find", "Inside", "Mount", "answer_of", "front_of", "inside_of", "mount_error"]
+__all__ = [
+    "ANSWER",
+    "Find",
+    "Inside",
+    "Mount",
+    "answer_of",
+    "container_of",
+    "front_of",
+    "inside_of",
+    "mount_error",
+]
 
 Find = Callable[[str, str, str], Tree | None]
 """An object of the core group by resource, namespace and name."""
@@ -71,11 +81,27 @@ class Inside:
     """The answers of the pod's HTTP servers by port, "" for all other ports."""
 
 
+def container_of(pod: Tree, name: str) -> Tree:
+    """Return the container, init container or ephemeral container of a pod by its name.
+
+    Raises:
+        LookupError: the pod has no such container.
+    """
+    for each in _containers(pod):
+        if each["name"] == name:
+            return each
+    raise LookupError(f"pod {pod['metadata']['name']} has no container {name}")
+
+
+def _containers(pod: Tree) -> Iterator[Tree]:
+    for part in _PARTS:
+        yield from pod["spec"].get(part) or ()
+
+
 def front_of(pod: Tree) -> Inside:
     """The answers of a pod to connections on its ports."""
-    spec, meta = pod["spec"], pod["metadata"]
-    named = [port["containerPort"] for part in _PARTS for each in spec.get(part) or ()
-             for port in each.get("ports") or ()]  # fmt: skip
+    meta = pod["metadata"]
+    named = [port["containerPort"] for each in _containers(pod) for port in each.get("ports") or ()]
     answers = {}
     for key, text in (meta.get("annotations") or {}).items():
         if key == ANSWER or key.startswith(f"{ANSWER}."):
@@ -112,24 +138,15 @@ def inside_of(
         find: finds objects of the core group.
         now: nanoseconds since 1970.
         container_id: of the run; by default that of the pod's status.
+
+    Raises:
+        LookupError: the pod has no such container.
     """
     spec, meta = pod["spec"], pod["metadata"]
-    told: Tree = next(
-        each for part in _PARTS for each in spec.get(part) or () if each["name"] == container
-    )
+    told = container_of(pod, container)
     namespace = meta.get("namespace", "")
-    hostname = spec.get("hostname") or meta["name"]
-    env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-           "HOSTNAME": hostname, "HOME": "/root", "KUBERNETES_SERVICE_HOST": "10.0.0.1",
-           "KUBERNETES_SERVICE_PORT": "443"}  # fmt: skip
-    for source in told.get("envFrom") or ():
-        for key, data in _data_of(source, namespace, find).items():
-            env[source.get("prefix", "") + key] = data.decode("utf-8", "replace")
-    for each in told.get("env") or ():
-        value = each.get("value")
-        if value is None and each.get("valueFrom"):
-            value = _referred(each["valueFrom"], pod, namespace, find, container)
-        env[each["name"]] = _expanded(value or "", env)
+    hostname = _hostname(pod)
+    env = _environment(pod, told, find)
     files = {
         "/etc/hostname": f"{hostname}\n".encode(),
         "/etc/hosts": b"127.0.0.1\tlocalhost\n",
@@ -177,6 +194,27 @@ def inside_of(
     )
 
 
+def _hostname(pod: Tree) -> str:
+    return str(pod["spec"].get("hostname") or pod["metadata"]["name"])
+
+
+def _environment(pod: Tree, container: Tree, find: Find) -> dict[str, str]:
+    """The environment variables of a container, with references in place."""
+    namespace = pod["metadata"].get("namespace", "")
+    env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+           "HOSTNAME": _hostname(pod), "HOME": "/root", "KUBERNETES_SERVICE_HOST": "10.0.0.1",
+           "KUBERNETES_SERVICE_PORT": "443"}  # fmt: skip
+    for source in container.get("envFrom") or ():
+        for key, data in _data_of(source, namespace, find).items():
+            env[source.get("prefix", "") + key] = data.decode("utf-8", "replace")
+    for each in container.get("env") or ():
+        value = each.get("value")
+        if value is None and each.get("valueFrom"):
+            value = _referred(each["valueFrom"], pod, namespace, find, container["name"])
+        env[each["name"]] = _expanded(value or "", env)
+    return env
+
+
 def _identity(of_pod: Tree, own: Tree) -> dict[str, Any]:
     """The user and the groups that security contexts ask for; root where they say nothing of them."""
 
@@ -201,13 +239,11 @@ def mount_error(pod: Tree, container: str, find: Find) -> str:
 
     Upstream: `makeMounts` of pkg/kubelet/kubelet_pods.go, `ExpandContainerVolumeMounts` of pkg/kubelet/container.
     """
-    told: Tree = next(
-        each for part in _PARTS for each in pod["spec"].get(part) or () if each["name"] == container
-    )
+    told = container_of(pod, container)
     mounts = told.get("volumeMounts") or ()
-    if not any(each.get("subPath") or each.get("subPathExpr") for each in mounts):
-        return ""
-    env = inside_of(pod, container, find, container_id="").env
+    env = {}
+    if any(each.get("subPathExpr") for each in mounts):
+        env = _environment(pod, told, find)
     for each in mounts:
         path = each.get("subPath") or ""
         if text := each.get("subPathExpr"):
@@ -314,10 +350,7 @@ def _referred(source: Tree, pod: Tree, namespace: str, find: Find, container: st
 def _resource(pod: Tree, source: Tree, container: str, find: Find) -> str:
     """The value of a resource of a container, in units of the divisor. Upstream: pkg/api/v1/resource/helpers.go."""
     name = source.get("containerName") or container
-    told: Tree = next(
-        (each for part in _PARTS for each in pod["spec"].get(part) or () if each["name"] == name),
-        {},
-    )
+    told: Tree = next((each for each in _containers(pod) if each["name"] == name), {})
     kind, _, resource = source.get("resource", "").partition(".")
     text = ((told.get("resources") or {}).get(kind) or {}).get(resource)
     if text is None and kind == "limits":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.api.container_inside import inside_of
+from controlplane.api.container_inside import container_of, inside_of
 from controlplane.kubelet.pod.references import anywhere
 from controlplane.shell.files import Files
 from controlplane.shell.running import MESSAGE_FILE, life_of
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from controlplane.shell.running import Life
 
 DEFAULT_MESSAGE_PATH = "/dev/termination-log"
-_PARTS = ("containers", "initContainers", "ephemeralContainers")
 
 
 def executed(
@@ -32,10 +31,7 @@ def executed(
         find: finds the objects that the pod names.
         host: the machine, which keeps the output.
     """
-    spec = pod["spec"]
-    told: Tree = next(
-        each for part in _PARTS for each in spec.get(part) or () if each["name"] == container
-    )
+    told = container_of(pod, container)
     if not (told.get("command") or told.get("args") or told.get("stdin")):
         return None
     inside = inside_of(pod, container, anywhere(find), now=now, container_id=container_id)
