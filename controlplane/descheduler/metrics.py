@@ -35,7 +35,7 @@ __all__ = [
     "Sampled",
     "UnknownUsage",
     "amount_of",
-    "source_of",
+    "collects_usage",
 ]
 
 Amounts = dict[str, int]
@@ -57,11 +57,11 @@ class UnknownUsage(Exception):
     """The use of a pod is not known; it is not evicted."""
 
 
-def source_of(policy: Mapping[str, Any]) -> str | None:
-    """Return `KubernetesMetrics` if the use of nodes is collected, None if not."""
-    enabled = (policy.get("metricsCollector") or {}).get("enabled")
-    sources = [each.get("source") for each in policy.get("metricsProviders") or ()]
-    return KUBERNETES if enabled or KUBERNETES in sources else None
+def collects_usage(policy: Mapping[str, Any]) -> bool:
+    """Return whether a policy asks for the collection of what nodes use."""
+    if (policy.get("metricsCollector") or {}).get("enabled"):
+        return True
+    return any(each.get("source") == KUBERNETES for each in policy.get("metricsProviders") or ())
 
 
 def amount_of(name: str, quantity: Quantity | None) -> int:

@@ -16,8 +16,8 @@ from controlplane.api.labels import Selector, SelectorError, parse
 from controlplane.api.yaml_files import read_document
 from controlplane.descheduler.default_evictor import priority_threshold
 from controlplane.descheduler.evictions import Limits, PodEvictor
-from controlplane.descheduler.metrics import source_of
-from controlplane.descheduler.profiles import build
+from controlplane.descheduler.metrics import collects_usage
+from controlplane.descheduler.profiles import DEFAULT_EVICTOR, build
 from controlplane.descheduler.schema import ARGS, KIND, args_decoder, policy_decoder, stored
 from controlplane.descheduler.validation import PolicyError, check_policy
 from controlplane.descheduler.world import World
@@ -27,7 +27,6 @@ __all__ = ["Policy", "decoded", "load", "policy_of", "with_defaults"]
 
 API_VERSION: Final = "descheduler/v1alpha2"
 _SCHEME: Final = 'scheme "pkg/runtime/scheme.go:111"'
-_EVICTOR: Final = "DefaultEvictor"
 _THRESHOLD: Final = "priorityThreshold"
 _NO_HEAD: Final = (
     "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct "
@@ -93,7 +92,7 @@ def policy_of(tree: Any, file: str = "policy.yaml") -> Policy:
         nodes,
         policy.get("gracePeriodSeconds"),
         bool(policy.get("evictionFailureEventNotification")),
-        source_of(policy) == "KubernetesMetrics",
+        collects_usage(policy),
     )
 
 
@@ -160,24 +159,24 @@ def _decoded_args(plugin: str, args: Any) -> Any:
     )
     for key, value in _ARG_DEFAULTS.get(plugin, {}).items():
         filled.setdefault(key, value)
-    if plugin == _EVICTOR:
+    if plugin == DEFAULT_EVICTOR:
         filled.setdefault("podProtections", {})
     return filled
 
 
 def _filled(profile: Mapping[str, Any], classes: dict[str, int]) -> dict[str, Any]:
     configs = list(profile.get("pluginConfig") or ())
-    if all(each.get("name") != _EVICTOR for each in configs):
-        configs.insert(0, {"name": _EVICTOR, "args": {"podProtections": {}}})
+    if all(each.get("name") != DEFAULT_EVICTOR for each in configs):
+        configs.insert(0, {"name": DEFAULT_EVICTOR, "args": {"podProtections": {}}})
     points = dict(profile.get("plugins") or {})
     for point in ("filter", "preevictionfilter"):
         chosen = dict(points.get(point) or {})
         enabled = chosen.get("enabled") or []
-        if _EVICTOR not in enabled:
-            chosen["enabled"] = [_EVICTOR, *enabled]
+        if DEFAULT_EVICTOR not in enabled:
+            chosen["enabled"] = [DEFAULT_EVICTOR, *enabled]
         points[point] = chosen
     for number, each in enumerate(configs):
-        if each["name"] == _EVICTOR:
+        if each["name"] == DEFAULT_EVICTOR:
             value = {"name": "", "value": priority_threshold(each["args"], classes)}
             configs[number] = {**each, "args": {**each["args"], _THRESHOLD: value}}
             break
@@ -213,7 +212,7 @@ def _check_read(tree: Any) -> None:
     for number, profile in enumerate(policy.get("profiles") or ()):
         for at, config in enumerate(profile.get("pluginConfig") or ()):
             args = config.get("args")
-            if config.get("name") == _EVICTOR and isinstance(args, dict):
+            if config.get("name") == DEFAULT_EVICTOR and isinstance(args, dict):
                 try:
                     parse(str(args.get("nodeSelector") or ""))
                 except SelectorError as error:

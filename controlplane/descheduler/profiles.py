@@ -84,7 +84,7 @@ def build(
     point, or an enabled plugin has no entry in `pluginConfig`.
     """
     args = {each["name"]: each.get("args") or {} for each in tree.get("pluginConfig") or ()}
-    own = dict(args.get("DefaultEvictor", {}))
+    own = dict(args.get(DEFAULT_EVICTOR, {}))
     own["priorityThreshold"] = {"value": priority_threshold(own, classes)}
     points = tree.get("plugins") or {}
     profile = tree.get("name", "")

@@ -18,7 +18,7 @@ from controlplane.descheduler.default_evictor import (
     EXTRA_PROTECTIONS,
 )
 from controlplane.descheduler.metrics import KUBERNETES, PROMETHEUS
-from controlplane.descheduler.profiles import BALANCE, DESCHEDULE
+from controlplane.descheduler.profiles import BALANCE, DEFAULT_EVICTOR, DESCHEDULE
 
 Args = dict[str, Any]
 _RESTART_STATES: Final = ("CrashLoopBackOff", "Running")
@@ -58,7 +58,7 @@ def _of_profiles(profiles: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         for config in profile.get("pluginConfig") or ():
             name = config.get("name", "")
             where = f"in profile {profile.get('name', '')}: "
-            if name != "DefaultEvictor" and name not in DESCHEDULE and name not in BALANCE:
+            if name != DEFAULT_EVICTOR and name not in DESCHEDULE and name not in BALANCE:
                 yield f"{where}plugin {name} in pluginConfig not registered"
                 continue
             found = list(_CHECKS.get(name, _common)(config.get("args") or {}))
@@ -278,7 +278,7 @@ def _default_evictor(args: Args) -> Iterator[str]:
 
 
 _CHECKS: Final[dict[str, Callable[[Args], Iterator[str]]]] = {
-    "DefaultEvictor": _default_evictor,
+    DEFAULT_EVICTOR: _default_evictor,
     "HighNodeUtilization": _high,
     "LowNodeUtilization": _low,
     "PodLifeTime": _pod_life_time,

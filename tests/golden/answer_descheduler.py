@@ -16,7 +16,7 @@ from controlplane.api.validation import aggregate
 from controlplane.decisions import at_once
 from controlplane.descheduler.default_evictor import DefaultEvictor, priority_threshold
 from controlplane.descheduler.evictions import Eviction, Limits, Note, PodEvictor, Refusal
-from controlplane.descheduler.metrics import Collector, amount_of, source_of
+from controlplane.descheduler.metrics import Collector, amount_of, collects_usage
 from controlplane.descheduler.node import (
     fits_any_other,
     misfit,
@@ -211,7 +211,7 @@ def measure(case: Any, policy: Any, world: World) -> None:
     def amounts(used: Any) -> dict[str, int]:
         return {name: amount_of(name, parse_quantity(text)) for name, text in used.items()}
 
-    if source_of(policy) is not None:
+    if collects_usage(policy):
         collector = Collector()
         for number in case.get("nodeMetrics", ()):
             collector.collect({node: amounts(used) for node, used in number.items()})
