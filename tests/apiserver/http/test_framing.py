@@ -477,7 +477,8 @@ async def test_a_watch_of_metadata_outlives_what_it_watches():
             seen = []
             while (event := await lines.next()) is not None:
                 seen.append(event["type"])
-            assert seen == ["BOOKMARK", "DELETED"]
+            *bookmarks, last = seen  # the number of bookmarks depends on the speed of the machine
+            assert (set(bookmarks), last) == ({"BOOKMARK"}, "DELETED")
         assert (await session.ask("GET", "/healthz")).body == b"ok"
 
 
