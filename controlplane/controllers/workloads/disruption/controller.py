@@ -270,7 +270,7 @@ class DisruptionController(Controller):
         """Uid and replicas by the scale subresource of whatever the controller is."""
         kind = self.host.rest_mapper.of(reference.api_version, reference.kind)
         try:
-            scale = yield from calls.get(kind.resource, namespace, reference.name, "scale")
+            scale = (yield from calls.get(kind.resource, namespace, reference.name, "scale")).tree
         except ApiError as error:
             if not is_not_found(error):
                 raise
@@ -279,9 +279,9 @@ class DisruptionController(Controller):
             qualified = f"{kind.resource.name}.{kind.resource.group}".rstrip(".")
             text = f"{qualified} does not implement the scale subresource"
             raise Retry(text) from error
-        if scale.uid != reference.uid:
+        if scale["metadata"].get("uid", "") != reference.uid:
             return None
-        return scale.uid, int((scale.tree.get("spec") or {}).get("replicas") or 0)
+        return reference.uid, int((scale.get("spec") or {}).get("replicas") or 0)
 
     # ------------------------------------------------------------------ evictions that came to nothing
 
