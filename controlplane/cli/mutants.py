@@ -34,14 +34,21 @@ COMPONENTS = ("scheduler", "kubelet", "controllers", "storage", "client", "apise
     type=click.IntRange(1),
     default=2000,
     show_default=True,
-    help="Schedules for each churn at most.",
+    help="Schedules for each workload at most.",
 )
 @click.option(
     "--seconds",
     type=Finite(min=0, min_open=True),
     default=30,
     show_default=True,
-    help="Seconds for each churn at most.",
+    help="Seconds for each workload at most.",
+)
+@click.option(
+    "--reach-seconds",
+    type=Finite(min=0, min_open=True),
+    default=20,
+    show_default=True,
+    help="Seconds for which each workload runs without a mistake, to see the places that it comes to.",
 )
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed of the sample and of the searches."
@@ -53,22 +60,26 @@ def mutants_command(
     sample: int,
     schedules: int,
     seconds: float,
+    reach_seconds: float,
     seed: int,
     jobs: int | None,
     output_format: str,
 ) -> int:
-    """Make one small concurrency mistake at a time in a component, search its default churns, and say what found it.
+    """Make one small concurrency mistake at a time in a component, search its churns, and say what found it.
 
     Mistakes: a guard on a uid or a state left out, two effects in the other order, a notification or a release
     forgotten, expectations ignored, a second read left out, a failure swallowed, a write repeated. Each mutant runs in
-    a process of its own. "not reached" means that the workload never came to the place; of the mutants that were
-    reached, the survivors are listed.
+    a process of its own. First each workload (a churn, or a part of one) runs without a mistake; a mutant is then
+    searched for under the three workloads that come to its place most often. "not reached" means that none does. The
+    survivors are listed.
     """
     import os
 
-    from controlplane.races.mutants.running import carry_out, drawn
+    from controlplane.races.mutants.running import carry_out, drawn, reach
 
-    mutants = drawn(components or COMPONENTS, sample, seed)
+    components = components or COMPONENTS
+    jobs = jobs or os.cpu_count() or 1
+    mutants = drawn(components, sample, seed)
     progress = output.Progress()
     done = 0
 
@@ -78,12 +89,21 @@ def mutants_command(
         progress.show(f"{done} of {len(mutants)} mutants, the last: {trial.result.outcome}")
 
     with interruption.interruptible() as ended:
+        reached = reach(
+            components,
+            seconds=reach_seconds,
+            seed=seed,
+            jobs=jobs,
+            heard=lambda workload: progress.show(f"places that {workload} comes to"),
+            over=lambda: ended.came,
+        )
         trials = carry_out(
             mutants,
+            reached,
             schedules=schedules,
             seconds=seconds,
             seed=seed,
-            jobs=jobs or os.cpu_count() or 1,
+            jobs=jobs,
             heard=heard,
             over=lambda: ended.came,
         )
@@ -123,7 +143,7 @@ def _print(trials: Sequence[Trial]) -> None:
             if outcome == "found":
                 result = each.result
                 output.echo(
-                    f"  {result.churn}, schedule {result.schedules}: {result.reason or result.verdict}"
+                    f"  {result.workload}, schedule {result.schedules}: {result.reason or result.verdict}"
                 )
 
 

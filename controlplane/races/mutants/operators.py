@@ -15,10 +15,10 @@ from attrs import frozen
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["OPERATORS", "REACHED", "Mutant", "mutants_of", "mutated"]
+__all__ = ["OPERATORS", "REACHED", "Mutant", "marked", "mutants_of", "mutated"]
 
 REACHED = "__mutant_reached__"
-"""The function that the mutated source calls where the mistake is made."""
+"""The function that a changed source calls, with the mutant's name, where a mistake is or could be made."""
 
 IDENTITY = re.compile(
     r"(^|_)(uid|uids|resource_version|revision|generation|observed|deletion|deleted|terminating|"
@@ -70,12 +70,19 @@ class _Place:
 def mutants_of(module: str, source: str) -> list[Mutant]:
     """Return all mutants of a module, in the order of the source within each operator."""
     tree = ast.parse(source)
-    return [
-        Mutant(module, function, operator, number, place.block[place.at].lineno, _first_line(place))
-        for function, node in _functions(tree)
-        for operator in OPERATORS
-        for number, place in enumerate(_places(node, operator))
-    ]
+    return [mutant for mutant, _ in _all_places(module, tree)]
+
+
+def marked(module: str, source: str) -> ast.Module:
+    """Return the syntax tree of a module without a mistake, and a call of `REACHED` before each place for one."""
+    tree = ast.parse(source)
+    marks: dict[int, tuple[list[ast.stmt], list[tuple[int, str]]]] = {}
+    for mutant, place in _all_places(module, tree):
+        marks.setdefault(id(place.block), (place.block, []))[1].append((place.at, mutant.name))
+    for block, its in marks.values():
+        for at, name in sorted(its, reverse=True):
+            block.insert(at, _mark(name))
+    return ast.fix_missing_locations(tree)
 
 
 def mutated(source: str, mutant: Mutant | str) -> ast.Module:
@@ -90,11 +97,23 @@ def mutated(source: str, mutant: Mutant | str) -> ast.Module:
         if function == wanted:
             for at, place in enumerate(_places(node, operator)):
                 if at == int(number):
-                    mark = ast.parse(f"{REACHED}()").body
                     stop = place.at + place.length
-                    place.block[place.at : stop] = [*mark, *place.mistaken()]
+                    place.block[place.at : stop] = [_mark(name), *place.mistaken()]
                     return ast.fix_missing_locations(tree)
     raise LookupError(f"no place for the mutant {name}")
+
+
+def _mark(name: str) -> ast.stmt:
+    return ast.parse(f"{REACHED}({name!r})").body[0]
+
+
+def _all_places(module: str, tree: ast.Module) -> Iterator[tuple[Mutant, _Place]]:
+    """All places of a module with their mutants, in the order of the source within each operator."""
+    for function, node in _functions(tree):
+        for operator in OPERATORS:
+            for number, place in enumerate(_places(node, operator)):
+                line, text = place.block[place.at].lineno, _first_line(place)
+                yield Mutant(module, function, operator, number, line, text), place
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controlplane.races.mutants.operators import Mutant
+    from controlplane.scenarios.engine.plan import Plan
+    from controlplane.scenarios.engine.scenario import Scenario
 
 ROOT = Path(controlplane.__file__).parent
 
 
 @frozen
 class Component:
-    """The rooms in which a component takes its decisions, and the churns under which its mutants are looked for."""
+    """The rooms in which a component takes its decisions, and the churns that are to come to them."""
 
     rooms: tuple[str, ...]
     churns: tuple[str, ...]
@@ -31,12 +34,16 @@ class Component:
 COMPONENTS: Mapping[str, Component] = {
     "scheduler": Component(
         ("scheduler",),
-        ("scheduler",),
+        ("scheduler", "storage", "dra", "gang", "coscheduling", "capacity", "numa"),
         ("scheduler/config", "scheduler/metrics.py", "scheduler/cycle/expla", "scheduler/columns"),
     ),
-    "kubelet": Component(("kubelet",), ("kubelet",), ("kubelet/features.py",)),
+    "kubelet": Component(
+        ("kubelet",), ("kubelet", "numa", "storage", "dra"), ("kubelet/features.py",)
+    ),
     "controllers": Component(
-        ("controllers",), ("controller",), ("controllers/storage", "controllers/common/go_")
+        ("controllers",),
+        ("controller", "dra", "gang"),
+        ("controllers/storage", "controllers/common/go_"),
     ),
     "storage": Component(("controllers/storage",), ("storage",)),
     "client": Component(("client",), ("scheduler", "controller"), ("client/queue_metrics.py",)),
@@ -55,6 +62,53 @@ COMPONENTS: Mapping[str, Component] = {
          "apiserver/storage/durable_store.py", "apiserver/storage/acknowledged.py"),
     ),
 }  # fmt: skip
+
+
+@frozen
+class Workload:
+    """A churn, with one value of its first varied option if it has one: what a search of that churn divides into."""
+
+    churn: str
+    option: str = ""
+    value: str = ""
+
+    @property
+    def name(self) -> str:
+        """For people, and to find it again."""
+        return f"{self.churn} {self.option}={self.value}" if self.option else self.churn
+
+    @classmethod
+    def named(cls, name: str) -> Workload:
+        """The workload of this name."""
+        churn, _, setting = name.partition(" ")
+        option, _, value = setting.partition("=")
+        return cls(churn, option, value)
+
+    def plan(self) -> Plan:
+        """Its plan, with every repair in force: what breaks is the mutant's doing."""
+        from controlplane.races.power import every_fix
+        from controlplane.scenarios.engine.plan import plan_of
+
+        asked = {self.option: self.value} if self.option else {}
+        return plan_of(scenario_of(self.churn), fix=every_fix(), **asked)
+
+
+def scenario_of(churn: str) -> Scenario:
+    """Return the scenario of a built-in churn."""
+    found: Scenario = import_module(f"controlplane.scenarios.churns.{churn}_churn").SCENARIO
+    return found
+
+
+def workloads_of(component: str) -> list[Workload]:
+    """Return the workloads of a component, churn by churn."""
+    found = []
+    for churn in COMPONENTS[component].churns:
+        varied = next((each for each in scenario_of(churn).all_options if each.varied), None)
+        if varied is None:
+            found.append(Workload(churn))
+        else:
+            found += [Workload(churn, varied.key, value) for value in varied.variants]
+    return found
 
 
 def source_of(module: str) -> str:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from controlplane.races.mutants.operators import OPERATORS, REACHED, mutants_of, mutated
+from controlplane.races.mutants.operators import OPERATORS, REACHED, marked, mutants_of, mutated
 from controlplane.races.mutants.population import COMPONENTS, modules_of, population, sample
 
 SOURCES = {
@@ -41,9 +41,20 @@ def test_an_operator_makes_its_mistake_and_marks_the_place(operator) -> None:
         each for each in mutants_of("m", in_function(correct)) if each.operator == operator
     ]
     changed = ast.unparse(mutated(in_function(correct), mutant))
-    assert f"{REACHED}()\n" in changed
+    assert f"{REACHED}('{mutant.name}')\n" in changed
     without_mark = "\n".join(line for line in changed.splitlines() if REACHED not in line)
     assert without_mark == ast.unparse(ast.parse(in_function(mistaken)))
+
+
+def test_all_places_of_a_module_are_marked_and_nothing_else_changes() -> None:
+    source = "\n".join(
+        in_function(correct, f"decide_{at}") for at, (correct, _) in enumerate(SOURCES.values())
+    )
+    changed = ast.unparse(marked("m", source))
+    for mutant in mutants_of("m", source):
+        assert changed.count(f"{REACHED}('{mutant.name}')\n") == 1
+    unmarked = "\n".join(line for line in changed.splitlines() if REACHED not in line)
+    assert unmarked == ast.unparse(ast.parse(source))
 
 
 def test_names_of_places_do_not_depend_on_lines() -> None:
