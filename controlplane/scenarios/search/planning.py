@@ -56,6 +56,8 @@ HOLD_S: Final = 20.0
 """How long a message is held at most, in virtual seconds: invariants that bound times allow for less than a minute."""
 STORE_S: Final = 10.0
 """How long a server's call to its store is held, in virtual seconds: below what clients and servers wait."""
+REFUSALS: Final = (409, 500)
+"""Codes with which a write fails: callers read again after the one, and give up for now after the other."""
 RESTARTS_S: Final = 2.0
 """How long a killed process is down, in virtual seconds."""
 PER_SEED: Final = 1_000_000
@@ -227,7 +229,10 @@ def candidates(of: Trace, servers: int = 1) -> Iterator[Candidate]:
             for until in _later(trace, writes, at, each, referring):
                 yield _candidate(Perturbation(HOLD, what, until, HOLD_S), each)
             continue
-        stores = each.verb == WRITE and each.resource.startswith(ETCD)
+        stored = each.resource.startswith(ETCD)
+        if each.kind == REQUEST and each.verb == "get" and not stored:
+            yield _candidate(Perturbation(FAIL, what, code=500), each)
+        stores = each.verb == WRITE and stored
         if each.verb not in WRITES and each.resource != CSI and not stores:
             continue
         others = [
@@ -242,7 +247,8 @@ def candidates(of: Trace, servers: int = 1) -> Iterator[Candidate]:
             continue
         yield _candidate(Perturbation(LOSE, what), each)
         if each.kind == REQUEST and each.resource != CSI:
-            yield _candidate(Perturbation(FAIL, what, code=409), each)
+            for code in REFUSALS:
+                yield _candidate(Perturbation(FAIL, what, code=code), each)
         for when in (BEFORE, AFTER) if each.kind == REQUEST else (AFTER,):
             rule = Perturbation(KILL, what, seconds=RESTARTS_S, actor=each.actor, when=when)
             yield _candidate(rule, each)

@@ -39,14 +39,21 @@ def test_a_write_is_held_until_the_next_of_another_process_lost_refused_and_its_
     asked = Passing("request", "a", "apiserver", "update", "pods", "default/web")
     foreign = Passing("answer", "b", "apiserver", "patch", "pods", "default/web")
     found = lines(Trace((asked, foreign)))
-    assert found[:6] == [
+    assert found[:7] == [
         "hold request a update pods default/web until answer b patch pods default/web at most 20",
         "lose request a update pods default/web",
         "fail request a update pods default/web with 409",
+        "fail request a update pods default/web with 500",
         "kill a before request a update pods default/web for 2",
         "kill a after request a update pods default/web for 2",
         "lose answer b patch pods default/web",
     ]
+
+
+def test_a_read_of_one_object_fails_unless_it_is_the_servers_own() -> None:
+    asked = Passing("request", "a", "apiserver", "get", "pods", "default/web")
+    stored = Passing("request", "apiserver", "etcd", "get", "etcd/pods", "default/web")
+    assert lines(Trace((asked, stored))) == ["fail request a get pods default/web with 500"]
 
 
 def test_requests_of_users_come_later_but_are_neither_lost_nor_failed() -> None:
