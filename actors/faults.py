@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Faults:
     """The faults that a run can have. `Context.faults` and `World.faults` are this."""
 
-    __slots__ = ("_asked", "_kernel", "_lifecycle", "_timers", "_transport", "planned")
+    __slots__ = ("_asked", "_kernel", "_lifecycle", "_timers", "_transport", "injected", "planned")
 
     def __init__(
         self, kernel: Core, lifecycle: Lifecycle, transport: Transport, timers: Timers
@@ -35,9 +35,12 @@ class Faults:
         self.planned: list[tuple[int, int, Callable[[], None]]] = []
         """A heap of calls between two steps: before which step, in which order, and the call."""
         self._asked = 0
+        self.injected: set[str] = set()
+        """The names of the faults, and of their ends, that have happened so far."""
 
     def log(self, name: str, **data: Any) -> None:
         """Log a fault, or its end."""
+        self.injected.add(name)
         kernel = self._kernel
         if kernel.footprint is not None:
             kernel.footprint.everything()

@@ -5,8 +5,8 @@ every run; what differs is the order of tasks, when the controller manager dies 
 one of its writes), what it does not see in time, and which connections break or wait. There are two API
 servers over one store, of which the second's caches lag.
 
-However it goes, nothing outlives its controller, nothing is there twice, and the world ends as it does when
-nothing fails.
+However it goes, nothing outlives its controller, nothing is there twice, no more pods are made than were asked for, in
+their order, and the world ends as it does when nothing fails.
 """
 
 from __future__ import annotations
@@ -20,11 +20,18 @@ from controlplane.scenarios.authoring.controller_faults import (
 )
 from controlplane.scenarios.authoring.faults import CHAOS, cut, heal, restarts, sometimes
 from controlplane.scenarios.authoring.worlds import lagging_servers
-from controlplane.scenarios.churns.controller_workloads import PARTS
+from controlplane.scenarios.churns.controller_workloads import PARTS, touch_nodes
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Fault, Invariant, Scenario
 from controlplane.scenarios.invariants.convergence import converges
 from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
+from controlplane.scenarios.invariants.replicas import (
+    finished_jobs_let_their_pods_go,
+    jobs_count_what_ended,
+    no_more_pods_than_asked,
+    ordinals_begin_in_order,
+    rollouts_keep_to_their_surge,
+)
 from controlplane.scenarios.invariants.workloads import (
     no_orphans,
     one_active_pod_an_index,
@@ -75,10 +82,7 @@ async def churn(user: User) -> None:
     main, _ = PARTS[user.options["part"]]
     await main(user)
     await user.sleep(150)
-    # The node controller does not try again what a server that lags refused (as upstream), and nodes do not
-    # report in this world: they are touched once, as their kubelets would.
-    for node in await user.list("Node"):
-        await user.attempt(user.patch("Node", node.name, {"metadata": {"labels": {"seen": "yes"}}}))
+    await touch_nodes(user)
 
 
 async def chaos(user: User) -> None:
@@ -100,16 +104,27 @@ def build(setting: Setting) -> ClusterConfig:
 
 
 def invariants(setting: Setting) -> tuple[Invariant, ...]:
-    """The invariants. CronJobs name their runs after the time, so their final state depends on the timing."""
+    """The invariants.
+
+    CronJobs name their runs after the time, so their final state depends on the timing. A DaemonSet that surges has two
+    pods on a node for a while.
+    """
+    part = setting[PART.key]
     nodes = [each["metadata"]["name"] for each in setting.nodes()]
-    found = (
+    found: tuple[Invariant, ...] = (
         writes_keep_to_their_object("etcd"),
         no_orphans(),
         one_active_pod_an_index("etcd"),
-        one_daemon_a_node("etcd"),
         one_life_of_an_ordinal(*nodes),
+        no_more_pods_than_asked("etcd"),
+        rollouts_keep_to_their_surge("etcd"),
+        ordinals_begin_in_order("etcd"),
+        jobs_count_what_ended("etcd"),
+        finished_jobs_let_their_pods_go(),
     )
-    return found if setting[PART.key] == "cron" else (*found, converges())
+    if part != "surging-daemons":
+        found = (*found, one_daemon_a_node("etcd"))
+    return found if part == "cron" else (*found, converges())
 
 
 SCENARIO = Scenario(

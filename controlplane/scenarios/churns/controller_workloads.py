@@ -21,6 +21,32 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 
 
+async def touch_nodes(user: User, label: str = "seen", value: str | None = "yes") -> None:
+    """Change a label of each node, as its kubelet would change its status: nodes do not report in this world.
+
+    The node controller does not try again what a server that lags refused, as upstream: the taints of a new node stay
+    until the node changes.
+    """
+    for node in user.run.objects(NODES):
+        await user.attempt(user.patch("Node", node.name, {"metadata": {"labels": {label: value}}}))
+
+
+async def _nodes_are_ready(user: User) -> None:
+    """Wait until all nodes are there and have lost the taint of new ones, so that pods can run.
+
+    They are touched more rarely than caches lag: a server that is behind would never catch up with its writes.
+    """
+    nodes = len(user.cluster.machines)
+
+    def holds(run: Run) -> bool:
+        found = run.objects(NODES)
+        return len(found) == nodes and not any(each.tree["spec"].get("taints") for each in found)
+
+    while not await user.wait_until(holds, patience_s=130):
+        await touch_nodes(user, "new", "yes")
+        await touch_nodes(user, "new", None)
+
+
 def _selecting(name: str, **spec: Any) -> Tree:
     labels = {"matchLabels": {"app": name}}
     return {"selector": labels, "template": template(name), **spec}
@@ -257,6 +283,214 @@ async def autoscaled(user: User) -> None:
     await user.sleep(40)
 
 
+async def shares(user: User) -> None:
+    """Budgets that count from the size of the workload; its owner is scaled and made again amid evictions."""
+    await _nodes_are_ready(user)
+    for name, allowed in (("web", {"maxUnavailable": 1}), ("db", {"minAvailable": "50%"})):
+        budget = {**allowed, "selector": {"matchLabels": {"app": name}}}
+        await user.create(namespaced("policy/v1", "PodDisruptionBudget", name, budget))
+    await user.create(namespaced("apps/v1", "Deployment", "web", _selecting("web", replicas=3)))
+    database = namespaced(
+        "apps/v1", "StatefulSet", "db", _selecting("db", serviceName="db", replicas=2)
+    )
+    await user.create(database)
+    await _running(user, 5)
+    user.spawn(_scaled_amid)
+    await user.drain("node-1", every_s=3, patience_s=60)
+    await user.uncordon("node-1")
+    await user.client.delete(
+        _resource("apps", "statefulsets"), "default", "db", propagation_policy="Orphan"
+    )
+    await user.gone("apps/v1/StatefulSet", "db")
+    await user.create(database)
+    await user.sleep(5)
+    await user.drain("node-2", every_s=3, patience_s=60)
+    await user.uncordon("node-2")
+
+
+async def _scaled_amid(user: User) -> None:
+    await user.sleep(4)
+    await user.patch("apps/v1/Deployment", "web", {"spec": {"replicas": 2}})
+
+
+async def replaced(user: User) -> None:
+    """A Deployment replaces all pods at once, is paused amid that, keeps two revisions and is rolled back by number."""
+    await _nodes_are_ready(user)
+    spec = _selecting("web", replicas=2, strategy={"type": "Recreate"}, revisionHistoryLimit=2)
+    await user.create(namespaced("apps/v1", "Deployment", "web", spec))
+    await _running(user, 2)
+    for number in (2, 3, 4):
+        await user.patch("apps/v1/Deployment", "web", new_image(f"app:{number}"))
+        await user.sleep(1)
+        await user.patch("apps/v1/Deployment", "web", {"spec": {"paused": True}})
+        await user.sleep(2)
+        await user.patch("apps/v1/Deployment", "web", {"spec": {"paused": False}})
+        await _running(user, 2, f"app:{number}")
+    for revision in ("3", "9", "0"):
+        await user.patch(
+            "apps/v1/Deployment", "web", {"metadata": {"annotations": {BACK: revision}}}
+        )
+        await user.wait_until(
+            lambda run: BACK not in (run.objects(DEPLOYMENTS)[0].metadata["annotations"] or {})
+        )
+        await user.sleep(2)
+
+
+async def failing_jobs(user: User) -> None:
+    """Jobs whose pods fail: up to a limit, by index, by a policy, at a deadline; one is suspended and goes on.
+
+    How many pods the last two count depends on when the controller looks, so they are deleted in the end.
+    """
+    await _nodes_are_ready(user)
+    exits = {"onExitCodes": {"containerName": "main", "operator": "In", "values": [3]}}
+    forms: dict[str, Tree] = {
+        "limited": {"backoffLimit": 1, "parallelism": 1},
+        "by-index": {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1, "completionMode": "Indexed"},
+        "by-policy": {
+            "podFailurePolicy": {"rules": [{"action": "FailJob", **exits}]},
+            "podReplacementPolicy": "Failed",
+            "parallelism": 1,
+        },
+        "late": {"activeDeadlineSeconds": 5},
+        "stopped": {"podReplacementPolicy": "TerminatingOrFailed"},
+    }
+    codes = {"limited": "1", "by-index": "1", "by-policy": "3"}
+    for name, form in forms.items():
+        seconds = "2" if name in codes else "100000"
+        made = template(name, run_seconds=seconds, restartPolicy="Never")
+        made["metadata"]["annotations"]["emulate.controlplane/exit-codes"] = codes.get(name, "0")
+        spec = {"completions": 2, "parallelism": 2, "template": made, **form}
+        await user.create(namespaced("batch/v1", "Job", name, spec))
+    await user.sleep(2)
+    await user.patch("batch/v1/Job", "stopped", {"spec": {"suspend": True}})
+    await user.wait_until(lambda run: _job_is(run, "stopped", "Suspended"))
+    await user.patch("batch/v1/Job", "stopped", {"spec": {"suspend": False}})
+    await user.wait_until(lambda run: not _job_is(run, "stopped", "Suspended"))
+    await user.wait_until(lambda run: _job_is(run, "late", "Failed"))
+    for name in ("stopped", "late"):
+        await user.client.delete(_resource("batch", "jobs"), "default", name, **BACKGROUND)
+    await user.sleep(30)
+
+
+def _job_is(run: Run, name: str, condition: str) -> bool:
+    (job,) = (each for each in run.objects("/registry/jobs/") if each.name == name)
+    return any(
+        (each["type"], each["status"]) == (condition, "True")
+        for each in job.tree.get("status", {}).get("conditions") or ()
+    )
+
+
+async def surging_daemons(user: User) -> None:
+    """A DaemonSet rolls with a surge, waits for pods to stay ready, replaces a failed one and goes back."""
+    await _nodes_are_ready(user)
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    spec = _selecting("agent", updateStrategy=rolling, minReadySeconds=2)
+    await user.create(namespaced("apps/v1", "DaemonSet", "agent", spec))
+    nodes = len(user.cluster.machines)
+    await _running(user, nodes)
+    for number in (2, 3):
+        await user.patch("apps/v1/DaemonSet", "agent", new_image(f"app:{number}"))
+        await _running(user, nodes, f"app:{number}")
+        await user.sleep(SETTLED_S)
+    await user.delete("Pod", user.run.objects(PODS)[0].name)
+    for number in (1, 4):
+        await user.patch("apps/v1/DaemonSet", "agent", new_image(f"app:{number}"))
+        await _running(user, nodes, f"app:{number}")
+        await user.sleep(SETTLED_S)
+
+
+async def ready_later(user: User) -> None:
+    """Workloads whose pods count only after they were ready for a while are scaled and rolled before they do."""
+    await _nodes_are_ready(user)
+    forms: dict[str, Tree] = {
+        "ReplicaSet": {"replicas": 2},
+        "Deployment": {"replicas": 2},
+        "StatefulSet": {"replicas": 2, "serviceName": "db", "podManagementPolicy": "Parallel"},
+    }
+    for kind, form in forms.items():
+        name = kind.lower()
+        spec = _selecting(name, minReadySeconds=5, **form)
+        await user.create(namespaced("apps/v1", kind, name, spec))
+    await _running(user, 6)
+    for kind in forms:
+        await user.patch(f"apps/v1/{kind}", kind.lower(), {"spec": {"replicas": 3}})
+    await user.sleep(3)
+    for kind in ("Deployment", "StatefulSet"):
+        await user.patch(f"apps/v1/{kind}", kind.lower(), new_image("app:2"))
+    await _observed(user, STATEFUL_SETS)
+    await user.sleep(SETTLED_S)
+    await user.patch("apps/v1/StatefulSet", "statefulset", new_image("app:3"))
+    await user.sleep(20)
+
+
+async def claims(user: User) -> None:
+    """A StatefulSet with claims, which go when it shrinks and stay when it is deleted; it is made again."""
+    await _nodes_are_ready(user)
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    for number in range(2):
+        await _volume_for(user, f"data-{number}", f"data-db-{number}")
+    policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
+    spec = _selecting(
+        "db",
+        serviceName="db",
+        replicas=2,
+        volumeClaimTemplates=[claim],
+        persistentVolumeClaimRetentionPolicy=policy,
+    )
+    made = namespaced("apps/v1", "StatefulSet", "db", spec)
+    await user.create(made)
+    await _running(user, 2)
+    await user.patch("apps/v1/StatefulSet", "db", {"spec": {"replicas": 1}})
+    await user.gone("PersistentVolumeClaim", "data-db-1")
+    await _volume_for(user, "data-2", "data-db-1")
+    await _running(user, 1)
+    kept = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Retain"}}
+    await user.patch("apps/v1/StatefulSet", "db", {"spec": kept})
+    await user.sleep(2)
+    await user.client.delete(_resource("apps", "statefulsets"), "default", "db", **BACKGROUND)
+    await user.gone("apps/v1/StatefulSet", "db")
+    await user.create(made)
+    await user.sleep(10)
+
+
+async def _volume_for(user: User, name: str, claim: str) -> None:
+    """A volume that is kept for one claim, so that all runs bind alike."""
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "persistentVolumeReclaimPolicy": "Retain",
+        "hostPath": {"path": f"/{name}"},
+        "claimRef": {"namespace": "default", "name": claim},
+    }
+    tree = {"apiVersion": "v1", "kind": "PersistentVolume", "spec": spec}
+    await user.create({**tree, "metadata": {"name": name}})
+
+
+async def _observed(user: User, prefix: str) -> None:
+    """Wait until the controller has seen the workload of a kind as it is: it keeps a history of templates."""
+
+    def holds(run: Run) -> bool:
+        return all(
+            each.tree.get("status", {}).get("observedGeneration") == each.metadata["generation"]
+            for each in run.objects(prefix)
+        )
+
+    await user.wait_until(holds)
+
+
+SETTLED_S = 90
+"""After this no cache lags any more: a controller that does not see its last revision numbers the next one alike."""
+NODES = "/registry/minions/"
+BACK = "deprecated.deployment.rollback.to"
+DEPLOYMENTS = "/registry/deployments/"
+STATEFUL_SETS = "/registry/statefulsets/"
 BACKGROUND: Tree = {"propagation_policy": "Background"}
 
 
@@ -265,6 +499,13 @@ def _resource(group: str, name: str) -> Any:
     return Resource(group, "v1", name)
 
 
+CLAIMS = (
+    "statefulset",
+    "garbage-collector",
+    "persistentvolume-binder",
+    "persistentvolume-protection",
+    "persistentvolumeclaim-protection",
+)
 PARTS: dict[str, tuple[Callable[[User], Coroutine[Any, Any, None]], tuple[str, ...]]] = {
     "jobs": (jobs, ("job", "garbage-collector")),
     "cron": (cron, ("job", "cronjob", "garbage-collector")),
@@ -282,5 +523,11 @@ PARTS: dict[str, tuple[Callable[[User], Coroutine[Any, Any, None]], tuple[str, .
     ),
     "autoscaled": (autoscaled, ("horizontal-pod-autoscaler",)),
     "budgets": (budgets, ("disruption", "resourcequota")),
+    "shares": (shares, ("disruption", "statefulset", "garbage-collector")),
+    "replaced": (replaced, ("garbage-collector",)),
+    "failing-jobs": (failing_jobs, ("job", "garbage-collector")),
+    "surging-daemons": (surging_daemons, ("daemonset",)),
+    "ready-later": (ready_later, ("statefulset",)),
+    "claims": (claims, CLAIMS),
 }
 """The actions of the churn, and the controllers that it needs besides the default ones."""

@@ -26,6 +26,8 @@ METADATA = ("name", "namespace", "labels", "annotations", "finalizers", "ownerRe
 MASKED = frozenset(
     (
         "uid",
+        "controller-uid",
+        "batch.kubernetes.io/controller-uid",
         "resourceVersion",
         "generation",
         "observedGeneration",

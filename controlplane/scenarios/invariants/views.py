@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from controlplane.api.object import Object
     from controlplane.scenarios.engine.run import Run
 
 PODS = "/registry/pods/"
@@ -47,3 +48,11 @@ def the_room(run: Run) -> Any:
 def the_instant(run: Run) -> Any:
     """The scheduler that runs, and the time: of laws that one look in each instant is enough for."""
     return run.cluster.scheduler.core, run.world.now
+
+
+def controller_of(obj: Object[Any]) -> tuple[str, str] | None:
+    """Kind and uid of the controller in an object's references."""
+    for each in obj.metadata.get("ownerReferences") or ():
+        if each.get("controller"):
+            return each["kind"], each["uid"]
+    return None

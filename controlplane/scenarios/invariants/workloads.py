@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.views import PODS, stored_pods
+from controlplane.scenarios.invariants.views import PODS, controller_of, stored_pods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,18 +17,10 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 ENDED = ("Succeeded", "Failed")
 
 
-def _controller(obj: Object[Any]) -> tuple[str, str] | None:
-    """Kind and uid of the controller in an object's references."""
-    for each in obj.metadata.get("ownerReferences") or ():
-        if each.get("controller"):
-            return each["kind"], each["uid"]
-    return None
-
-
 def _active_of(run: Run, kind: str) -> Iterator[tuple[Object[Any], str]]:
     """The pods of owners of a kind that have neither ended nor begun to go, with the owner's uid."""
     for obj in run.objects(PODS):
-        owner = _controller(obj)
+        owner = controller_of(obj)
         if owner is None or owner[0] != kind or obj.metadata.get("deletionTimestamp"):
             continue
         if obj.tree.get("status", {}).get("phase") not in ENDED:
@@ -43,7 +35,7 @@ def no_orphans() -> Invariant:
         stored = [obj for prefix in store.prefixes() for obj in run.objects(prefix)]
         living = {obj.uid for obj in stored}
         for obj in stored:
-            owner = _controller(obj)
+            owner = controller_of(obj)
             if owner is not None and owner[1] not in living:
                 return f"{obj.tree['kind']} {obj.key} is left over of a {owner[0]} that is gone"
         return None
@@ -117,7 +109,7 @@ def _lives(run: Run) -> Mapping[str, str]:
     stored = stored_pods(run)
     if stored != seen:
         for obj in run.objects(PODS):
-            owner = _controller(obj)
+            owner = controller_of(obj)
             if owner is not None and owner[0] == "StatefulSet":
                 known[obj.uid] = obj.key
         run.notes["pods of StatefulSets"] = stored, known

@@ -1,0 +1,251 @@
+"""Invariants of controllers that keep a number of pods: never too many, in the order and at the pace that was asked.
+
+They are asked at each write, not at the end: a controller that makes one pod too many deletes it again, and at rest
+nothing shows. What they compare is what the API server stores with the largest number that was ever asked for, so a
+controller whose caches are late breaks none of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import define, field
+
+from controlplane.scenarios.engine.scenario import Invariant
+from controlplane.scenarios.invariants.views import PODS, controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from controlplane.api.object import Object
+    from controlplane.scenarios.engine.run import Run
+
+__all__ = [
+    "finished_jobs_let_their_pods_go",
+    "jobs_count_what_ended",
+    "no_more_pods_than_asked",
+    "ordinals_begin_in_order",
+    "rollouts_keep_to_their_surge",
+]
+
+REPLICA_SETS: Final = "/registry/replicasets/"
+DEPLOYMENTS: Final = "/registry/deployments/"
+STATEFUL_SETS: Final = "/registry/statefulsets/"
+JOBS: Final = "/registry/jobs/"
+TRACKED: Final = "batch.kubernetes.io/job-tracking"
+ENDED: Final = ("Succeeded", "Failed")
+HARMLESS: Final = frozenset(("cut", "heal", "delay", "hold", "release"))
+"""Faults after which a controller still knows what it has written: messages are late, none is lost."""
+
+
+@define
+class _History:
+    """What was stored so far, by uid: of an owner the most that it asked for, of its pods those that ended."""
+
+    most: dict[str, int] = field(factory=dict)
+    made_by: dict[str, str] = field(factory=dict)
+    ended: dict[str, dict[str, set[str]]] = field(factory=dict)
+    ready: dict[str, set[int]] = field(factory=dict)
+    seen: set[str] = field(factory=set)
+
+    def ask(self, uid: str, number: int) -> int:
+        """Note how many an owner asks for, and return the most so far."""
+        most = self.most[uid] = max(self.most.get(uid, 0), number)
+        return most
+
+
+def _history(run: Run, law: str) -> _History:
+    found: _History = run.notes.setdefault(f"history of {law}", _History())
+    return found
+
+
+def _stored(*prefixes: str) -> Any:
+    """Return what looks at the last write to one of these kinds, in which life of the store."""
+
+    def look(run: Run) -> Any:
+        store = run.cluster.store
+        return (store.incarnation, *(store.keyspace(prefix).latest for prefix in prefixes))
+
+    return look
+
+
+def _active(pods: Iterable[Object[Any]]) -> list[Object[Any]]:
+    """The pods that have neither ended nor begun to go."""
+    return [
+        pod
+        for pod in pods
+        if not pod.metadata.get("deletionTimestamp")
+        and pod.tree.get("status", {}).get("phase") not in ENDED
+    ]
+
+
+def _of(run: Run, kind: str) -> dict[str, list[Object[Any]]]:
+    """The pods of owners of a kind, by the owner's uid."""
+    found: dict[str, list[Object[Any]]] = {}
+    for pod in run.objects(PODS):
+        owner = controller_of(pod)
+        if owner is not None and owner[0] == kind:
+            found.setdefault(owner[1], []).append(pod)
+    return found
+
+
+def _nothing_was_lost(run: Run) -> bool:
+    return run.world.faults.injected <= HARMLESS
+
+
+def no_more_pods_than_asked(after: str) -> Invariant:
+    """No ReplicaSet and no Job has more active pods of its own making than it ever asked for.
+
+    Expectations promise that (`controller_utils.go`), as long as the manager lives and no answer to it is lost. Pods
+    that a ReplicaSet has adopted do not count.
+    """
+
+    def check(run: Run) -> str | None:
+        if not _nothing_was_lost(run):
+            return None
+        history = _history(run, "numbers")
+        for prefix, kind, field_ in (
+            (REPLICA_SETS, "ReplicaSet", "replicas"),
+            (JOBS, "Job", "parallelism"),
+        ):
+            pods = _of(run, kind)
+            for pod in run.objects(PODS):
+                history.made_by.setdefault(pod.uid, (controller_of(pod) or ("", ""))[1])
+            for owner in run.objects(prefix):
+                most = history.ask(owner.uid, owner.tree["spec"].get(field_, 1))
+                made = [
+                    pod
+                    for pod in _active(pods.get(owner.uid, ()))
+                    if history.made_by[pod.uid] == owner.uid
+                ]
+                if len(made) > most:
+                    return f"{kind} {owner.key} has {len(made)} active pods, and never asked for more than {most}"
+        return None
+
+    looks_at = _stored(PODS, REPLICA_SETS, JOBS)
+    return Invariant("no more pods than were asked for", check, (after,), looks_at=looks_at)
+
+
+def rollouts_keep_to_their_surge(after: str) -> Invariant:
+    """The ReplicaSets of a Deployment together ask for at most its replicas and its surge.
+
+    The largest number of replicas that the Deployment ever had counts (`rolling.go`, `NewRSNewReplicas`).
+    """
+
+    def check(run: Run) -> str | None:
+        history = _history(run, "surge")
+        asked: dict[str, int] = {}
+        for one in run.objects(REPLICA_SETS):
+            owner = controller_of(one)
+            if owner is not None and owner[0] == "Deployment":
+                asked[owner[1]] = asked.get(owner[1], 0) + one.tree["spec"].get("replicas", 1)
+        for deployment in run.objects(DEPLOYMENTS):
+            spec = deployment.tree["spec"]
+            most = history.ask(deployment.uid, spec.get("replicas", 1) + _surge(spec))
+            if asked.get(deployment.uid, 0) > most:
+                return (
+                    f"the ReplicaSets of {deployment.key} ask for {asked[deployment.uid]} pods, "
+                    f"and replicas and surge were {most} at most"
+                )
+        return None
+
+    looks_at = _stored(REPLICA_SETS, DEPLOYMENTS)
+    return Invariant("a rollout keeps to its surge", check, (after,), looks_at=looks_at)
+
+
+def _surge(spec: dict[str, Any]) -> int:
+    strategy = spec.get("strategy") or {}
+    if strategy.get("type") == "Recreate":
+        return 0
+    surge = (strategy.get("rollingUpdate") or {}).get("maxSurge", "25%")
+    if isinstance(surge, int):
+        return surge
+    replicas: int = spec.get("replicas", 1)
+    return -(-int(surge.rstrip("%")) * replicas // 100)
+
+
+def ordinals_begin_in_order(after: str) -> Invariant:
+    """A pod of a StatefulSet in order begins only once each pod before it was there and ready, at some time.
+
+    `stateful_set_control.go`, `processReplica`: a monotonic set waits for each predecessor.
+    """
+
+    def check(run: Run) -> str | None:
+        history = _history(run, "ordinals")
+        pods = _of(run, "StatefulSet")
+        for owner in run.objects(STATEFUL_SETS):
+            spec = owner.tree["spec"]
+            if spec.get("podManagementPolicy", "OrderedReady") != "OrderedReady":
+                continue
+            first = (spec.get("ordinals") or {}).get("start", 0)
+            ready = history.ready.setdefault(owner.uid, set())
+            for pod in pods.get(owner.uid, ()):
+                ordinal = int(pod.name.rpartition("-")[2])
+                if pod.uid not in history.seen:
+                    history.seen.add(pod.uid)
+                    missing = [before for before in range(first, ordinal) if before not in ready]
+                    if missing:
+                        return f"{pod.key} is there, and {owner.name}-{missing[0]} was never ready"
+                if _holds(pod, ("Ready",)):
+                    ready.add(ordinal)
+        return None
+
+    looks_at = _stored(PODS, STATEFUL_SETS)
+    return Invariant("ordinals begin in order", check, (after,), looks_at=looks_at)
+
+
+def _holds(obj: Object[Any], conditions: Sequence[str]) -> bool:
+    """Return whether one of these conditions of an object is true."""
+    return any(
+        each.get("status") == "True" and each.get("type") in conditions
+        for each in obj.tree.get("status", {}).get("conditions") or ()
+    )
+
+
+def _is_ending(job: Object[Any]) -> bool:
+    return _holds(job, ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"))
+
+
+def jobs_count_what_ended(after: str) -> Invariant:
+    """A Job counts no pod that has not ended, and none twice.
+
+    `status.succeeded` is at most the number of its pods that were ever stored as succeeded; `status.failed` at most
+    those that failed, or were deleted (`job_controller.go`, tracking with finalizers). A Job that is coming to its end
+    counts its active pods as failed before it deletes them.
+    """
+
+    def check(run: Run) -> str | None:
+        history = _history(run, "jobs")
+        for uid, pods in _of(run, "Job").items():
+            ended = history.ended.setdefault(uid, {"succeeded": set(), "failed": set()})
+            for pod in pods:
+                phase = pod.tree.get("status", {}).get("phase")
+                if phase == "Succeeded":
+                    ended["succeeded"].add(pod.uid)
+                elif phase == "Failed" or pod.metadata.get("deletionTimestamp"):
+                    ended["failed"].add(pod.uid)
+        for job in run.objects(JOBS):
+            status = job.tree.get("status", {})
+            ended = history.ended.get(job.uid, {})
+            for outcome in ("succeeded",) if _is_ending(job) else ("succeeded", "failed"):
+                counted, there = status.get(outcome, 0), len(ended.get(outcome, ()))
+                if counted > there:
+                    return f"Job {job.key} counts {counted} pods as {outcome}, and {there} were"
+        return None
+
+    looks_at = _stored(PODS, JOBS)
+    return Invariant("a Job counts what has ended", check, (after,), looks_at=looks_at)
+
+
+def finished_jobs_let_their_pods_go() -> Invariant:
+    """At rest no pod of a finished Job, or of one that is gone, is held by the finalizer that tracks it."""
+
+    def check(run: Run) -> str | None:
+        going_on = {job.uid for job in run.objects(JOBS) if not _holds(job, ("Complete", "Failed"))}
+        for uid, pods in _of(run, "Job").items():
+            for pod in pods:
+                if uid not in going_on and TRACKED in (pod.metadata.get("finalizers") or ()):
+                    return f"{pod.key} is still tracked, and its Job is over"
+        return None
+
+    return Invariant("a Job that is over lets its pods go", check)
