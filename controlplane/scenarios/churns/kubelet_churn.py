@@ -6,6 +6,8 @@ end by themselves or fail a few times, some that are slow to stop, some that a s
 that have to wait and that never will, of CPU and of memory in use, several in a row; deletions in good order and by
 force. The node changes. The next thing happens after a while, at once, or in the midst of what the last one
 set off. Kubelets crash and begin again, and are cut off from the API server for a while, if the option says so.
+In part `static-pods` files of static pods come, change and go beside that, and their mirror pods are deleted; in part
+`devices` pods ask for devices of a plugin, which fall ill and whose process crashes.
 What happens next is a choice each time, a refusal or a broken connection is shrugged off, and what is there at the
 end stays there.
 """
@@ -14,8 +16,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
 from controlplane.api.times import SECOND
-from controlplane.scenarios.authoring.workloads import own_cpus, pod
+from controlplane.kubelet.cm.devicemanager.plugin import plugin_actor
+from controlplane.scenarios.authoring.workloads import own_cpus, pod, static_pod
 from controlplane.scenarios.authoring.worlds import nodes_with_managers
 from controlplane.scenarios.churns.parts import cut_off
 from controlplane.scenarios.engine.option import Option
@@ -33,6 +38,7 @@ from controlplane.scenarios.invariants.nodes import (
     pinned_containers_have_their_cpus,
     promises_fit,
     running_containers_keep_their_cpus,
+    static_pods_run,
     statuses_are_their_own,
 )
 from controlplane.scenarios.invariants.scheduling import NO_PROMISE_IS_OVERLOOKED
@@ -40,6 +46,7 @@ from controlplane.scenarios.invariants.scheduling import NO_PROMISE_IS_OVERLOOKE
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.engine.setting import Setting
     from controlplane.scenarios.engine.user import User
 
@@ -56,6 +63,14 @@ SOON = (1, 4, 12, 30)
 """Steps after which a fault occurs: in the middle of work that has just begun."""
 OUTAGES_S = (0.5, 15)
 
+MANAGERS, STATIC_PODS, DEVICES = "managers", "static-pods", "devices"
+PARTS = (MANAGERS, STATIC_PODS, DEVICES)
+FILES = ("agent", "proxy")
+GPU = "example.com/gpu"
+ILL = ("", "device-0", "device-0,device-1")
+"""Devices that the plugin reports as unhealthy."""
+
+PART = Option("part", choices=PARTS, varied=True, help="What there is besides pods with CPUs.")
 OPERATIONS = Option(
     "operations", type=int, low=1, default=14, help="How many things the user does."
 )
@@ -98,6 +113,7 @@ async def _something(user: User, name: str) -> None:
     todo = [_resize, _resize, _resize_twice, _delete, _delete, _touch_node]
     if user.options["faults"]:
         todo += [_restart, _cut]
+    todo += MORE.get(user.options["part"], ())
     await todo[user.choose(len(todo), "what")](user, name)
 
 
@@ -114,6 +130,9 @@ def _pod(user: User, name: str) -> Tree:
             one["resources"]["limits"] = {"memory": "256Mi"}
             _annotate(tree, "memory-usage", "100Mi")
     (one,) = tree["spec"]["containers"]
+    if user.options["part"] == DEVICES and user.choose(2, "devices"):
+        limits = one.setdefault("resources", {}).setdefault("limits", {})
+        limits[GPU] = str(1 + user.choose(2, "how many devices"))
     more = user.choose(6, "containers")
     if more == 4:
         tree["spec"]["initContainers"] = [{**one, "name": "init"}]
@@ -177,9 +196,72 @@ async def _cut(user: User, _name: str) -> None:
     cut_off(user, NODE, lasts)
 
 
+async def _write_file(user: User, _name: str) -> None:
+    """Write the file of a static pod, with the uid that it had or another."""
+    file = FILES[user.choose(len(FILES), "which file")]
+    uid = ("", f"static-{file}")[user.choose(2, "names its uid")]
+    tree = static_pod(file, uid=uid, stops_s=(0, 8)[user.choose(2, "how it stops")])
+    tree["spec"]["containers"][0]["image"] = f"app:{1 + user.choose(2, 'image')}"
+    await user.write_manifest(NODE, file, tree)
+
+
+async def _remove_file(user: User, _name: str) -> None:
+    """Remove the file of a static pod; sometimes it comes back at once."""
+    file = FILES[user.choose(len(FILES), "which file")]
+    await user.write_manifest(NODE, file, None)
+    if user.choose(2, "recreate at once"):
+        await user.write_manifest(NODE, file, static_pod(file, uid=f"static-{file}"))
+
+
+async def _delete_mirror(user: User, _name: str) -> None:
+    file = FILES[user.choose(len(FILES), "which file")]
+    grace = (1, 0)[user.choose(2, "grace")]
+    name = f"{file}-{NODE}"
+    await user.attempt(user.delete("Pod", name, grace_period_seconds=grace))
+
+
+async def _change_health(user: User, _name: str) -> None:
+    """Let the plugin report some of its devices as unhealthy, or none."""
+    notes = {"emulate.controlplane/unhealthy-devices": f"{GPU}={ILL[user.choose(3, 'which')]}"}
+    await user.attempt(user.patch("Node", NODE, {"metadata": {"annotations": notes}}))
+
+
+async def _restart_plugin(user: User, _name: str) -> None:
+    plugin = plugin_actor(GPU, NODE)
+    user.crash(plugin)
+    await user.sleep(user.choose(3, "how long the plugin is away"))
+    user.restart(plugin)
+
+
+MORE: dict[str, tuple[Callable[[User, str], Coroutine[Any, Any, None]], ...]] = {
+    STATIC_PODS: (_write_file, _write_file, _remove_file, _delete_mirror),
+    DEVICES: (_change_health, _restart_plugin),
+}
+"""What a user does besides, by part."""
+
+
+def build(setting: Setting) -> ClusterConfig:
+    """Kubelets with static policies; of the part, with a folder of static pods or with a device plugin."""
+    part = setting[PART.key]
+    config = nodes_with_managers()(setting)
+    if part == STATIC_PODS:
+        settings = {
+            name: evolve(each, manifests={}) for name, each in config.kubelet_settings.items()
+        }
+        return evolve(config, kubelet_settings=settings)
+    if part == DEVICES:
+        notes = {"emulate.controlplane/device-plugins": f"{GPU}=3"}
+        nodes = [
+            {**tree, "metadata": {**tree["metadata"], "annotations": notes}}
+            for tree in config.nodes or ()
+        ]
+        return evolve(config, nodes=tuple(nodes))
+    return config
+
+
 def invariants(setting: Setting) -> tuple[Invariant, ...]:
     """Without faults also what containers run on, which a kubelet that restarts may have forgotten, as upstream."""
-    found = (
+    found: tuple[Invariant, ...] = (
         nothing_is_handed_out_twice(NODE),
         checkpoints_agree(NODE),
         promises_fit(NODE),
@@ -193,6 +275,8 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         NO_PROMISE_IS_OVERLOOKED,
         writes_keep_to_their_object(),
     )
+    if setting[PART.key] == STATIC_PODS:
+        found = (*found, static_pods_run(NODE))
     if setting[FAULTS.key]:
         return found
     return (
@@ -205,8 +289,8 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
 SCENARIO = Scenario(
     "kubelet-churn",
     workload=churn,
-    build=nodes_with_managers(),
+    build=build,
     invariants=invariants,
-    options=(OPERATIONS, FAULTS),
+    options=(PART, OPERATIONS, FAULTS),
     defaults={"nodes": 1, "node_cpu": "7"},
 )

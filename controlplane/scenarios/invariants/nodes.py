@@ -207,9 +207,11 @@ def kubelets_start(*nodes: str) -> Invariant:
 
 
 def statuses_are_their_own(*nodes: str) -> Invariant:
-    """Of pods on these nodes: the containers that a status tells of are this pod's."""
+    """Of pods on these nodes: the containers that a status tells of are this pod's, or of a mirror its static pod's."""
 
     def check(run: Run) -> str | None:
+        from controlplane.kubelet.pod.static_pods import CONFIG_HASH
+
         for obj in run.objects(PODS):
             tree = obj.tree
             if tree["spec"].get("nodeName") not in nodes:
@@ -217,7 +219,8 @@ def statuses_are_their_own(*nodes: str) -> Invariant:
             for each in tree.get("status", {}).get("containerStatuses") or ():
                 told = each.get("containerID")
                 count = each.get("restartCount", 0)
-                own = (container_id(obj.uid, each["name"], at) for at in range(count, -1, -1))
+                uid = (obj.metadata.get("annotations") or {}).get(CONFIG_HASH, obj.uid)
+                own = (container_id(uid, each["name"], at) for at in range(count, -1, -1))
                 if told and told not in own:
                     return f"{obj.key} ({obj.uid}) is reported with another pod's container {told}"
         return None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from controlplane.gates import CATALOGUE
+from controlplane.kubelet.cm.devicemanager.manager import DeviceManager
+from controlplane.scenarios.churns.kubelet_churn import PARTS
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search import loading
 from controlplane.scenarios.search.exploring import Campaign
@@ -14,9 +18,9 @@ GATES = {number: gate for number, gate in CATALOGUE.items() if gate.component ==
 CHURN = loading.from_module(loading.NAMED["kubelet-churn"])
 
 
-def campaign(off: str = "", *, faults: bool = True) -> Campaign:
+def campaign(off: str = "", **asked: Any) -> Campaign:
     fixed = tuple(f"{n}={gate.strongest}" for n, gate in GATES.items() if n != off)
-    return Campaign(plan_of(CHURN, faults=faults, fix=fixed, without_fix=(off,) if off else ()))
+    return Campaign(plan_of(CHURN, fix=fixed, without_fix=(off,) if off else (), **asked))
 
 
 @pytest.mark.parametrize(
@@ -27,6 +31,29 @@ def campaign(off: str = "", *, faults: bool = True) -> Campaign:
 def test_with_every_fix_on_nothing_breaks(faults, schedules) -> None:
     seen = campaign(faults=faults).explore(schedules)
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", PARTS[1:])
+def test_with_static_pods_and_with_devices_nothing_breaks(part) -> None:
+    seen = campaign(part=part).explore(25)
+    assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
+
+
+@pytest.mark.slow
+def test_search_finds_a_static_pod_that_never_starts_again() -> None:
+    seen = campaign("104847", part="static-pods").explore(60)
+    assert "static pods run" in seen.findings[0].result.reason
+
+
+@pytest.mark.slow
+def test_search_finds_that_devices_are_given_away_twice(monkeypatch) -> None:
+    def available(manager: DeviceManager, resource: str) -> dict[str, None]:
+        return dict.fromkeys(manager.healthy.get(resource, ()))
+
+    monkeypatch.setattr(DeviceManager, "_available", available)
+    seen = campaign(part="devices").explore(60)
+    assert "has two owners" in seen.findings[0].result.reason
 
 
 @pytest.mark.slow
