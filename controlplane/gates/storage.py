@@ -185,4 +185,12 @@ GATES: tuple[FixGate, ...] = (
         fixed_in="",
         closed=True,
     ),
+    FixGate(
+        number="here10",
+        title="a content is deleted before it has its finalizer, and its snapshot is left in the storage",
+        issue="",
+        component="storage",
+        variants=("created-with-it",),
+        fixed_in="",
+    ),
 )

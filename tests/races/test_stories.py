@@ -496,6 +496,11 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"Workload/default/orphan by kueue: finished \(OwnerNotFound\)",
         r"Workload/default/orphan by kueue: admitted in team",
     ),
+    "here10": (
+        r"created VolumeSnapshot/default/daily by user",
+        r"deleted VolumeSnapshot/default/daily by user",
+        rf"deleted {CONTENT} by snapshot-controller.*it is gone",
+    ),
     "here8": (
         r"patched Workload/default/first by user.*changed spec.queueName",
         r"Workload/default/first by kueue: admitted in here",

@@ -237,7 +237,7 @@ class Snapshots:
         csi = volume["spec"].get("csi")
         if csi is None:
             raise Retry(f"cannot find CSI PersistentVolumeSource for volume {name_of(volume)}")
-        tree = self._content(snapshot, name, found, volume, secret)
+        tree = shared.to_be_created(SNAPSHOT, self._content(snapshot, name, found, volume, secret))
         try:
             made = (yield from calls.create(SNAPSHOT.contents, "", tree)).tree
         except RequestFailed as error:
