@@ -30,6 +30,8 @@ Settings = tuple[tuple[str, str], ...]
 _OF_EACH_RUN = ("fair_after", "seed", "strategy")
 _ELSEWHERE = {option.key for option in VERSIONS if option.key != "feature_gates"} | {*_OF_EACH_RUN}
 """Options that the header has in another form, or that each run has apart."""
+_GATES: Final = frozenset(("release", "fix", "without_fix"))
+"""Options that say which repairs are in force. A plan from a recording's header has gates, and not these."""
 _UNSET: Final[tuple[Any, ...]] = (None, ())
 """Values of an option that leave everything to the scenario."""
 
@@ -58,8 +60,11 @@ class Plan(Setting):
         return found(self) if callable(found) else found
 
     def with_options(self, **asked: Any) -> Plan:
-        """The same with other options. Raises UsageError."""
-        return plan_of(self.scenario, **{**self.options, **asked})
+        """The same with other options; its gates stay unless they are asked for. Raises UsageError."""
+        if not asked.keys().isdisjoint(_GATES):
+            return plan_of(self.scenario, **{**self.options, **asked})
+        options = _checked(self.scenario, {**self.options, **asked})
+        return _prepared(self.scenario, options, self.gates, _digests(self.scenario, options))
 
     def variants(self) -> tuple[Settings, ...]:
         """All settings of the varied options that are left to the search; one without a value if there are none."""
