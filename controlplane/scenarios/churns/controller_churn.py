@@ -28,6 +28,7 @@ from controlplane.scenarios.invariants.identity import writes_keep_to_their_obje
 from controlplane.scenarios.invariants.replicas import (
     finished_jobs_let_their_pods_go,
     jobs_count_what_ended,
+    no_more_deletions_than_surplus,
     no_more_pods_than_asked,
     ordinals_begin_in_order,
     rollouts_keep_to_their_surge,
@@ -107,7 +108,7 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
     """The invariants.
 
     CronJobs name their runs after the time, so their final state depends on the timing. A DaemonSet that surges has two
-    pods on a node for a while.
+    pods on a node for a while. In some parts ReplicaSets alone delete pods.
     """
     part = setting[PART.key]
     nodes = [each["metadata"]["name"] for each in setting.nodes()]
@@ -124,6 +125,8 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
     )
     if part != "surging-daemons":
         found = (*found, one_daemon_a_node("etcd"))
+    if part in ("rollouts", "replaced", "ready-later", "autoscaled"):
+        found = (*found, no_more_deletions_than_surplus("etcd"))
     return found if part == "cron" else (*found, converges())
 
 

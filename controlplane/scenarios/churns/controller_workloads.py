@@ -192,28 +192,35 @@ async def services(user: User) -> None:
     await user.patch("Pod", "lone", {"metadata": {"labels": {"app": "web"}}})
     await user.patch("Service", "other", {"spec": {"selector": {"app": "lone"}}})
     await user.sleep(2)
-    await user.delete("Pod", "lone")
+    await user.attempt(user.delete("Pod", "lone"))
     await user.delete("Service", "web")
     await user.create(service)
     await user.patch("apps/v1/ReplicaSet", "web", {"spec": {"replicas": 3}})
 
 
 async def owners(user: User) -> None:
-    """ReplicaSets adopt pods and lose them; one is deleted and leaves its pods to the next of its name."""
+    """ReplicaSets adopt pods and lose them; one is deleted and leaves its pods to the next of its name.
+
+    A ReplicaSet that has made its pods before it adopts one may delete that one.
+    """
     pod = namespaced("v1", "Pod", "lone", template("web")["spec"], labels={"app": "web"})
     await user.create(pod)
     await user.create(namespaced("apps/v1", "ReplicaSet", "web", _selecting("web", replicas=3)))
     await _running(user, 3)
-    await user.patch("Pod", "lone", {"metadata": {"labels": {"app": "free"}}})
-    await _running(user, 4)
+    await user.attempt(user.patch("Pod", "lone", {"metadata": {"labels": {"app": "free"}}}))
+    await user.wait_until(lambda run: len(run.objects(PODS)) >= 3 + _has_lone(run))
     await user.client.delete(
         _resource("apps", "replicasets"), "default", "web", propagation_policy="Orphan"
     )
     await user.gone("apps/v1/ReplicaSet", "web")
     await user.create(namespaced("apps/v1", "ReplicaSet", "web", _selecting("web", replicas=2)))
-    await user.patch("Pod", "lone", {"metadata": {"labels": {"app": "web"}}})
+    await user.attempt(user.patch("Pod", "lone", {"metadata": {"labels": {"app": "web"}}}))
     await user.sleep(3)
     await user.attempt(user.delete("Pod", "lone"))
+
+
+def _has_lone(run: Run) -> bool:
+    return any(pod.name == "lone" for pod in run.objects(PODS))
 
 
 async def lost_nodes(user: User) -> None:

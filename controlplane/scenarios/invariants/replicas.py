@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "finished_jobs_let_their_pods_go",
     "jobs_count_what_ended",
+    "no_more_deletions_than_surplus",
     "no_more_pods_than_asked",
     "ordinals_begin_in_order",
     "rollouts_keep_to_their_surge",
@@ -47,6 +48,10 @@ class _History:
     ended: dict[str, dict[str, set[str]]] = field(factory=dict)
     ready: dict[str, set[int]] = field(factory=dict)
     seen: set[str] = field(factory=set)
+    sizes: dict[str, dict[int, int]] = field(factory=dict)
+    """What an owner asked for in each generation."""
+    active: dict[str, dict[str, None]] = field(factory=dict)
+    """The active pods of an owner when it was last looked at."""
 
     def ask(self, uid: str, number: int) -> int:
         """Note how many an owner asks for, and return the most so far."""
@@ -124,6 +129,41 @@ def no_more_pods_than_asked(after: str) -> Invariant:
 
     looks_at = _stored(PODS, REPLICA_SETS, JOBS)
     return Invariant("no more pods than were asked for", check, (after,), looks_at=looks_at)
+
+
+def no_more_deletions_than_surplus(after: str) -> Invariant:
+    """A ReplicaSet deletes no pod while it has no more than it asks for.
+
+    For worlds in which nothing else deletes pods. What the ReplicaSet asks for is the least of all generations from the
+    one on that its controller has observed. Expectations of deletions promise that (`replica_set.go`,
+    `manageReplicas`), as long as the manager lives and no answer to it is lost.
+    """
+
+    def check(run: Run) -> str | None:
+        history = _history(run, "deletions")
+        pods = _of(run, "ReplicaSet")
+        for owner in run.objects(REPLICA_SETS):
+            sizes = history.sizes.setdefault(owner.uid, {})
+            sizes[owner.metadata["generation"]] = owner.tree["spec"].get("replicas", 1)
+            stored = pods.get(owner.uid, ())
+            active = dict.fromkeys(pod.uid for pod in _active(stored))
+            before = history.active.get(owner.uid, {})
+            history.active[owner.uid] = active
+            ended = {pod.uid for pod in stored if not pod.metadata.get("deletionTimestamp")}
+            deleted = [uid for uid in before if uid not in active and uid not in ended]
+            observed = owner.tree.get("status", {}).get("observedGeneration", 0)
+            least = min(size for at, size in sizes.items() if at >= observed)
+            if deleted and len(active) < least and _nothing_was_lost(run):
+                return (
+                    f"ReplicaSet {owner.key} has {len(active)} active pods after a deletion, "
+                    f"and asks for at least {least}"
+                )
+        return None
+
+    looks_at = _stored(PODS, REPLICA_SETS)
+    return Invariant(
+        "no more pods are deleted than are too many", check, (after,), looks_at=looks_at
+    )
 
 
 def rollouts_keep_to_their_surge(after: str) -> Invariant:

@@ -11,6 +11,7 @@ from controlplane.api.object import Object
 from controlplane.scenarios.invariants.replicas import (
     finished_jobs_let_their_pods_go,
     jobs_count_what_ended,
+    no_more_deletions_than_surplus,
     no_more_pods_than_asked,
     ordinals_begin_in_order,
     rollouts_keep_to_their_surge,
@@ -90,6 +91,32 @@ def test_nothing_is_said_once_a_controller_may_have_forgotten_what_it_wrote() ->
     run.world.faults.injected = {"hold", "crash", "restart"}
     pods = [owned("ReplicaSet", "web", f"web-{number}") for number in range(3)]
     assert said(law, made("ReplicaSet", "web", {"replicas": 2}), *pods, run=run) is None
+
+
+def test_a_replica_set_that_deletes_a_pod_it_needs_is_found() -> None:
+    law = no_more_deletions_than_surplus("etcd")
+    pods = [owned("ReplicaSet", "web", f"web-{number}") for number in range(3)]
+    seen = {"observedGeneration": 1}
+    three = made("ReplicaSet", "web", {"replicas": 3}, seen, generation=1)
+    two = made("ReplicaSet", "web", {"replicas": 2}, seen, generation=2)
+    run = _Run()
+    assert said(law, three, *pods, run=run) is None
+    assert said(law, two, *pods[:2], run=run) is None
+    going = owned("ReplicaSet", "web", "web-1", deletionTimestamp="2026-01-01T00:00:00Z")
+    assert said(law, two, pods[0], going, run=run) == (
+        "ReplicaSet default/web has 1 active pods after a deletion, and asks for at least 2"
+    )
+
+
+def test_a_replica_set_may_still_act_on_a_size_that_it_has_observed() -> None:
+    law, run = no_more_deletions_than_surplus("etcd"), _Run()
+    pods = [owned("ReplicaSet", "web", f"web-{number}") for number in range(3)]
+    for size, generation in ((3, 1), (2, 2), (3, 3)):
+        owner = made("ReplicaSet", "web", {"replicas": size}, generation=generation)
+        assert said(law, owner, *pods, run=run) is None
+    assert said(law, owner, *pods[:2], run=run) is None
+    ended = owned("ReplicaSet", "web", "web-1", "Failed")
+    assert said(law, owner, pods[0], ended, run=run) is None
 
 
 @pytest.mark.parametrize(("surge", "allowed"), [(1, 3), ("25%", 3), ("100%", 4), (0, 2)])
