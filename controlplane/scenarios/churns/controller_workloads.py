@@ -388,7 +388,7 @@ def _job_is(run: Run, name: str, condition: str) -> bool:
 
 
 async def surging_daemons(user: User) -> None:
-    """A DaemonSet rolls with a surge, waits for pods to stay ready, replaces a failed one and goes back."""
+    """A DaemonSet rolls with a surge and waits for pods to stay ready; an earlier template of it comes again."""
     await _nodes_are_ready(user)
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     spec = _selecting("agent", updateStrategy=rolling, minReadySeconds=2)
