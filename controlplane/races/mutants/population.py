@@ -46,7 +46,9 @@ COMPONENTS: Mapping[str, Component] = {
         ("controllers/storage", "controllers/common/go_"),
     ),
     "storage": Component(("controllers/storage",), ("storage",)),
-    "client": Component(("client",), ("scheduler", "controller"), ("client/queue_metrics.py",)),
+    "client": Component(
+        ("client",), ("scheduler", "controller", "storage"), ("client/queue_metrics.py",)
+    ),
     "apiserver": Component(
         (
             "apiserver/storage",
