@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.client.loops.clientset import Resource
 from controlplane.scenarios.authoring.workloads import namespaced, new_image, template
-from controlplane.scenarios.invariants.views import PODS
+from controlplane.scenarios.invariants.views import PODS, has_condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -381,10 +381,7 @@ async def failing_jobs(user: User) -> None:
 
 def _job_is(run: Run, name: str, condition: str) -> bool:
     (job,) = (each for each in run.objects("/registry/jobs/") if each.name == name)
-    return any(
-        (each["type"], each["status"]) == (condition, "True")
-        for each in job.tree.get("status", {}).get("conditions") or ()
-    )
+    return has_condition(job, condition)
 
 
 async def surging_daemons(user: User) -> None:

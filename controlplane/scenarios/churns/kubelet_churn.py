@@ -237,7 +237,7 @@ MORE: dict[str, tuple[Callable[[User, str], Coroutine[Any, Any, None]], ...]] = 
     STATIC_PODS: (_write_file, _write_file, _remove_file, _delete_mirror),
     DEVICES: (_change_health, _restart_plugin),
 }
-"""What a user does besides, by part."""
+"""Further actions of the user in a part."""
 
 
 def build(setting: Setting) -> ClusterConfig:

@@ -210,8 +210,6 @@ def statuses_are_their_own(*nodes: str) -> Invariant:
     """Of pods on these nodes: the containers that a status tells of are this pod's, or of a mirror its static pod's."""
 
     def check(run: Run) -> str | None:
-        from controlplane.kubelet.pod.static_pods import CONFIG_HASH
-
         for obj in run.objects(PODS):
             tree = obj.tree
             if tree["spec"].get("nodeName") not in nodes:
@@ -226,6 +224,7 @@ def statuses_are_their_own(*nodes: str) -> Invariant:
         return None
 
     from controlplane.kubelet.pod.container_runtime import container_id
+    from controlplane.kubelet.pod.static_pods import CONFIG_HASH
 
     return _of_pods("a status tells of its own pod", check)
 

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import define, field
-
+from controlplane.api.tree import is_ready
+from controlplane.controllers.common.int_or_percent import scaled_value
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.views import PODS, controller_of
+from controlplane.scenarios.invariants.views import (
+    PODS,
+    controller_of,
+    has_condition,
+    is_active,
+    stored,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from controlplane.api.object import Object
     from controlplane.scenarios.engine.run import Run
 
@@ -34,54 +38,20 @@ DEPLOYMENTS: Final = "/registry/deployments/"
 STATEFUL_SETS: Final = "/registry/statefulsets/"
 JOBS: Final = "/registry/jobs/"
 TRACKED: Final = "batch.kubernetes.io/job-tracking"
-ENDED: Final = ("Succeeded", "Failed")
 HARMLESS: Final = frozenset(("cut", "heal", "delay", "hold", "release"))
 """Faults after which a controller still knows what it has written: messages are late, none is lost."""
 
 
-@define
-class _History:
-    """What was stored so far, by uid: of an owner the most that it asked for, of its pods those that ended."""
-
-    most: dict[str, int] = field(factory=dict)
-    made_by: dict[str, str] = field(factory=dict)
-    ended: dict[str, dict[str, set[str]]] = field(factory=dict)
-    ready: dict[str, set[int]] = field(factory=dict)
-    seen: set[str] = field(factory=set)
-    sizes: dict[str, dict[int, int]] = field(factory=dict)
-    """What an owner asked for in each generation."""
-    active: dict[str, dict[str, None]] = field(factory=dict)
-    """The active pods of an owner when it was last looked at."""
-
-    def ask(self, uid: str, number: int) -> int:
-        """Note how many an owner asks for, and return the most so far."""
-        most = self.most[uid] = max(self.most.get(uid, 0), number)
-        return most
-
-
-def _history(run: Run, law: str) -> _History:
-    found: _History = run.notes.setdefault(f"history of {law}", _History())
+def _note(run: Run, name: str) -> dict[str, Any]:
+    """Return what an invariant keeps between its checks in one run, by uid."""
+    found: dict[str, Any] = run.notes.setdefault(name, {})
     return found
 
 
-def _stored(*prefixes: str) -> Any:
-    """Return what looks at the last write to one of these kinds, in which life of the store."""
-
-    def look(run: Run) -> Any:
-        store = run.cluster.store
-        return (store.incarnation, *(store.keyspace(prefix).latest for prefix in prefixes))
-
-    return look
-
-
-def _active(pods: Iterable[Object[Any]]) -> list[Object[Any]]:
-    """The pods that have neither ended nor begun to go."""
-    return [
-        pod
-        for pod in pods
-        if not pod.metadata.get("deletionTimestamp")
-        and pod.tree.get("status", {}).get("phase") not in ENDED
-    ]
+def _raise(most: dict[str, int], uid: str, number: int) -> int:
+    """Note the number that an owner asks for, and return the largest so far."""
+    most[uid] = max(most.get(uid, 0), number)
+    return most[uid]
 
 
 def _of(run: Run, kind: str) -> dict[str, list[Object[Any]]]:
@@ -108,26 +78,23 @@ def no_more_pods_than_asked(after: str) -> Invariant:
     def check(run: Run) -> str | None:
         if not _nothing_was_lost(run):
             return None
-        history = _history(run, "numbers")
-        for prefix, kind, field_ in (
+        most, made_by = _note(run, "most pods asked for"), _note(run, "first owners of pods")
+        for pod in run.objects(PODS):
+            made_by.setdefault(pod.uid, (controller_of(pod) or ("", ""))[1])
+        for prefix, kind, field in (
             (REPLICA_SETS, "ReplicaSet", "replicas"),
             (JOBS, "Job", "parallelism"),
         ):
             pods = _of(run, kind)
-            for pod in run.objects(PODS):
-                history.made_by.setdefault(pod.uid, (controller_of(pod) or ("", ""))[1])
             for owner in run.objects(prefix):
-                most = history.ask(owner.uid, owner.tree["spec"].get(field_, 1))
-                made = [
-                    pod
-                    for pod in _active(pods.get(owner.uid, ()))
-                    if history.made_by[pod.uid] == owner.uid
-                ]
-                if len(made) > most:
-                    return f"{kind} {owner.key} has {len(made)} active pods, and never asked for more than {most}"
+                asked = _raise(most, owner.uid, owner.tree["spec"].get(field, 1))
+                own = [pod for pod in pods.get(owner.uid, ()) if made_by[pod.uid] == owner.uid]
+                active = sum(map(is_active, own))
+                if active > asked:
+                    return f"{kind} {owner.key} has {active} active pods, and never asked for more than {asked}"
         return None
 
-    looks_at = _stored(PODS, REPLICA_SETS, JOBS)
+    looks_at = stored(PODS, REPLICA_SETS, JOBS)
     return Invariant("no more pods than were asked for", check, (after,), looks_at=looks_at)
 
 
@@ -140,17 +107,16 @@ def no_more_deletions_than_surplus(after: str) -> Invariant:
     """
 
     def check(run: Run) -> str | None:
-        history = _history(run, "deletions")
+        all_sizes, all_active = _note(run, "sizes by generation"), _note(run, "last active pods")
         pods = _of(run, "ReplicaSet")
         for owner in run.objects(REPLICA_SETS):
-            sizes = history.sizes.setdefault(owner.uid, {})
+            sizes: dict[int, int] = all_sizes.setdefault(owner.uid, {})
             sizes[owner.metadata["generation"]] = owner.tree["spec"].get("replicas", 1)
-            stored = pods.get(owner.uid, ())
-            active = dict.fromkeys(pod.uid for pod in _active(stored))
-            before = history.active.get(owner.uid, {})
-            history.active[owner.uid] = active
-            ended = {pod.uid for pod in stored if not pod.metadata.get("deletionTimestamp")}
-            deleted = [uid for uid in before if uid not in active and uid not in ended]
+            own = pods.get(owner.uid, ())
+            active = {pod.uid for pod in own if is_active(pod)}
+            kept = {pod.uid for pod in own if not pod.metadata.get("deletionTimestamp")}
+            deleted = all_active.get(owner.uid, set()) - kept
+            all_active[owner.uid] = active
             observed = owner.tree.get("status", {}).get("observedGeneration", 0)
             least = min(size for at, size in sizes.items() if at >= observed)
             if deleted and len(active) < least and _nothing_was_lost(run):
@@ -160,7 +126,7 @@ def no_more_deletions_than_surplus(after: str) -> Invariant:
                 )
         return None
 
-    looks_at = _stored(PODS, REPLICA_SETS)
+    looks_at = stored(PODS, REPLICA_SETS)
     return Invariant(
         "no more pods are deleted than are too many", check, (after,), looks_at=looks_at
     )
@@ -173,7 +139,7 @@ def rollouts_keep_to_their_surge(after: str) -> Invariant:
     """
 
     def check(run: Run) -> str | None:
-        history = _history(run, "surge")
+        most = _note(run, "most replicas and surge")
         asked: dict[str, int] = {}
         for one in run.objects(REPLICA_SETS):
             owner = controller_of(one)
@@ -181,15 +147,15 @@ def rollouts_keep_to_their_surge(after: str) -> Invariant:
                 asked[owner[1]] = asked.get(owner[1], 0) + one.tree["spec"].get("replicas", 1)
         for deployment in run.objects(DEPLOYMENTS):
             spec = deployment.tree["spec"]
-            most = history.ask(deployment.uid, spec.get("replicas", 1) + _surge(spec))
-            if asked.get(deployment.uid, 0) > most:
+            allowed = _raise(most, deployment.uid, spec.get("replicas", 1) + _surge(spec))
+            if asked.get(deployment.uid, 0) > allowed:
                 return (
                     f"the ReplicaSets of {deployment.key} ask for {asked[deployment.uid]} pods, "
-                    f"and replicas and surge were {most} at most"
+                    f"and replicas and surge were {allowed} at most"
                 )
         return None
 
-    looks_at = _stored(REPLICA_SETS, DEPLOYMENTS)
+    looks_at = stored(REPLICA_SETS, DEPLOYMENTS)
     return Invariant("a rollout keeps to its surge", check, (after,), looks_at=looks_at)
 
 
@@ -198,10 +164,7 @@ def _surge(spec: dict[str, Any]) -> int:
     if strategy.get("type") == "Recreate":
         return 0
     surge = (strategy.get("rollingUpdate") or {}).get("maxSurge", "25%")
-    if isinstance(surge, int):
-        return surge
-    replicas: int = spec.get("replicas", 1)
-    return -(-int(surge.rstrip("%")) * replicas // 100)
+    return scaled_value(surge, spec.get("replicas", 1), round_up=True)
 
 
 def ordinals_begin_in_order(after: str) -> Invariant:
@@ -211,39 +174,34 @@ def ordinals_begin_in_order(after: str) -> Invariant:
     """
 
     def check(run: Run) -> str | None:
-        history = _history(run, "ordinals")
+        all_ready, seen = (
+            _note(run, "ordinals that were ready"),
+            _note(run, "pods of StatefulSets seen"),
+        )
         pods = _of(run, "StatefulSet")
         for owner in run.objects(STATEFUL_SETS):
             spec = owner.tree["spec"]
             if spec.get("podManagementPolicy", "OrderedReady") != "OrderedReady":
                 continue
             first = (spec.get("ordinals") or {}).get("start", 0)
-            ready = history.ready.setdefault(owner.uid, set())
+            ready: set[int] = all_ready.setdefault(owner.uid, set())
             for pod in pods.get(owner.uid, ()):
                 ordinal = int(pod.name.rpartition("-")[2])
-                if pod.uid not in history.seen:
-                    history.seen.add(pod.uid)
+                if pod.uid not in seen:
+                    seen[pod.uid] = True
                     missing = [before for before in range(first, ordinal) if before not in ready]
                     if missing:
                         return f"{pod.key} is there, and {owner.name}-{missing[0]} was never ready"
-                if _holds(pod, ("Ready",)):
+                if is_ready(pod.tree):
                     ready.add(ordinal)
         return None
 
-    looks_at = _stored(PODS, STATEFUL_SETS)
+    looks_at = stored(PODS, STATEFUL_SETS)
     return Invariant("ordinals begin in order", check, (after,), looks_at=looks_at)
 
 
-def _holds(obj: Object[Any], conditions: Sequence[str]) -> bool:
-    """Return whether one of these conditions of an object is true."""
-    return any(
-        each.get("status") == "True" and each.get("type") in conditions
-        for each in obj.tree.get("status", {}).get("conditions") or ()
-    )
-
-
 def _is_ending(job: Object[Any]) -> bool:
-    return _holds(job, ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"))
+    return has_condition(job, "Complete", "Failed", "FailureTarget", "SuccessCriteriaMet")
 
 
 def jobs_count_what_ended(after: str) -> Invariant:
@@ -255,9 +213,9 @@ def jobs_count_what_ended(after: str) -> Invariant:
     """
 
     def check(run: Run) -> str | None:
-        history = _history(run, "jobs")
+        all_ended = _note(run, "ended pods of Jobs")
         for uid, pods in _of(run, "Job").items():
-            ended = history.ended.setdefault(uid, {"succeeded": set(), "failed": set()})
+            ended = all_ended.setdefault(uid, {"succeeded": set(), "failed": set()})
             for pod in pods:
                 phase = pod.tree.get("status", {}).get("phase")
                 if phase == "Succeeded":
@@ -266,14 +224,14 @@ def jobs_count_what_ended(after: str) -> Invariant:
                     ended["failed"].add(pod.uid)
         for job in run.objects(JOBS):
             status = job.tree.get("status", {})
-            ended = history.ended.get(job.uid, {})
+            ended = all_ended.get(job.uid, {})
             for outcome in ("succeeded",) if _is_ending(job) else ("succeeded", "failed"):
                 counted, there = status.get(outcome, 0), len(ended.get(outcome, ()))
                 if counted > there:
                     return f"Job {job.key} counts {counted} pods as {outcome}, and {there} were"
         return None
 
-    looks_at = _stored(PODS, JOBS)
+    looks_at = stored(PODS, JOBS)
     return Invariant("a Job counts what has ended", check, (after,), looks_at=looks_at)
 
 
@@ -281,7 +239,9 @@ def finished_jobs_let_their_pods_go() -> Invariant:
     """At rest no pod of a finished Job, or of one that is gone, is held by the finalizer that tracks it."""
 
     def check(run: Run) -> str | None:
-        going_on = {job.uid for job in run.objects(JOBS) if not _holds(job, ("Complete", "Failed"))}
+        going_on = {
+            job.uid for job in run.objects(JOBS) if not has_condition(job, "Complete", "Failed")
+        }
         for uid, pods in _of(run, "Job").items():
             for pod in pods:
                 if uid not in going_on and TRACKED in (pod.metadata.get("finalizers") or ()):

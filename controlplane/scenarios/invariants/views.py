@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from controlplane.api.object import Object
     from controlplane.scenarios.engine.run import Run
 
 PODS = "/registry/pods/"
+ENDED = ("Succeeded", "Failed")
+"""The phases of a pod that has ended."""
 
 
 def the_store(run: Run) -> Any:
@@ -17,10 +21,18 @@ def the_store(run: Run) -> Any:
     return store.incarnation, store.revision
 
 
-def stored_pods(run: Run) -> Any:
-    """The pods that the API server stores: the revision of the last write to one, in which life of the store."""
-    store = run.cluster.store
-    return store.incarnation, store.keyspace(PODS).latest
+def stored(*prefixes: str) -> Callable[[Run], Any]:
+    """Return a view of the stored objects below these prefixes: the revisions of their last writes."""
+
+    def view(run: Run) -> Any:
+        store = run.cluster.store
+        return (store.incarnation, *(store.keyspace(prefix).latest for prefix in prefixes))
+
+    return view
+
+
+stored_pods = stored(PODS)
+"""The pods that the API server stores."""
 
 
 def the_queue(run: Run) -> Any:
@@ -56,3 +68,18 @@ def controller_of(obj: Object[Any]) -> tuple[str, str] | None:
         if each.get("controller"):
             return each["kind"], each["uid"]
     return None
+
+
+def is_active(pod: Object[Any]) -> bool:
+    """Return whether a pod has not ended and is not being deleted."""
+    if pod.metadata.get("deletionTimestamp"):
+        return False
+    return pod.tree.get("status", {}).get("phase") not in ENDED
+
+
+def has_condition(obj: Object[Any], *types: str) -> bool:
+    """Return whether a condition of one of these types is True in an object's status."""
+    return any(
+        each.get("status") == "True" and each.get("type") in types
+        for each in obj.tree.get("status", {}).get("conditions") or ()
+    )

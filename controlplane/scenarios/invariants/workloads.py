@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.views import PODS, controller_of, stored_pods
+from controlplane.scenarios.invariants.views import PODS, controller_of, is_active, stored_pods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -14,16 +14,13 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.run import Run
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-ENDED = ("Succeeded", "Failed")
 
 
 def _active_of(run: Run, kind: str) -> Iterator[tuple[Object[Any], str]]:
     """The pods of owners of a kind that have neither ended nor begun to go, with the owner's uid."""
     for obj in run.objects(PODS):
         owner = controller_of(obj)
-        if owner is None or owner[0] != kind or obj.metadata.get("deletionTimestamp"):
-            continue
-        if obj.tree.get("status", {}).get("phase") not in ENDED:
+        if owner is not None and owner[0] == kind and is_active(obj):
             yield obj, owner[1]
 
 
