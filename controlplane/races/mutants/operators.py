@@ -91,15 +91,12 @@ def mutated(source: str, mutant: Mutant | str) -> ast.Module:
     Raises LookupError when the source has no such place.
     """
     name = mutant if isinstance(mutant, str) else mutant.name
-    _, wanted, operator, number = name.split(":")
     tree = ast.parse(source)
-    for function, node in _functions(tree):
-        if function == wanted:
-            for at, place in enumerate(_places(node, operator)):
-                if at == int(number):
-                    stop = place.at + place.length
-                    place.block[place.at : stop] = [_mark(name), *place.mistaken()]
-                    return ast.fix_missing_locations(tree)
+    for found, place in _all_places(name.partition(":")[0], tree):
+        if found.name == name:
+            stop = place.at + place.length
+            place.block[place.at : stop] = [_mark(name), *place.mistaken()]
+            return ast.fix_missing_locations(tree)
     raise LookupError(f"no place for the mutant {name}")
 
 

@@ -229,10 +229,10 @@ def candidates(of: Trace, servers: int = 1) -> Iterator[Candidate]:
             for until in _later(trace, writes, at, each, referring):
                 yield _candidate(Perturbation(HOLD, what, until, HOLD_S), each)
             continue
-        stored = each.resource.startswith(ETCD)
-        if each.kind == REQUEST and each.verb == "get" and not stored:
+        of_store = each.resource.startswith(ETCD)
+        if each.kind == REQUEST and each.verb == "get" and not of_store:
             yield _candidate(Perturbation(FAIL, what, code=500), each)
-        stores = each.verb == WRITE and stored
+        stores = each.verb == WRITE and of_store
         if each.verb not in WRITES and each.resource != CSI and not stores:
             continue
         others = [

@@ -165,8 +165,8 @@ class Groups:
                 f"{quote(str(error))}"
             ) from None
         handles = [self._handle(group, volume, found["driver"]) for volume in volumes]
-        made = _content(self._kind, group, name, found, handles, secret)
-        tree = shared.to_be_created(self._kind, made)
+        content = _content(self._kind, group, name, found, handles, secret)
+        tree = shared.to_be_created(self._kind, content)
         try:
             made = (yield from calls.create(self._kind.contents, "", tree)).tree
         except RequestFailed as error:
