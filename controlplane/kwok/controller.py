@@ -26,7 +26,7 @@ from controlplane.decisions import Choose
 from controlplane.kubelet.node.node_status import FAKE_NODE
 from controlplane.kwok import lifecycle, patching
 from controlplane.kwok.addresses import Pool
-from controlplane.kwok.cel import ExpressionError
+from controlplane.kwok.cel.results import ExpressionError
 from controlplane.kwok.lifecycle import KwokError, Moment
 from controlplane.kwok.rendering import renderer
 

@@ -15,7 +15,8 @@ from attrs import field, frozen
 
 from controlplane.api.durations import DurationError, parse_duration
 from controlplane.api.times import parse_go_time
-from controlplane.kwok import cel, jq
+from controlplane.kwok import jq
+from controlplane.kwok.cel import environment, results
 from controlplane.kwok.rendering import Renderer
 from controlplane.kwok.stages import Expression, Requirement, Stage, Step
 
@@ -63,7 +64,7 @@ class Moment:
 
     def cel(self, source: str) -> Any:
         """Return the value of an expression of CEL. Raises ExpressionError."""
-        return cel.evaluate(source, self.tree, self.now, self.draw)
+        return environment.evaluate(source, self.tree, self.now, self.draw)
 
 
 def _floats(value: Any) -> Any:
@@ -74,10 +75,10 @@ def _floats(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def check(requirement: Requirement) -> None:
-    """Refuse a requirement that can never be asked. Raises KwokError."""
+def check(requirement: Requirement, api_version: str, kind: str) -> None:
+    """Refuse a requirement of objects of a kind that can never be asked. Raises KwokError, ExpressionError."""
     if requirement.cel is not None:
-        cel.check(requirement.cel)
+        environment.check(requirement.cel, api_version, kind)
         return
     try:
         jq.query(requirement.key)
@@ -95,7 +96,7 @@ def check(requirement: Requirement) -> None:
 def meets(requirement: Requirement, moment: Moment) -> bool:
     """Return whether an object meets a requirement. Raises KwokError."""
     if requirement.cel is not None:
-        return cel.as_bool(moment.cel(requirement.cel))
+        return results.as_bool(moment.cel(requirement.cel))
     found = moment.query(requirement.key)
     if requirement.operator in ("Exists", "DoesNotExist"):
         return bool(found) is (requirement.operator == "Exists")
@@ -118,14 +119,14 @@ def _text(value: Any) -> str | None:
 def _compile(stage: Stage) -> None:
     assert stage.selector is not None
     for requirement in stage.selector.requirements:
-        check(requirement)
+        check(requirement, stage.api_version, stage.kind)
     delay = stage.delay
     sources = (stage.weight_from, *((delay.duration_from, delay.jitter_from) if delay else ()))
     for source in sources:
         if source is None:
             continue
         if source.cel is not None:
-            cel.check(source.cel)
+            environment.check(source.cel, stage.api_version, stage.kind)
         elif source.jq is not None:
             try:
                 jq.query(source.jq)
@@ -156,7 +157,7 @@ def weight(stage: Stage, moment: Moment) -> int | None:
     if source is None:
         return stage.weight
     if source.cel is not None:
-        return cel.as_int(moment.cel(source.cel))
+        return results.as_int(moment.cel(source.cel))
     found = moment.query(source.jq or "")
     if not found:
         return stage.weight
@@ -248,7 +249,7 @@ def _duration(source: Expression | None, value: int | None, moment: Moment) -> i
     if source is None:
         return value
     if source.cel is not None:
-        return cel.as_duration(moment.cel(source.cel))
+        return results.as_duration(moment.cel(source.cel))
     if source.jq is None:
         return value
     found = moment.query(source.jq)

@@ -8,7 +8,9 @@ from controlplane.api.times import format_nano_time, parse_time
 from controlplane.apiserver.requests.patching.merge import merge_patch
 from controlplane.apiserver.schema.codec import decode
 from controlplane.kwok import lifecycle
-from controlplane.kwok.cel import ExpressionError
+from controlplane.kwok.cel import environment, results
+from controlplane.kwok.cel.library import Context
+from controlplane.kwok.cel.results import ExpressionError
 from controlplane.kwok.lifecycle import Delete, Event, KwokError, Moment, Patch
 from controlplane.kwok.patching import PatchError, applied
 from controlplane.kwok.rendering import RenderError, renderer
@@ -31,6 +33,8 @@ def answer(case: Case) -> Any:
         return _template(asked)
     if kind == "lifecycle":
         return _life(asked)
+    if kind == "cel":
+        return _metric(asked)
     return _stage(asked) if kind == "stage" else UNANSWERED
 
 
@@ -67,10 +71,46 @@ def _query(asked: Case) -> Case:
 def _requirement(asked: Case) -> Case:
     wanted = Requirement(asked["key"], asked["operator"], tuple(asked.get("values") or ()))
     try:
-        lifecycle.check(wanted)
+        lifecycle.check(wanted, "v1", "Pod")
         return {"matches": lifecycle.meets(wanted, _moment(asked))}
     except KwokError as error:
         return {"compileError": str(error)}
+
+
+class _Usages:
+    """The usages of a case; cumulative ones are ten times as large."""
+
+    def __init__(self, given: Case) -> None:
+        self._given = given
+
+    def used(self, resource: str, place: tuple[str, ...], *, cumulative: bool) -> float:
+        return float(self._given.get("/".join((resource, *place)), 0)) * (10 if cumulative else 1)
+
+    def started_containers(self, node: str) -> int:
+        return int(self._given.get(f"started/{node}", 0))
+
+
+def _metric(asked: Case) -> Case:
+    """An expression of a metric, as a number and as a text."""
+    source = asked["expression"]
+    try:
+        environment.check_metric(source)
+    except ExpressionError as error:
+        return {"compileError": str(error)}
+    context = Context(parse_time(asked["now"]), lambda: asked["draws"][0], _Usages(asked["usage"]))
+    made: Case = {}
+    for name, failure, convert in (
+        ("float", "error", results.as_float),
+        ("string", "stringError", results.as_string),
+    ):
+        try:
+            value = environment.evaluate_metric(
+                source, context, asked["node"], asked["pod"], asked["container"]
+            )
+            made[name] = convert(value)
+        except ExpressionError as error:
+            made[failure] = str(error)
+    return made
 
 
 def typed(tree: Case) -> Case:

@@ -38,19 +38,22 @@ _STEP: Final = re.compile(r"\.([^.\[\]]++)|\['((?:\\[abfnrtv'\\]|[^'\\])*+)'\]")
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def location(source: str, error: CelError) -> str:
-    """Return the positions and reasons why an expression does not compile, with each position marked."""
+def location(source: str, error: CelError, name: str = "<input>") -> str:
+    """Return the positions and reasons why an expression does not compile, with each position marked.
+
+    `name` is the source's, as the environment that compiles it calls it.
+    """
     lines = []
     for at, text in error.issues:
         before = source[: max(at, 0)]
         if not source:  # upstream has no line to show
-            lines.append(f"ERROR: <input>:1:0: {text}")
+            lines.append(f"ERROR: {name}:1:0: {text}")
             continue
         row = before.count("\n")
         column = len(before) - (before.rfind("\n") + 1)
         shown = source.split("\n")[row]
         lines.append(
-            f"ERROR: <input>:{row + 1}:{column + 1}: {text}\n | {shown}\n | {'.' * column}^"
+            f"ERROR: {name}:{row + 1}:{column + 1}: {text}\n | {shown}\n | {'.' * column}^"
         )
     return "\n".join(lines)
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from controlplane.apiserver.kinds.custom.cel.conversions import GO_TYPES, to_string, type_name
-from controlplane.apiserver.kinds.custom.cel.maps import ABSENT, find
+from controlplane.apiserver.kinds.custom.cel.maps import ABSENT, Typed, find
 from controlplane.apiserver.kinds.custom.cel.metering import METER
 from controlplane.apiserver.kinds.custom.cel.tree import CelError
 from controlplane.apiserver.kinds.custom.cel.values import Optional
@@ -51,6 +51,8 @@ class Qualifier:
             shown = key = key(scope)
         if self.computed and isinstance(key, CelError):
             found = key
+        elif self.test and isinstance(where, Typed):
+            return where.is_set(key)
         else:
             found = _found(where, key, shown, absent_fails=not (optional or self.test))
         if not optional or (found is not ABSENT and not isinstance(found, CelError)):
@@ -71,6 +73,9 @@ def _found(where: Any, key: Any, shown: Any, *, absent_fails: bool) -> Any:
             return found
         told = to_string(key) if isinstance(key, bool | float) else shown
         return CelError(f"no such key: {told}")
+    if isinstance(where, Typed):
+        found = where.get(key)
+        return CelError(f"no such key: {shown}") if found is ABSENT and absent_fails else found
     if isinstance(where, list):
         if isinstance(key, float):
             if not key.is_integer():

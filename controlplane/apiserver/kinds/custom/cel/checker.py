@@ -14,9 +14,9 @@ from controlplane.apiserver.kinds.custom.cel.formatting import CLAUSES, clauses,
 from controlplane.apiserver.kinds.custom.cel.library import checked_literal
 from controlplane.apiserver.kinds.custom.cel.signatures import (
     DEVICES,
-    FUNCTIONS,
-    METHODS,
+    KUBERNETES,
     NAMED_TYPES,
+    Library,
     Overload,
 )
 from controlplane.apiserver.kinds.custom.cel.structs import PATCHES, struct_type
@@ -33,6 +33,7 @@ from controlplane.apiserver.kinds.custom.cel.types import (
     exact,
     general,
     is_dynamic,
+    is_struct,
     list_of,
     map_of,
     optional_of,
@@ -68,6 +69,7 @@ class Checked:
         functions: calls, with the name of the function: methods that are functions of a
             namespace have another name than their part.
         overloads: calls, with the forms of the function that may be meant.
+        library: the functions that the expression may call.
     """
 
     tree: Expr
@@ -75,6 +77,7 @@ class Checked:
     names: Mapping[Expr, str]
     functions: Mapping[Expr, str]
     overloads: Mapping[Expr, tuple[Overload, ...]]
+    library: Library = KUBERNETES
 
     @property
     def gives(self) -> Type:
@@ -82,18 +85,19 @@ class Checked:
         return self.types[self.tree]
 
 
-def checked(expr: Expr, variables: Mapping[str, Type]) -> Checked:
+def checked(expr: Expr, variables: Mapping[str, Type], library: Library = KUBERNETES) -> Checked:
     """The types of an expression over variables of these types.
 
     Raises:
         CelError: with all mistakes.
     """
-    checker = _Checker(variables)
+    checker = _Checker(variables, library)
     checker.infer(expr, variables)
     if not checker.issues:
         types = {part: resolved(kind, checker.mappings) for part, kind in checker.types.items()}
-        found = Checked(expr, types, checker.names, checker.functions, checker.overloads)
-        checker.issues += _literal_issues(found)
+        found = Checked(expr, types, checker.names, checker.functions, checker.overloads, library)
+        if not library.standard:
+            checker.issues += _literal_issues(found)
         if not checker.issues:
             return found
     issues = tuple(sorted(checker.issues, key=lambda issue: issue[0])[:_MOST_ERRORS])
@@ -104,7 +108,8 @@ _Names = Mapping[str, Type]
 
 
 class _Checker:
-    def __init__(self, variables: _Names) -> None:
+    def __init__(self, variables: _Names, library: Library) -> None:
+        self.library = library
         self.patches = PATCHES in variables
         self.devices = DEVICES in variables
         self.issues: list[tuple[int, str]] = []
@@ -204,17 +209,29 @@ class _Checker:
         if target.variable:
             self.assignable(DYN, target)
             return DYN
+        if self.library.fields is not None and is_struct(target):
+            return self.field_by_name(expr, target)
         if not is_dynamic(target) and target is not ERROR:
             self.wrong(expr.at, f"type '{target}' does not support field selection")
         return DYN
+
+    def field_by_name(self, expr: Expr, target: Type) -> Type:
+        """The type of a field of an object whose type the library knows by its name."""
+        assert self.library.fields is not None
+        fields = self.library.fields.get(target.name)
+        if fields is None:
+            return self.wrong(expr.at, f"unexpected failed resolution of '{target}'")
+        return fields.get(expr.name) or self.wrong(expr.at, f"undefined field '{expr.name}'")
 
     # -- calls -----------------------------------------------------------------------------------
 
     def call(self, expr: Expr, names: _Names) -> Type:
         takes = [self.infer(part, names) for part in expr.args]
-        overloads = FUNCTIONS.get(expr.name)
+        overloads = self.library.functions.get(expr.name)
         if overloads is None:
-            return self.undeclared(expr.name, expr.at)
+            if expr.name not in self.library.methods:
+                return self.undeclared(expr.name, expr.at)
+            overloads = []
         return self.resolve(expr, expr.name, overloads, takes, method=False)
 
     def method(self, expr: Expr, names: _Names) -> Type:
@@ -222,13 +239,13 @@ class _Checker:
         prefix = qualified(expr.args[0])
         if prefix:
             name = f"{prefix}.{expr.name}"
-            overloads = FUNCTIONS.get(name)
+            overloads = self.library.functions.get(name)
             if overloads is not None and (prefix != "jsonpatch" or self.patches):
                 return self.resolve(expr, name, overloads, takes, method=False)
         target = self.infer(expr.args[0], names)
-        overloads = METHODS.get(expr.name)
+        overloads = self.library.methods.get(expr.name)
         if overloads is None or (expr.name == "includes" and not self.devices):
-            if expr.name not in FUNCTIONS:
+            if expr.name not in self.library.functions:
                 return self.undeclared(expr.name, expr.at)
             overloads = []
         return self.resolve(expr, expr.name, overloads, [target, *takes], method=True)

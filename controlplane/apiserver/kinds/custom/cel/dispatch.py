@@ -11,7 +11,7 @@ from typing import Any, Final
 from controlplane.api.quantity import Quantity
 from controlplane.apiserver.kinds.custom.cel.conversions import type_name
 from controlplane.apiserver.kinds.custom.cel.library import NamedFormat
-from controlplane.apiserver.kinds.custom.cel.maps import items_of
+from controlplane.apiserver.kinds.custom.cel.maps import Typed, items_of
 from controlplane.apiserver.kinds.custom.cel.network import Address, Network, Url
 from controlplane.apiserver.kinds.custom.cel.operators import OVERLOAD, failed
 from controlplane.apiserver.kinds.custom.cel.semver import Semver
@@ -41,6 +41,8 @@ _BY_TRAIT: Final = frozenset(("size", "sort"))
 
 def shown_type(value: Any) -> str:
     """The name of the type of a value."""
+    if isinstance(value, Typed):
+        return value.type_name
     return _LIBRARY_TYPES.get(type(value)) or type_name(value)
 
 

@@ -27,6 +27,7 @@ from controlplane.apiserver.kinds.custom.cel.macros import RESULT, UNUSED
 from controlplane.apiserver.kinds.custom.cel.maps import Entries, items_of, key_of, keys_of
 from controlplane.apiserver.kinds.custom.cel.metering import METER, Cancelled, Meter, meter_of
 from controlplane.apiserver.kinds.custom.cel.operators import OPERATORS, OVERLOAD, compare
+from controlplane.apiserver.kinds.custom.cel.signatures import CONTEXT
 from controlplane.apiserver.kinds.custom.cel.structs import Struct
 from controlplane.apiserver.kinds.custom.cel.tree import CelError, Expr, Unsigned, unescaped
 from controlplane.apiserver.kinds.custom.cel.types import Type, is_dynamic
@@ -175,13 +176,22 @@ class _Planner:
             found = _membership(runs[0], runs[1])
             if found is not None:
                 return found
+        own = self.checked.library.own.get(name)
+        if own is not None:
+            return self.own(expr, name, own, runs)
         if is_method:
             function = METHODS[name]
         else:
             function = OPERATORS.get(name) or FUNCTIONS[name]
         if name not in OPERATORS and any(is_dynamic(self.checked.types[part]) for part in parts):
             function = guarded(name, function, overloads)
-        if name in _CONVERSIONS and len(runs) == 1 and isinstance(runs[0], _Const):
+        early_constants = not self.checked.library.standard
+        if (
+            early_constants
+            and name in _CONVERSIONS
+            and len(runs) == 1
+            and isinstance(runs[0], _Const)
+        ):
             return _Const(_computed_once(function, [runs[0].value]))
         # Upstream does not count such calls where an argument before the last one fails.
         early = len(runs) > 2 or name == "format" or (len(overloads) > 1 and name not in OPERATORS)
@@ -190,6 +200,21 @@ class _Planner:
             early = True
         strict = name != "@not_strictly_false"
         return _called(function, runs, meter_of(name, form), strict=strict, early=early)
+
+    def own(self, expr: Expr, name: str, own: Callable[..., Any], runs: list[Eval]) -> Eval:
+        """Return the call of a function that the library computes itself, which is given the context."""
+        guard: Callable[..., Any] | None = None
+        if name not in OPERATORS and any(
+            is_dynamic(self.checked.types[part]) for part in expr.args
+        ):
+            guard = guarded(name, lambda *_args: None, self.checked.overloads[expr])
+
+        def function(context: Any, *args: Any) -> Any:
+            if guard is not None:
+                guard(*args)
+            return own(context, *args)
+
+        return _called(function, [lambda scope: scope[CONTEXT], *runs], None)
 
     def index(self, expr: Expr, *, optional: bool) -> Eval:
         target, key = expr.args

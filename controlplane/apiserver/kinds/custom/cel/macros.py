@@ -62,11 +62,18 @@ class _Maker:
 
 
 def expanded(
-    name: str, target: Expr, args: tuple[Expr, ...], at: int, *, bindings: bool = False
+    name: str,
+    target: Expr,
+    args: tuple[Expr, ...],
+    at: int,
+    *,
+    bindings: bool = False,
+    standard: bool = False,
 ) -> Expr | None:
     """Return the expansion of the macro of this name; None if no macro has this name and number of arguments.
 
     With `bindings`, `cel.bind(name, value, expression)` is a macro, too. Upstream: cel-go ext/bindings.go.
+    With `standard`, only those of cel-go's standard environment are.
 
     Raises:
         CelError: an argument that should name a variable does not.
@@ -81,6 +88,8 @@ def expanded(
         if args[0].op != "ident":
             raise CelError("cel.bind() variable names must be simple identifiers", args[0].at)
         return _Maker(at).bind(args[0].name, args[1], args[2])
+    if standard and (name, len(args)) not in _STANDARD:
+        return None
     macro = _MACROS.get((name, len(args)))
     return None if macro is None else macro(_Maker(at), target, args)
 
@@ -246,3 +255,6 @@ _MACROS: Final[dict[tuple[str, int], _Macro]] = {
     ("optFlatMap", 2): _opt_flat_map,
 }
 """Macros by their name and how many arguments they take."""
+_STANDARD: Final = frozenset(
+    (("all", 2), ("exists", 2), ("exists_one", 2), ("map", 2), ("map", 3), ("filter", 2))
+)

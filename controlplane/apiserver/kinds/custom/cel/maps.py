@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from controlplane.apiserver.kinds.custom.cel.tree import CelError, Unsigned
 
-__all__ = ["ABSENT", "Complete", "Entries", "find", "items_of", "key_of", "keys_of"]
+__all__ = ["ABSENT", "Complete", "Entries", "Typed", "find", "items_of", "key_of", "keys_of"]
 
 ABSENT: Final = object()
 """The result of `find` where there is no such key."""
@@ -39,6 +39,20 @@ class Complete(dict[str, Any]):
 
     def __missing__(self, key: str) -> Any:
         return self.default
+
+
+class Typed:
+    """An object of a type that knows its fields: each leads to a value, the zero value of its type if it is not set."""
+
+    type_name: str
+
+    def get(self, name: Any) -> Any:
+        """Return the value of a field, `ABSENT` or a CelError where there is none."""
+        raise NotImplementedError
+
+    def is_set(self, name: Any) -> bool:
+        """Return whether a field has another value than the zero value of its type."""
+        raise NotImplementedError
 
 
 class _Key:

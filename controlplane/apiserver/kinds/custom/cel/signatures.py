@@ -6,14 +6,25 @@ comprehensions, and apiserver pkg/cel/library.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from controlplane.apiserver.kinds.custom.cel.macros import SORT_BY
 from controlplane.apiserver.kinds.custom.cel.types import Type, read_type
 
-__all__ = ["DEVICES", "FUNCTIONS", "METHODS", "NAMED_TYPES", "Overload"]
+__all__ = [
+    "CONTEXT",
+    "DEVICES",
+    "FUNCTIONS",
+    "KUBERNETES",
+    "METHODS",
+    "NAMED_TYPES",
+    "Library",
+    "Overload",
+    "standard",
+]
 
 
 @frozen(eq=False)
@@ -35,15 +46,12 @@ class Overload:
 DEVICES: Final = "@devices"
 """Among the types of an expression's variables: it is a selector of devices, which may also call `cel.bind` and
 `includes`."""
-_TEXT: Final = """
+_STANDARD: Final = """
 _==_(A, A) bool #equals; _!=_(A, A) bool #equals
 _&&_(bool, bool) bool #logical; _||_(bool, bool) bool #logical; !_(bool) bool
 _?_:_(bool, A, A) A #conditional; @not_strictly_false(bool) bool
 @in(A, list(A)) bool #in_list; @in(A, map(A, B)) bool
 _[_](list(A), int) A #index_list; _[_](map(A, B), A) B #index_map
-_[_](optional_type(list(A)), int) optional_type(A); _[_](optional_type(map(A, B)), A) optional_type(B)
-_[?_](list(A), int) optional_type(A); _[?_](map(A, B), A) optional_type(B)
-_[?_](optional_type(list(A)), int) optional_type(A); _[?_](optional_type(map(A, B)), A) optional_type(B)
 _+_(int, int) int; _+_(uint, uint) uint; _+_(double, double) double; _+_(string, string) string #add_text
 _+_(bytes, bytes) bytes #add_text; _+_(list(A), list(A)) list(A) #add_list; _+_(timestamp, duration) timestamp
 _+_(duration, timestamp) timestamp; _+_(duration, duration) duration
@@ -60,10 +68,15 @@ double(int) double; double(uint) double; double(double) double; double(string) d
 bool(bool) bool; bool(string) bool; bytes(bytes) bytes; bytes(string) bytes #to_bytes
 string(string) string; string(bool) string; string(bytes) string #to_string; string(double) string
 string(duration) string; string(int) string; string(timestamp) string; string(uint) string
-string(net.IP) string; string(net.CIDR) string
 duration(duration) duration; duration(string) duration; duration(int) duration
 timestamp(timestamp) timestamp; timestamp(string) timestamp; timestamp(int) timestamp
 dyn(A) dyn; type(A) type(A); matches(string, string) bool
+"""
+_EXTENSIONS: Final = """
+_[_](optional_type(list(A)), int) optional_type(A); _[_](optional_type(map(A, B)), A) optional_type(B)
+_[?_](list(A), int) optional_type(A); _[?_](map(A, B), A) optional_type(B)
+_[?_](optional_type(list(A)), int) optional_type(A); _[?_](optional_type(map(A, B)), A) optional_type(B)
+string(net.IP) string; string(net.CIDR) string
 quantity(string) kubernetes.Quantity; isQuantity(string) bool; sign(kubernetes.Quantity) int
 ip(string) net.IP; isIP(string) bool; ip.isCanonical(string) bool
 cidr(string) net.CIDR; isCIDR(string) bool
@@ -84,10 +97,23 @@ _FORMATS: Final = (
     "dns1123SubdomainPrefix dns1035LabelPrefix labelValue uri uuid byte date datetime"
 ).split()
 
-_METHOD_TEXT: Final = """
+_STANDARD_METHODS: Final = """
 string.size() int; bytes.size() int; list(A).size() int; map(A, B).size() int
 string.contains(string) bool #contains; string.startsWith(string) bool #affix
-string.endsWith(string) bool #affix; string.matches(string) bool #matches; string.charAt(int) string
+string.endsWith(string) bool #affix; string.matches(string) bool #matches
+timestamp.getFullYear() int; timestamp.getFullYear(string) int
+timestamp.getMonth() int; timestamp.getMonth(string) int
+timestamp.getDayOfYear() int; timestamp.getDayOfYear(string) int
+timestamp.getDayOfMonth() int; timestamp.getDayOfMonth(string) int
+timestamp.getDate() int; timestamp.getDate(string) int
+timestamp.getDayOfWeek() int; timestamp.getDayOfWeek(string) int
+timestamp.getHours() int; timestamp.getHours(string) int; duration.getHours() int
+timestamp.getMinutes() int; timestamp.getMinutes(string) int; duration.getMinutes() int
+timestamp.getSeconds() int; timestamp.getSeconds(string) int; duration.getSeconds() int
+timestamp.getMilliseconds() int; timestamp.getMilliseconds(string) int; duration.getMilliseconds() int
+"""
+_EXTENSION_METHODS: Final = """
+string.charAt(int) string
 string.indexOf(string) int; string.indexOf(string, int) int
 string.lastIndexOf(string) int; string.lastIndexOf(string, int) int
 string.lowerAscii() string; string.upperAscii() string; string.trim() string
@@ -124,16 +150,6 @@ kubernetes.Semver.isGreaterThan(kubernetes.Semver) bool
 kubernetes.Semver.isLessThan(kubernetes.Semver) bool; kubernetes.Semver.compareTo(kubernetes.Semver) int
 dyn.includes(dyn) bool #includes
 kubernetes.NamedFormat.validate(string) optional_type(list(string))
-timestamp.getFullYear() int; timestamp.getFullYear(string) int
-timestamp.getMonth() int; timestamp.getMonth(string) int
-timestamp.getDayOfYear() int; timestamp.getDayOfYear(string) int
-timestamp.getDayOfMonth() int; timestamp.getDayOfMonth(string) int
-timestamp.getDate() int; timestamp.getDate(string) int
-timestamp.getDayOfWeek() int; timestamp.getDayOfWeek(string) int
-timestamp.getHours() int; timestamp.getHours(string) int; duration.getHours() int
-timestamp.getMinutes() int; timestamp.getMinutes(string) int; duration.getMinutes() int
-timestamp.getSeconds() int; timestamp.getSeconds(string) int; duration.getSeconds() int
-timestamp.getMilliseconds() int; timestamp.getMilliseconds(string) int; duration.getMilliseconds() int
 kubernetes.authorization.Authorizer.path(string) kubernetes.authorization.PathCheck
 kubernetes.authorization.Authorizer.group(string) kubernetes.authorization.GroupCheck
 kubernetes.authorization.Authorizer.serviceAccount(string, string) kubernetes.authorization.Authorizer
@@ -192,7 +208,8 @@ def _closing(text: str, at: int) -> int:
 
 
 def _lines(text: str) -> list[str]:
-    return [part.strip() for line in text.strip().splitlines() for part in line.split(";")]
+    parts = [part.strip() for line in text.splitlines() for part in line.split(";")]
+    return [part for part in parts if part]
 
 
 def _made(takes: list[Type], rest: str) -> Overload:
@@ -201,16 +218,33 @@ def _made(takes: list[Type], rest: str) -> Overload:
     return Overload(tuple(takes), read_type(gives), costs_as.strip())
 
 
-def _functions() -> dict[str, list[Overload]]:
+def _functions(text: str) -> dict[str, list[Overload]]:
     found: dict[str, list[Overload]] = {}
-    for line in _lines(_TEXT):
+    for line in _lines(text):
         at = line.index("(")
         close = _closing(line, at)
         made = _made(_split(line[at + 1 : close]), line[close + 1 :])
         found.setdefault(line[:at], []).append(made)
-    for sign in ("<", "<=", ">", ">="):
-        pairs = [*((name, name) for name in _ORDERED), *_MIXED]
-        found[f"_{sign}_"] = [
+    return found
+
+
+def _methods(text: str) -> dict[str, list[Overload]]:
+    found: dict[str, list[Overload]] = {}
+    for line in _lines(text):
+        # The arguments are the last parentheses before the result.
+        at = _arguments_at(line)
+        dot = line.rindex(".", 0, at)
+        close = _closing(line, at)
+        made = _made([read_type(line[:dot]), *_split(line[at + 1 : close])], line[close + 1 :])
+        found.setdefault(line[dot + 1 : at], []).append(made)
+    return found
+
+
+def _compared(pairs: Iterable[tuple[str, str]]) -> dict[str, list[Overload]]:
+    """Return the relations of values of these types."""
+    pairs = tuple(pairs)
+    return {
+        f"_{sign}_": [
             Overload(
                 (read_type(a), read_type(b)),
                 read_type("bool"),
@@ -218,20 +252,26 @@ def _functions() -> dict[str, list[Overload]]:
             )
             for a, b in pairs
         ]
-    for name in _FORMATS:
-        found[f"format.{name}"] = [Overload((), read_type("kubernetes.NamedFormat"))]
+        for sign in ("<", "<=", ">", ">=")
+    }
+
+
+def _joined(*tables: Mapping[str, list[Overload]]) -> dict[str, list[Overload]]:
+    found: dict[str, list[Overload]] = {}
+    for table in tables:
+        for name, overloads in table.items():
+            found[name] = [*found.get(name, ()), *overloads]
     return found
 
 
-def _methods() -> dict[str, list[Overload]]:
-    found: dict[str, list[Overload]] = {}
-    for line in _lines(_METHOD_TEXT):
-        # The arguments are the last parentheses before the result.
-        at = _arguments_at(line)
-        dot = line.rindex(".", 0, at)
-        close = _closing(line, at)
-        made = _made([read_type(line[:dot]), *_split(line[at + 1 : close])], line[close + 1 :])
-        found.setdefault(line[dot + 1 : at], []).append(made)
+def _extension_functions() -> dict[str, list[Overload]]:
+    named = Overload((), read_type("kubernetes.NamedFormat"))
+    formats = {f"format.{name}": [named] for name in _FORMATS}
+    return _joined(_functions(_EXTENSIONS), _compared(_MIXED), formats)
+
+
+def _extension_methods() -> dict[str, list[Overload]]:
+    found = _methods(_EXTENSION_METHODS)
     items = read_type("list(A)")
     for name in _ORDERED:
         kind = read_type(f"list({name})")
@@ -254,5 +294,50 @@ def _arguments_at(line: str) -> int:
     return at
 
 
-FUNCTIONS: Final = _functions()
-METHODS: Final = _methods()
+_STANDARD_FUNCTIONS: Final = _joined(
+    _functions(_STANDARD), _compared((name, name) for name in _ORDERED)
+)
+FUNCTIONS: Final = _joined(_STANDARD_FUNCTIONS, _extension_functions())
+METHODS: Final = _joined(_methods(_STANDARD_METHODS), _extension_methods())
+
+
+@frozen(eq=False)
+class Library:
+    """What an expression may call and which fields it may select.
+
+    Attributes:
+        functions: the forms of each function, operators included.
+        methods: the forms of each method.
+        fields: the types of the fields of each type of objects, by the type's name; None where types of variables
+            tell their own fields.
+        own: functions and methods that the library computes itself; their first argument is the value of `CONTEXT`
+            among the variables.
+        standard: only the macros and the syntax of cel-go's standard environment.
+    """
+
+    functions: Mapping[str, list[Overload]]
+    methods: Mapping[str, list[Overload]]
+    fields: Mapping[str, Mapping[str, Type]] | None = None
+    own: Mapping[str, Callable[..., Any]] = field(factory=dict)
+    standard: bool = False
+
+
+CONTEXT: Final = "@context"
+KUBERNETES: Final = Library(FUNCTIONS, METHODS)
+"""The functions that rules, selectors and policies of the API server may call."""
+
+
+def standard(
+    functions: str,
+    methods: str,
+    fields: Mapping[str, Mapping[str, Type]],
+    own: Mapping[str, Callable[..., Any]],
+) -> Library:
+    """Return cel-go's standard library with more functions and methods, written as the tables above are."""
+    return Library(
+        _joined(_STANDARD_FUNCTIONS, _functions(functions)),
+        _joined(_methods(_STANDARD_METHODS), _methods(methods)),
+        fields,
+        own,
+        standard=True,
+    )

@@ -178,9 +178,10 @@ _BEGINNINGS = ("[", "{", "(", ".", "-", "!")
 
 
 class _Parser:
-    def __init__(self, source: str, *, bindings: bool) -> None:
+    def __init__(self, source: str, *, bindings: bool, standard: bool) -> None:
         self.source = source
         self.bindings = bindings
+        self.standard = standard
         self.tokens = _tokens(source)
         self.at = 0
 
@@ -304,7 +305,11 @@ class _Parser:
         """Take the sign of an optional part, if it stands here."""
         if self.peek() != "?":
             return False
-        self.take()
+        at = self.take()[2]
+        if self.standard:
+            before = self.source[at - 1 : at]
+            sign = before + "?" if before in (".", "[") else "?"
+            raise CelError(f"unsupported syntax '{sign}'", at - len(sign) + 1)
         return True
 
     def struct(self, name: str) -> Expr:
@@ -346,7 +351,7 @@ class _Parser:
     def call(self, target: Expr, name: str) -> Expr:
         at = self.take("(")[2]
         arguments = self.arguments(")")
-        made = expanded(name, target, arguments, at, bindings=self.bindings)
+        made = expanded(name, target, arguments, at, bindings=self.bindings, standard=self.standard)
         return made or Expr("method", at, (target, *arguments), name)
 
     def primary(self) -> Expr:
@@ -408,14 +413,20 @@ class _Parser:
         return Expr("call", opened, arguments, name)
 
 
-def parsed(source: str, *, bindings: bool = False) -> Expr:
-    """Return the tree of an expression, which may call `cel.bind` with `bindings`. CelError."""
+def parsed(source: str, *, bindings: bool = False, standard: bool = False) -> Expr:
+    """Return the tree of an expression. CelError.
+
+    Args:
+        source: the text.
+        bindings: it may call `cel.bind`.
+        standard: it has only the macros and the syntax of cel-go's standard environment.
+    """
     if len(source) > SIZE_LIMIT:
         raise CelError(
             f"expression code point size exceeds limit: size: {len(source)}, limit {SIZE_LIMIT}"
         )
     try:
-        found = _Parser(source, bindings=bindings).whole()
+        found = _Parser(source, bindings=bindings, standard=standard).whole()
     except RecursionError:
         raise CelError(_TOO_DEEP) from None
     if _too_deep(found):

@@ -1,0 +1,1 @@
+"""Expressions of CEL in stages, metrics and usages, by the rules of sigs.k8s.io/kwok."""
