@@ -17,6 +17,7 @@ from controlplane.api.redaction import redacted
 from controlplane.api.request import ADMIN, Request
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
+from controlplane.api.usage import UsageSource
 from controlplane.api.view import View
 from controlplane.apiserver.kinds.resource.selecting import select_device
 from controlplane.apiserver.kinds.strategy import Strategy
@@ -27,7 +28,7 @@ from controlplane.apiserver.loops.activity import Activity
 from controlplane.apiserver.loops.etcd import ETCD
 from controlplane.apiserver.loops.server_maker import ServerMaker
 from controlplane.apiserver.loops.supervisor import SUPERVISOR
-from controlplane.apiserver.options import EMULATED_KEY, ServerOptions, build_of
+from controlplane.apiserver.options import EMULATED_KEY, NodePages, ServerOptions, build_of
 from controlplane.apiserver.requests.installing import install
 from controlplane.apiserver.requests.memory import Account, Memory
 from controlplane.apiserver.requests.server import ApiServer
@@ -105,6 +106,8 @@ class ClusterConfig:
     kubelets, controllers: False leaves a component out; races often need less than a whole cluster.
     enabled_controllers: as in `--controllers` ("*", "job", "-cronjob-controller", or all in one text).
     stages: stages of KWOK take care of fake nodes, which have no kubelet.
+    usage: tells the usage of pods; without it their annotations do.
+    node_pages: pages that the server of fake nodes has.
     own_controllers: a user's controllers, each a process of its own (`examples/operator.py`).
     installed: objects that are there before the first step, in the order of their creation.
     track_fields: the API servers record the managers of fields, which server-side apply needs; it costs time.
@@ -146,6 +149,8 @@ class ClusterConfig:
     enabled_controllers: Sequence[str] = field(default=STANDARD, converter=names_of)
     own_controllers: Sequence[type[Controller]] = ()
     stages: bool = False
+    usage: UsageSource | None = None
+    node_pages: NodePages | None = None
     installed: Sequence[tuple[Resource[Any], Tree]] = ()
     track_fields: bool = False
     webhook_servers: Mapping[str, Callable[..., Coroutine[Any, Any, None]]] = field(factory=dict)
@@ -364,6 +369,7 @@ class Cluster:
                     kinds=served_kinds(config.release, *sorted(_server_gates(config))),
                     fixes=config.gates,
                     client_rate=config.controller_client_rate,
+                    usage=config.usage,
                 ),
             )
         self.storage_processes: list[str] = []
@@ -504,6 +510,7 @@ class Cluster:
                 own=(kind,),
                 fixes=self.config.gates,
                 client_rate=client_rate,
+                usage=self.config.usage,
             ),
         )
 
@@ -663,6 +670,8 @@ class Cluster:
             keeps_successors=self.config.gates.fixed("77952"),
             deletes_as_listed=self.config.gates.fixed("here1"),
             measures_usage=True,
+            usage=self.config.usage,
+            node_pages=self.config.node_pages,
             build=build_of(self.config.release),
             webhook_actor=self.webhooks.actor,
             release=self.config.release,

@@ -24,3 +24,13 @@ def is_ready(tree: Tree) -> bool:
     """Return whether the condition Ready of a Pod or a Node is True."""
     conditions = (tree.get("status") or EMPTY_MAP).get("conditions") or ()
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+
+
+FAKE_NODE: Final = ("kwok.x-k8s.io/node", "fake")
+"""Annotation of a Node of KWOK, which stages take care of and no kubelet."""
+
+
+def is_fake_node(tree: Tree) -> bool:
+    """Return whether a Node is one of KWOK."""
+    key, value = FAKE_NODE
+    return (tree["metadata"].get("annotations") or EMPTY_MAP).get(key) == value

@@ -7,8 +7,8 @@ said has no figures, and a figure that cannot be read is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol
 
 from controlplane.api.quantity import Format, Quantity, QuantityError, parse
 from controlplane.api.tree import Tree
@@ -18,6 +18,21 @@ MEASURED: Final[Mapping[str, Format]] = {"cpu": "DecimalSI", "memory": "BinarySI
 """The resources that `metrics.k8s.io` tells of, and how their amounts are written."""
 WINDOW_S: Final = 30
 """Over how many seconds a figure was taken."""
+Reading = Callable[[Tree, str, str], int | None]
+"""Tells, for a pod, a container's name and a resource, the usage in thousandths; None where it is unknown."""
+
+
+class UsageSource(Protocol):
+    """Tells the usage of pods in another way than by annotations, for example by ResourceUsage objects of KWOK."""
+
+    def at(self, node_of: Callable[[str], Tree | None], now: int) -> Reading:
+        """Return the reading of pods at a time (ns since 1970); `node_of` returns a node by its name."""
+        ...
+
+
+def reading(source: UsageSource | None, node_of: Callable[[str], Tree | None], now: int) -> Reading:
+    """Return the reading of pods at a time (ns): of the source, or of annotations where there is none."""
+    return of_container if source is None else source.at(node_of, now)
 
 
 def annotated(pod: Tree, *names: str) -> int | None:
@@ -51,14 +66,14 @@ def running_containers(pod: Tree) -> list[str]:
     ]
 
 
-def of_pod(pod: Tree) -> dict[str, dict[str, int]]:
+def of_pod(pod: Tree, read: Reading = of_container) -> dict[str, dict[str, int]]:
     """By container and resource, in thousandths: what is known of the containers that run."""
     found: dict[str, dict[str, int]] = {}
     for name in running_containers(pod):
         known = {
             resource: amount
             for resource in MEASURED
-            for amount in [of_container(pod, name, resource)]
+            for amount in [read(pod, name, resource)]
             if amount is not None
         }
         if known:
@@ -66,11 +81,11 @@ def of_pod(pod: Tree) -> dict[str, dict[str, int]]:
     return found
 
 
-def of_pods(pods: Iterable[Tree]) -> dict[str, int]:
+def of_pods(pods: Iterable[Tree], read: Reading = of_container) -> dict[str, int]:
     """By resource, in thousandths: what these pods use together."""
     total = dict.fromkeys(MEASURED, 0)
     for pod in pods:
-        for used in of_pod(pod).values():
+        for used in of_pod(pod, read).values():
             for resource, amount in used.items():
                 total[resource] += amount
     return total

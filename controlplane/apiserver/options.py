@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from attrs import field, frozen
@@ -12,6 +12,7 @@ from controlplane.api.container_output import Output
 from controlplane.api.request import User
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
+from controlplane.api.usage import UsageSource
 from controlplane.apiserver.schema.releases import LATEST
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.shell.files import Disks
@@ -86,6 +87,16 @@ class Machines(Protocol):
         """Return the mailbox in which a kubelet hears of such clients; None while it needs none."""
 
 
+class NodePages(Protocol):
+    """The pages of a server that stands for the kubelets of fake nodes."""
+
+    def text(
+        self, path: str, nodes: Mapping[str, Tree], pods: Mapping[str, Sequence[Tree]], now: int
+    ) -> str | None:
+        """Return the page at a path at a time (ns), by nodes and the pods of each node; None where there is none."""
+        ...
+
+
 @frozen
 class ServerOptions:
     """The settings of an API server.
@@ -106,6 +117,8 @@ class ServerOptions:
         build: the answer of /version.
         components: the components that /componentstatuses reports, with the error of each.
         measures_usage: `metrics.k8s.io` is served.
+        usage: tells the usage of pods; without it their annotations do.
+        node_pages: pages that the server of fake nodes has.
         container_log: returns the output of containers of pods on nodes; without it no node can be reached.
         machines: the machines that exec and attach reach.
         release: the release that determines resources, versions and fields.
@@ -137,6 +150,8 @@ class ServerOptions:
     build: Tree = field(factory=lambda: BUILD)
     components: Mapping[str, str] = field(factory=_healthy)
     measures_usage: bool = False
+    usage: UsageSource | None = None
+    node_pages: NodePages | None = None
     container_log: ContainerLog | None = None
     machines: Machines | None = field(default=None, repr=False)
     notice_at_creation: Callable[[ResourceInfo, Tree, bool], str] | None = None

@@ -34,6 +34,7 @@ from controlplane.descheduler.profiles import Profile, build, run_pass
 from controlplane.descheduler.world import World, is_ready
 
 if TYPE_CHECKING:
+    from controlplane.api.tree import Tree
     from controlplane.controllers.common.controller import Caches, Host
     from controlplane.descheduler.policy import Policy
 
@@ -72,7 +73,7 @@ class Descheduler(Controller):
             self.dry_run,
         )
         self._collector = Collector()
-        self._world.pod_usage = _used_by
+        self._world.pod_usage = self._used_by
         self._world.prometheus = self._sampled
         self._profiles: list[Profile] | None = None
         self.queue.add_after(NEXT, self.interval_ns)
@@ -157,11 +158,26 @@ class Descheduler(Controller):
         self._collector.collect({node: dict(used) for node, used in self._used_by_nodes().items()})
         self._world.collected = self._collector.nodes
 
+    def _reading(self) -> usage.Reading:
+        def node_of(name: str) -> Tree | None:
+            found = self._nodes.get(name)
+            return None if found is None else found.tree
+
+        return usage.reading(self.host.usage, node_of, self.host.now)
+
+    def _used_by(self, pod: Pod) -> Mapping[str, Amounts] | None:
+        """The usage of a pod's running containers: 0 without an annotation, None if no container runs."""
+        known = usage.of_pod(pod.tree, self._reading())
+        idle = dict.fromkeys(usage.MEASURED, 0)
+        names = usage.running_containers(pod.tree)
+        return {name: _amounts({**idle, **known.get(name, {})}) for name in names} or None
+
     def _used_by_nodes(self) -> dict[str, Amounts]:
         world = self._world
+        read = self._reading()
         return {
             node.metadata.name: _amounts(
-                usage.of_pods(pod.tree for pod in world.pods_on(node.metadata.name))
+                usage.of_pods((pod.tree for pod in world.pods_on(node.metadata.name)), read)
             )
             for node in world.nodes
             if is_ready(node)
@@ -180,14 +196,6 @@ class Descheduler(Controller):
                     {"metric": {"instance": node.metadata.name}, "value": [0, str(share)]}
                 )
         return {"status": "success", "data": {"resultType": "vector", "result": samples}}
-
-
-def _used_by(pod: Pod) -> Mapping[str, Amounts] | None:
-    """The usage of a pod's running containers: 0 without an annotation, None if no container runs."""
-    known = usage.of_pod(pod.tree)
-    idle = dict.fromkeys(usage.MEASURED, 0)
-    names = usage.running_containers(pod.tree)
-    return {name: _amounts({**idle, **known.get(name, {})}) for name in names} or None
 
 
 def _amounts(thousandths: Mapping[str, int]) -> Amounts:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import define, field, frozen
 
 from controlplane.api.times import SECOND, format_micro_time, format_nano_time, parse_time
+from controlplane.api.tree import is_fake_node
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_already_exists
 from controlplane.client.resources import LEASES, NODES, PODS, Resource
@@ -23,7 +24,6 @@ from controlplane.controllers.common.controller import Controller, Handlers, Per
 from controlplane.controllers.common.effects import Failure, Reconcile, RequestFailed
 from controlplane.controllers.common.rest_mapper import NoKindMatch
 from controlplane.decisions import Choose
-from controlplane.kubelet.node.node_status import FAKE_NODE
 from controlplane.kwok import lifecycle, patching
 from controlplane.kwok.addresses import Pool
 from controlplane.kwok.cel.results import ExpressionError
@@ -152,17 +152,17 @@ class Kwok(Controller):
         return Handlers(added, lambda _old, new: changed(new), deleted)
 
     def _node_added(self, node: Object[Any]) -> None:
-        if _is_fake(node.tree) and ("v1", "Pod") in self._kinds:
+        if is_fake_node(node.tree) and ("v1", "Pod") in self._kinds:
             for pod in self._pods:
                 if (pod.tree.get("spec") or {}).get("nodeName") == node.name:
                     self._preprocess.add(f"v1 Pod {pod.key}")
 
     def _managed(self, kind: _Kind, obj: Object[Any]) -> bool:
         if kind.resource == NODES:
-            return _is_fake(obj.tree)
+            return is_fake_node(obj.tree)
         if kind.resource == PODS:
             node = self._nodes.get((obj.tree.get("spec") or {}).get("nodeName") or "")
-            return node is not None and _is_fake(node.tree)
+            return node is not None and is_fake_node(node.tree)
         return True
 
     # -- work ------------------------------------------------------------------------------------
@@ -378,7 +378,7 @@ class Kwok(Controller):
 
     def _renew(self) -> Reconcile[None]:
         for node in list(self._nodes):
-            if not _is_fake(node.tree):
+            if not is_fake_node(node.tree):
                 continue
             try:
                 yield from self._renew_one(node.name)
@@ -416,11 +416,6 @@ def _reference(stage: Stage, tree: Tree) -> Tree:
         "name": meta["name"],
         "uid": meta.get("uid", ""),
     }
-
-
-def _is_fake(tree: Tree) -> bool:
-    key, value = FAKE_NODE
-    return ((tree["metadata"].get("annotations")) or {}).get(key) == value
 
 
 def kinds_of(stages: Sequence[Stage]) -> Iterator[tuple[str, str]]:

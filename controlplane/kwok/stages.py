@@ -6,22 +6,18 @@ pkg/utils/lifecycle/lifecycle.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Final
 
 from attrs import frozen
 
-from controlplane.api.yaml_files import read_documents
-from controlplane.errors import UsageError, shown
+from controlplane.api.tree import Tree
+from controlplane.kwok.fields import Fields, fields_of, name_of
 
-__all__ = ["Delay", "Expression", "Requirement", "Selector", "Stage", "Step", "load", "read"]
+__all__ = ["Delay", "Expression", "Requirement", "Selector", "Stage", "Step", "read"]
 
-GROUP: Final = "kwok.x-k8s.io"
 MILLISECOND: Final = 1_000_000
 _STATUS: Final = "status"
-
-Tree = Mapping[str, Any]
 
 
 @frozen
@@ -87,28 +83,9 @@ class Stage:
     immediate_next_stage: bool = False
 
 
-def load(paths: Sequence[Path]) -> tuple[Stage, ...]:
-    """Return the stages of these files, in their order. Raises UsageError with file and object."""
-    found: list[Stage] = []
-    for path in paths:
-        for tree in read_documents(path):
-            if isinstance(tree, dict) and tree.get("kind") == "Stage":
-                found.append(read(tree, str(path)))
-            else:
-                kind = tree.get("kind") if isinstance(tree, dict) else tree
-                raise UsageError(f"{path}: {shown(str(kind))}: expected kind Stage")
-    if not found:
-        raise UsageError(f"{', '.join(map(str, paths))}: no Stage ({GROUP}/v1alpha1)")
-    return tuple(found)
-
-
 def read(tree: Tree, place: str = "") -> Stage:
     """Return the stage of a tree. Raises UsageError with the field."""
-    name = str((tree.get("metadata") or {}).get("name") or "")
-    reader = _Reader(f"{place}: Stage {name}: " if place else f"Stage {name}: ")
-    version = tree.get("apiVersion")
-    if version != f"{GROUP}/v1alpha1":
-        reader.fail("apiVersion", version, f"{GROUP}/v1alpha1")
+    reader = _Reader(fields_of(tree, place).where)
     spec = reader.map(tree.get("spec"), "spec")
     reader.known(spec, _SPEC, "spec")
     ref = reader.map(spec.get("resourceRef"), "spec.resourceRef")
@@ -116,7 +93,7 @@ def read(tree: Tree, place: str = "") -> Stage:
         reader.fail("spec.resourceRef.kind", ref.get("kind"), "a kind")
     steps = reader.list(spec.get("steps"), "spec.steps")
     return Stage(
-        name=name,
+        name=name_of(tree),
         api_version=str(ref.get("apiGroup") or "v1"),
         kind=str(ref["kind"]),
         selector=reader.selector(spec.get("selector")),
@@ -135,42 +112,8 @@ _DELAY: Final = (
 )
 
 
-@frozen
-class _Reader:
-    """Reads the fields of one stage; `_where` stands before each error."""
-
-    where: str
-
-    def fail(self, field: str, value: Any, expected: str) -> None:
-        raise UsageError(f"{self.where}{field}: {value!r}: expected {expected}")
-
-    def map(self, value: Any, field: str) -> Tree:
-        if value is None:
-            return {}
-        if not isinstance(value, Mapping):
-            self.fail(field, value, "a map")
-        return value  # type: ignore[no-any-return]
-
-    def list(self, value: Any, field: str) -> Sequence[Any]:
-        if value is None:
-            return ()
-        if not isinstance(value, (list, tuple)):
-            self.fail(field, value, "a list")
-        return value  # type: ignore[no-any-return]
-
-    def known(self, tree: Tree, names: Sequence[str], field: str) -> None:
-        for name in tree:
-            if name not in names:
-                raise UsageError(
-                    f"{self.where}{field}.{name}: no such field; known: {', '.join(names)}"
-                )
-
-    def number(self, value: Any, field: str) -> int | None:
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
-            self.fail(field, value, "a whole number")
-        return int(value)
+class _Reader(Fields):
+    """Reads the fields of one stage."""
 
     def expression(self, value: Any, field: str) -> Expression | None:
         if value is None:

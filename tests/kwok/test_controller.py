@@ -34,3 +34,11 @@ def test_a_file_without_stages_is_refused():
     refused = controlplane("run", FOLDER / "web.yaml", "--with", "kwok", "--stages", FOLDER / "web.yaml")  # fmt: skip
     assert refused.returncode == 2
     assert "web.yaml: 'Node': expected kind Stage" in refused.stderr
+
+
+def test_an_autoscaler_goes_by_the_usage_of_pods_on_fake_nodes():
+    chosen = ("run", FOLDER / "autoscaled.yaml", "--nodes", 0, *WITH, "--until", 120)
+    scaled = controlplane(*chosen, "--stages", FOLDER / "metrics.yaml", "--format", "json")
+    assert len(json.loads(scaled.stdout)["pods"]) == 4, scaled.stderr
+    unknown = controlplane(*chosen, "--format", "json")
+    assert len(json.loads(unknown.stdout)["pods"]) == 2, unknown.stderr

@@ -12,9 +12,10 @@ from typing import Final
 from controlplane.api.container_inside import answer_of, front_of
 from controlplane.api.object import Object
 from controlplane.api.request import Response
-from controlplane.api.tree import Tree, is_ready
+from controlplane.api.tree import Tree, is_fake_node, is_ready
 from controlplane.api.validation import parse_int64
 from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.options import NodePages
 from controlplane.apiserver.requests.options import check_connection
 from controlplane.apiserver.requests.parts import Parts
 from controlplane.apiserver.schema import status
@@ -24,6 +25,7 @@ __all__ = ["proxy", "split_name"]
 
 KUBELET: Final = 10250
 PLAIN: Final = "text/plain; charset=utf-8"
+METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 
 
@@ -147,6 +149,9 @@ def _node(parts: Parts, ctx: Context, name: str, port: str) -> Steps[Response]:
     )
     if not address:
         raise status.bad_request("no preferred addresses found; known addresses: []")
+    pages = parts.options.node_pages
+    if pages is not None and is_fake_node(node.tree):
+        return _fake_node(pages, ctx)
     if parse_int64(port or str(KUBELET)) != KUBELET or not is_ready(node.tree):
         raise _unreachable(f"dial tcp {address}:{port or KUBELET}: connect: connection refused")
     path = _path_behind(ctx)
@@ -161,7 +166,25 @@ def _node(parts: Parts, ctx: Context, name: str, port: str) -> Steps[Response]:
         tree = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}
         text = json.dumps(tree, separators=(",", ":")).encode()
         return Response(200, {}, content=text, content_type="application/json")
-    return Response(404, {}, content=b"404 page not found\n", content_type=PLAIN)
+    return _NO_PAGE
+
+
+_NO_PAGE: Final = Response(404, {}, content=b"404 page not found\n", content_type=PLAIN)
+
+
+def _fake_node(pages: NodePages, ctx: Context) -> Response:
+    """The answer of the server of KWOK, which stands for the kubelets of all its nodes."""
+    path = f"/{_path_behind(ctx)}"
+    if path == "/healthz":
+        return Response(200, {}, content=b"ok", content_type=PLAIN)
+    pods: dict[str, list[Tree]] = {}
+    for each in ctx.lookup.all("", "pods"):
+        pods.setdefault((each.tree.get("spec") or {}).get("nodeName", ""), []).append(each.tree)
+    nodes = {each.name: each.tree for each in ctx.lookup.all("", "nodes")}
+    text = pages.text(path, nodes, pods, ctx.now)
+    if text is None:
+        return _NO_PAGE
+    return Response(200, {}, content=text.encode(), content_type=METRICS)
 
 
 def _unavailable(text: str) -> status.ApiError:

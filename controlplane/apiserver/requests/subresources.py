@@ -472,10 +472,11 @@ def _component_status(name: str, problem: str) -> Tree:
     }
 
 
-def _usage(_parts: Parts, ctx: Context) -> Steps[Response]:
+def _usage(parts: Parts, ctx: Context) -> Steps[Response]:
     """Answer with the usage of nodes or pods."""
     yield from ()
-    return usage.pod_metrics(ctx) if ctx.info.namespaced else usage.node_metrics(ctx)
+    answer = usage.pod_metrics if ctx.info.namespaced else usage.node_metrics
+    return answer(ctx, parts.options.usage)
 
 
 _HANDLERS: dict[tuple[str, str], Handler] = {

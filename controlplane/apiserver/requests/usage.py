@@ -55,8 +55,9 @@ def serve(table: ResourceTable) -> None:
     table.groups.append({"name": GROUP, "versions": [version], "preferredVersion": version})
 
 
-def node_metrics(ctx: Context) -> Response:
+def node_metrics(ctx: Context, source: usage.UsageSource | None) -> Response:
     """Return the usage of ready nodes: the sums of their pods."""
+    read = _reading(ctx, source)
     pods: dict[str, list[Tree]] = {}
     for obj in ctx.lookup.all("", "pods"):
         pods.setdefault((obj.tree.get("spec") or {}).get("nodeName", ""), []).append(obj.tree)
@@ -64,22 +65,23 @@ def node_metrics(ctx: Context) -> Response:
     return _answer(
         ctx,
         [
-            (obj, {"usage": usage.written(usage.of_pods(pods.get(obj.name, ())))})
+            (obj, {"usage": usage.written(usage.of_pods(pods.get(obj.name, ()), read))})
             for obj in sorted(nodes, key=lambda obj: obj.name)
         ],
     )
 
 
-def pod_metrics(ctx: Context) -> Response:
+def pod_metrics(ctx: Context, source: usage.UsageSource | None) -> Response:
     """Return the usage of running containers; 0 where no annotation states it, as of a program that does nothing.
 
     Autoscalers go by `controlplane.api.usage`, where such a figure is unknown.
     """
     namespace = ctx.request.namespace
     pods = ctx.lookup.within("", "pods", namespace) if namespace else ctx.lookup.all("", "pods")
+    read = _reading(ctx, source)
     measured = []
     for obj in sorted(pods, key=lambda obj: (obj.namespace, obj.name)):
-        known = usage.of_pod(obj.tree)
+        known = usage.of_pod(obj.tree, read)
         idle = dict.fromkeys(usage.MEASURED, 0)
         found = {
             name: {**idle, **known.get(name, {})} for name in usage.running_containers(obj.tree)
@@ -90,6 +92,14 @@ def pod_metrics(ctx: Context) -> Response:
             ]
             measured.append((obj, {"containers": containers}))
     return _answer(ctx, measured)
+
+
+def _reading(ctx: Context, source: usage.UsageSource | None) -> usage.Reading:
+    def node_of(name: str) -> Tree | None:
+        found = ctx.find("", "nodes", "", name)
+        return None if found is None else found.tree
+
+    return usage.reading(source, node_of, ctx.now)
 
 
 def _answer(ctx: Context, measured: list[tuple[Object, Tree]]) -> Response:

@@ -19,6 +19,7 @@ from controlplane.controllers.common.effects import Reconcile
 if TYPE_CHECKING:
     from controlplane.api.generic import V
     from controlplane.api.object import Object
+    from controlplane.api.usage import UsageSource
     from controlplane.api.view import View
     from controlplane.controllers.common.rest_mapper import RESTMapper, ServedKind
     from controlplane.gates import FixGates
@@ -64,6 +65,10 @@ class Host(Protocol):
     @property
     def fixes(self) -> FixGates:
         """The fixes of published races that are in force."""
+
+    @property
+    def usage(self) -> UsageSource | None:
+        """Tells the usage of pods; None: their annotations do."""
 
     @property
     def rest_mapper(self) -> RESTMapper:

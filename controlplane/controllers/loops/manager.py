@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from actors import Context
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
+    from controlplane.api.usage import UsageSource
     from controlplane.client.loops.connection import RestConfig
     from controlplane.client.resources import Resource
 
@@ -160,6 +161,7 @@ class ManagerOptions:
         own: a user's controllers; the process has these, and none of the table.
         client_rate: limits the requests of each controller: requests per second, and the size of a burst;
             upstream each has a client of its own.
+        usage: tells the usage of pods; without it their annotations do.
     """
 
     workers: int = WORKERS
@@ -172,6 +174,7 @@ class ManagerOptions:
     fixes: FixGates = ALL_FIXED
     own: Sequence[type[Controller]] = ()
     client_rate: tuple[int, int] | None = None
+    usage: UsageSource | None = None
 
 
 DEFAULT_OPTIONS = ManagerOptions()
@@ -202,7 +205,9 @@ async def run(
     table = own or [kind for kind in CONTROLLERS if kind.name in chosen]
     features = of_release() if options.features is None else options.features
     mapper = RESTMapper(options.kinds)
-    process = ManagerProcess(server, caches, features, options.fixes, mapper, options.root_ca)
+    process = ManagerProcess(
+        server, caches, features, options.fixes, mapper, options.root_ca, options.usage
+    )
 
     def throttle(kind: type[Controller]) -> Throttle | None:
         if client_rate is None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from actors import Context
     from controlplane.api.tree import Tree
+    from controlplane.api.usage import UsageSource
     from controlplane.api.view import View
     from controlplane.client.loops.connection import RestConfig
     from controlplane.controllers.common.controller import Caches, Controller, Periodic, Work
@@ -158,6 +159,7 @@ class ManagerProcess:
     fixes: FixGates
     rest_mapper: RESTMapper
     root_ca: str
+    usage: UsageSource | None = None
 
 
 class Running:
@@ -176,6 +178,7 @@ class Running:
         self.fixes = process.fixes
         self.rest_mapper = process.rest_mapper
         self.root_ca = process.root_ca
+        self.usage = process.usage
         self._ctx = ctx
         self._epoch = epoch_ns
         self._server = server = process.server

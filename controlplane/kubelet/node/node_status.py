@@ -11,7 +11,7 @@ from typing import Final
 
 from controlplane.api.quantity import parse
 from controlplane.api.times import SECOND, format_micro_time, format_time
-from controlplane.api.tree import Tree
+from controlplane.api.tree import Tree, is_fake_node
 
 LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
@@ -132,15 +132,12 @@ def adopted(tree: Tree, now: int, *, ip: str = "", version: str = "v1.36.2") -> 
 
 KUBELET: Final = "emulate.controlplane/kubelet"
 """Annotation of a Node: with the value "false" no kubelet is emulated for it."""
-FAKE_NODE: Final = ("kwok.x-k8s.io/node", "fake")
-"""Annotation of a Node of KWOK, which stages take care of and no kubelet."""
 
 
 def has_kubelet(tree: Tree, *, stages: bool = False) -> bool:
     """Return whether a kubelet is emulated for a Node; with `stages`, fake nodes are left to the stages of KWOK."""
     notes = tree["metadata"].get("annotations") or {}
-    fake, value = FAKE_NODE
-    staged = stages and notes.get(fake) == value
+    staged = stages and is_fake_node(tree)
     return str(notes.get(KUBELET, "")).lower() != "false" and not staged
 
 

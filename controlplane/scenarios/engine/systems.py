@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
     from controlplane.descheduler.policy import Policy
     from controlplane.kueue.process.settings import Settings
-    from controlplane.kwok.stages import Stage
+    from controlplane.kwok.files import Files
     from controlplane.scenarios.engine.setting import Setting
 
     Changes = Mapping[str, Any]
@@ -183,8 +183,8 @@ DESCHEDULER_DRY_RUN = Option(
 )
 
 
-def _read_stages(setting: Setting) -> tuple[Stage, ...]:
-    from controlplane.kwok.stages import load
+def _read_stages(setting: Setting) -> Files:
+    from controlplane.kwok.files import load
 
     return load([Path(name) for name in setting["stages"]])
 
@@ -192,12 +192,20 @@ def _read_stages(setting: Setting) -> tuple[Stage, ...]:
 def _kwok(config: ClusterConfig, setting: Setting) -> Changes:
     from controlplane.cluster import served_kinds
     from controlplane.kwok.controller import kwok_of
+    from controlplane.kwok.metrics import NodePages
+    from controlplane.kwok.usages import ResourceUsages
 
-    stages = setting.parsed["stages"]
+    files: Files = setting.parsed["stages"]
     built_in = frozenset(
         (kind.resource.api_version, kind.kind) for kind in served_kinds(setting.release)
     )
-    return {"own_controllers": (*config.own_controllers, kwok_of(stages, built_in)), "stages": True}
+    usages = files.usages or ResourceUsages(())
+    return {
+        "own_controllers": (*config.own_controllers, kwok_of(files.stages, built_in)),
+        "stages": True,
+        "usage": files.usages,
+        "node_pages": NodePages(files.metrics, usages) if files.metrics else None,
+    }
 
 
 STAGES = Option(
@@ -206,7 +214,7 @@ STAGES = Option(
     default=(),
     metavar="FILE",
     names_files=True,
-    help="Stages (kwok.x-k8s.io/v1alpha1) of --with kwok. Repeatable.",
+    help="Stages, Metrics and usages (kwok.x-k8s.io/v1alpha1) of --with kwok. Repeatable.",
     parse=_read_stages,
 )
 KUEUE_CONFIG = Option(

@@ -118,3 +118,29 @@ def test_a_kubelet_answers_for_its_node(world):
     assert ask(world, "GET", "/api/v1/nodes/n/proxy/nothing").code == 404
     found = ask(world, "GET", "/api/v1/nodes/n:1/proxy/healthz")
     assert (found.code, found.tree["reason"]) == (503, "ServiceUnavailable")
+
+
+class Pages:
+    def text(self, path, nodes, pods, now):
+        if path != "/metrics/nodes":
+            return None
+        return "".join(f"{name} {len(pods.get(name, ()))}\n" for name in sorted(nodes))
+
+
+def test_a_fake_node_answers_with_the_pages_of_its_server():
+    world = World(node_pages=Pages())
+    fake = {"name": "f", "annotations": {"kwok.x-k8s.io/node": "fake"}}
+    status = {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}
+    for name, meta in (("f", fake), ("n", {"name": "n"})):
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
+        world.create("nodes", node, namespace="")
+        body = {**node, "status": status}
+        assert world.do("update", "nodes", name, body, namespace="", sub="status").code == 200
+    made = pod("p")
+    made["spec"]["nodeName"] = "f"
+    assert world.create("pods", made).code == 201
+    nodes = "/api/v1/nodes"
+    assert ask(world, "GET", f"{nodes}/f/proxy/metrics/nodes").text == "f 1\nn 0\n"
+    assert ask(world, "GET", f"{nodes}/f/proxy/healthz").text == "ok"
+    assert ask(world, "GET", f"{nodes}/f/proxy/metrics").code == 404
+    assert ask(world, "GET", f"{nodes}/n/proxy/metrics/nodes").code == 503

@@ -108,3 +108,27 @@ def test_one_is_got_by_name_and_nothing_is_written():
 
 def test_a_server_without_it_does_not_serve_the_group():
     assert ask(World(), "GET", f"{PATH}/nodes").code == 404
+
+
+class Tenfold:
+    """Tells ten times the seconds of the time for pods on a node whose name it finds."""
+
+    def at(self, node_of, now):
+        def read(pod, container, resource):
+            node = node_of(pod["spec"]["nodeName"])
+            return None if node is None else len(node["metadata"]["name"]) * 10_000
+
+        return read
+
+
+def test_another_source_of_usage_takes_the_place_of_annotations():
+    world = world_with(using("one", cpu_usage="250m"))
+    told = World(measures_usage=True, usage=Tenfold())
+    assert items(world, "pods")["one"]["containers"][0]["usage"]["cpu"] == "250m"
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
+    told.create("nodes", node, namespace="")
+    tree = using("one", cpu_usage="250m")
+    told.create("pods", tree)
+    status = {"phase": "Running", "containerStatuses": tree["statuses"]}
+    assert told.do("update", "pods", "one", {**tree, "status": status}, sub="status").code == 200
+    assert items(told, "pods")["one"]["containers"][0]["usage"]["cpu"] == "10"

@@ -19,6 +19,7 @@ from controlplane.client.errors import ApiError
 from controlplane.client.resources import (
     AUTOSCALERS,
     DEPLOYMENTS,
+    NODES,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
@@ -117,7 +118,8 @@ class HorizontalPodAutoscalerController(Controller):
         self.selectors: dict[str, Selector] = {}
         self._pods = caches.of(PODS, namespace=namespace_index)
         self._autoscalers = caches.of(AUTOSCALERS)
-        self.readings = Readings(host, self._pods, EmulatedMetrics(host, self._pods))
+        nodes = None if host.usage is None else caches.of(NODES)
+        self.readings = Readings(host, self._pods, EmulatedMetrics(host, self._pods, nodes))
 
     def work(self) -> tuple[Work, ...]:
         """One queue of autoscalers."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from controlplane.api.autoscaling import CrossVersionObjectReference, MetricIdentifier
     from controlplane.api.labels import Selector
+    from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.client.indexer import Indexer
     from controlplane.controllers.common.controller import Host
@@ -63,9 +64,10 @@ class EmulatedMetrics:
     metrics here. Point: `metrics.read`.
     """
 
-    def __init__(self, host: Host, pods: Indexer[Pod]) -> None:
+    def __init__(self, host: Host, pods: Indexer[Pod], nodes: Indexer[Node] | None = None) -> None:
         self._host = host
         self._pods = pods
+        self._nodes = nodes
 
     def _read(
         self, namespace: str, selector: Selector, value: Callable[[Tree], int | None]
@@ -85,10 +87,18 @@ class EmulatedMetrics:
     ) -> Reconcile[dict[str, PodMetric]]:
         """The use that running pods are annotated with."""
         yield Point("metrics.read")
-        found = self._read(namespace, selector, lambda pod: _use(pod, name, container))
+        read = self._reading()
+        found = self._read(namespace, selector, lambda pod: _use(pod, name, container, read))
         if not found:
             raise Retry(NO_RESOURCE)
         return found
+
+    def _reading(self) -> usage.Reading:
+        def node_of(name: str) -> Tree | None:
+            found = None if self._nodes is None else self._nodes.get(name)
+            return None if found is None else found.tree
+
+        return usage.reading(self._host.usage, node_of, self._host.now)
 
     def pods(
         self, metric: MetricIdentifier, namespace: str, selector: Selector
@@ -115,13 +125,13 @@ class EmulatedMetrics:
         raise Retry(NO_EXTERNAL)
 
 
-def _use(pod: Tree, name: str, container: str) -> int | None:
+def _use(pod: Tree, name: str, container: str, read: usage.Reading) -> int | None:
     """Return the usage of the running containers of a pod, or of one of them; None where nothing is known."""
     known = [
         amount
         for each in usage.running_containers(pod)
         if container in ("", each)
-        for amount in [usage.of_container(pod, each, name)]
+        for amount in [read(pod, each, name)]
         if amount is not None
     ]
     return sum(known) if known else None
