@@ -42,6 +42,8 @@ _BUILT: Final = {
 }
 _BUILDERS: Final = {"kustomization": "kubectl kustomize", "Helm chart": "helm template"}
 
+RESOURCE_PATCH: Final = "action.kwok.x-k8s.io/v1alpha1"
+"""The apiVersion of a ResourcePatch, a change in a recording of kwokctl, which has no metadata."""
 _PLAIN: Final = "plain"
 _TAG: Final = "tag:yaml.org,2002:"
 _TRUE: Final = frozenset(["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"])
@@ -246,6 +248,9 @@ def _flatten(tree: Any, node: yaml.Node | None, file: str, line: int) -> Iterato
         yield from _exported(tree, node, file, line)
         return
     kind, items = tree.get("kind"), tree.get("items")
+    if kind == "ResourcePatch" and tree.get("apiVersion") == RESOURCE_PATCH:
+        yield Manifest(tree, file, line, node)
+        return
     if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
         yield _checked(Manifest(tree, file, line, node))
         return

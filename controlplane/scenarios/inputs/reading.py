@@ -5,6 +5,7 @@ Manifests are submitted in file order at virtual time 0, those with the annotati
 creations and deletions at its own times, or all creations at once. Objects that a server wrote out
 become manifests again (see `exported`). A record of kube-scheduler-simulator (see `simulator_files`) brings
 creations, updates and deletions at its own times; a Scenario of it (see `step_scenario`) brings operations by step.
+Templates and recordings of kwokctl (see `kwokctl_files`) become objects, and changes at their own times.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from controlplane.scenarios.inputs.exported import (
     is_exported,
     is_made_anew,
 )
+from controlplane.scenarios.inputs.kwokctl_files import is_patch, is_template, recorded, scaled
 from controlplane.scenarios.inputs.simulator_files import (
     ADD,
     Change,
@@ -37,7 +39,7 @@ from controlplane.scenarios.inputs.simulator_files import (
 from controlplane.scenarios.inputs.step_scenario import is_scenario, scenario_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from controlplane.scenarios.inputs.manifests import Manifest
     from controlplane.scenarios.inputs.step_scenario import StepScenario
@@ -124,6 +126,13 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
                 raise manifest.error("", f"Scenario {scenario.name} is there: expected one at most")
             scenario = scenario_of(manifest)
     written = [each for each in written if not is_scenario(each.tree)]
+    patches = [each for each in written if is_patch(each.tree)]
+    written = [
+        made
+        for each in written
+        if not is_patch(each.tree)
+        for made in (scaled(each) if is_template(each.tree) else (each,))
+    ]
     left_out: Counter[str] = Counter()
     needed: dict[str, Submission] = {}
     exported = {identity_of(each.tree): each.tree for each in written if _is_exported(each)}
@@ -140,6 +149,7 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
         submissions.append(_submission(manifest, tree))
         if _is_exported(manifest) and tree["metadata"].get("namespace"):
             needed.setdefault(tree["metadata"]["namespace"], submissions[-1])
+    submissions += _changes(written, patches)
     made = _missing_namespaces(needed, submissions)
     submissions = [*made, *submissions]
     submissions.sort(key=lambda found: found.at_ns)
@@ -153,6 +163,18 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
         configurations[-1] if configurations else None,
         scenario,
     )
+
+
+def _changes(snapshot: Sequence[Manifest], patches: Sequence[Manifest]) -> Iterator[Submission]:
+    """Yield the changes of a recording of kwokctl as writes at their times. Raises UsageError."""
+    if not patches:
+        return
+    for each in recorded(snapshot, patches):
+        change = Change(each.at, each.event, each.resource, each.manifest.line)
+        tree = replayed(change, lambda _namespace, _name: "")
+        if tree is not None:
+            verb = _VERBS[each.event]
+            yield Submission(each.at, verb, tree, each.manifest.error, exported=True)
 
 
 def _is_exported(manifest: Manifest) -> bool:
