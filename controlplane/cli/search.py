@@ -67,7 +67,7 @@ def search(
 
         races = [each for each in open_races(plan.gates) if each.number not in plan["without_fix"]]
         plan = evolve(plan, gates=repaired(plan.gates, tuple(races)))
-    if not plan.invariants():
+    if not plan.settled().invariants():
         output.complain(
             f"controlplane: scenario {scenario.name!r} has no invariants: only exceptions, deadlocks and"
             " runs without end count as broken"

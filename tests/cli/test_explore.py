@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.scenarios.search.loading import NAMED
 from tests.cli.test_run import ROOT, controlplane
 
 EXAMPLE = ROOT / "examples" / "lost_update.py"
@@ -230,3 +231,12 @@ def test_options_of_every_scenario_may_stand_before_the_file():
     found = controlplane("explore", "--seed", 3, "--strategy", "random-walk", EXAMPLE)
     assert found.returncode == 1, found.stderr
     assert "no visitor is missing" in found.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMED)
+def test_every_churn_of_the_package_is_searched_from_the_command_line(name):
+    done = controlplane("explore", name, "--schedules", 2, "--jobs", 1, "--shrink", 0)
+    assert "defect" not in done.stderr
+    assert done.returncode in (0, 1), done.stderr
+    assert " schedules, " in done.stdout
