@@ -96,7 +96,24 @@ def off() -> Iterator[None]:
                 gc.enable()
 
 
+@contextmanager
+def held() -> Iterator[None]:
+    """Within this context the collector does not run, and leaves alone all that was there by its end: right for imports.
+
+    What they make stays. Looking through it as it comes is 0.1 s of a start of 1.3 s.
+    """
+    ran = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if ran:
+            gc.enable()
+
+
 def rest() -> None:
     """From now on the collector runs seldom: right for a program that does one long run and ends."""
-    leave_alone()
+    gc.freeze()
+    _Told.left_alone = True
     gc.set_threshold(YOUNG, 50, 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import sys
@@ -118,7 +119,12 @@ class LazyGroup(Group):
         found = COMMANDS.get(cmd_name)
         if found is None:
             return None
-        command: click.Command = import_module(found[0]).command
+        gc.disable()  # what an import makes stays, and need not be looked through as it comes
+        try:
+            command: click.Command = import_module(found[0]).command
+        finally:
+            gc.freeze()
+            gc.enable()
         return command
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:

@@ -59,18 +59,20 @@ def command(
     --replay; 130 when Ctrl-C ended it, with what was reached by then.
     """
     from actors import collector
-    from controlplane.metrics import listing
-    from controlplane.scenarios.engine import device_table, queue_table
-    from controlplane.scenarios.engine.custom_tables import custom_tables
-    from controlplane.scenarios.engine.execution import check_folder
-    from controlplane.scenarios.engine.kubelets import pictures
-    from controlplane.scenarios.engine.metrics import metrics_of
-    from controlplane.scenarios.engine.summary import summary_of
-    from controlplane.scenarios.engine.unattended_kinds import note_of
 
+    with collector.held():
+        from controlplane.metrics import listing
+        from controlplane.scenarios.engine import device_table, queue_table
+        from controlplane.scenarios.engine.custom_tables import custom_tables
+        from controlplane.scenarios.engine.execution import check_folder
+        from controlplane.scenarios.engine.kubelets import pictures
+        from controlplane.scenarios.engine.metrics import metrics_of
+        from controlplane.scenarios.engine.summary import summary_of
+        from controlplane.scenarios.engine.unattended_kinds import note_of
+
+        scenario = loading.from_module(files.__name__)
+        run = prepare(scenario, values, replay, keep_log=out is not None, log_level=log_level)
     collector.rest()
-    scenario = loading.from_module(files.__name__)
-    run = prepare(scenario, values, replay, keep_log=out is not None, log_level=log_level)
     if out is not None:
         check_folder(out)
         if metrics:
