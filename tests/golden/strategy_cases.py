@@ -66,7 +66,7 @@ class Case:
             info=self._info(),
             request=Request("create", group, version, PLURALS[self.kind], namespace),
             now=NOW,
-            strategy=self.strategy,
+            rules=lambda: self.strategy,
             lookup=_Namespaces(case_in),  # type: ignore[arg-type]
             suffix=str,
             cursors={},

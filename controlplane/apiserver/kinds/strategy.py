@@ -45,6 +45,7 @@ class Lookup(Protocol):
 class Context:
     """The information that a hook may need besides the objects.
 
+    `rules` returns the strategy, which is imported with the first request that needs it: a list does not.
     `siblings` are the keys and objects of the same resource as they are stored, for kinds that
     allocate (`Strategy.allocates`), `fetched` the objects read from the store because `lookup` did not
     have them. `cursors` are the server's last allocations. `suffix` makes the end of a generated name.
@@ -58,7 +59,7 @@ class Context:
     info: ResourceInfo
     request: Request
     now: int
-    strategy: Strategy
+    rules: Callable[[], Strategy]
     lookup: Lookup
     suffix: Callable[[], str]
     cursors: dict[str, int]
@@ -330,10 +331,6 @@ class Strategy:
         if sub == "status":
             return (("f:metadata",), ("f:spec",)) if self.status_keeps_meta else (("f:spec",),)
         return (("f:status",),) if self.has_status else ()
-
-    def read_warnings(self) -> list[str]:
-        """Warnings for a read."""
-        return []
 
     def warn_delete(self, ctx: Context, options: DeleteOptions) -> None:
         """Warnings for a deletion with these options."""

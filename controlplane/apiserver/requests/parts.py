@@ -33,4 +33,4 @@ class Parts:
 
 def seen_as(ctx: Context, registry: Registry) -> Context:
     """The same request, for a write to another resource; what it warns of is not said."""
-    return evolve(ctx, info=registry.info, strategy=registry.strategy, warnings=None)
+    return evolve(ctx, info=registry.info, rules=registry.rules, warnings=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from controlplane.apiserver.kinds.registry import strategy_for
 from controlplane.apiserver.kinds.strategy import Strategy
 from controlplane.apiserver.requests.lookup import resource_named
@@ -40,7 +42,7 @@ class Registries:
             if (info.group, info.version) != info.hub:
                 other = self.table.get(*info.hub, info.resource)
                 hub = other if other is not None else info
-            found = Registry(hub, self.strategy(hub), self._services)
+            found = Registry(hub, partial(self.strategy, hub), self._services)
             self._registries[info.storage_prefix] = found
         return found
 

@@ -9,7 +9,7 @@ newer one. Each of these is an operation of its own, so others may come in betwe
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 
 from attrs import frozen
 
@@ -104,13 +104,20 @@ class Registry:
     in `bodies`. It keeps nothing: what is stored is asked for.
     """
 
-    def __init__(self, info: ResourceInfo, strategy: Strategy, services: Services) -> None:
+    def __init__(
+        self, info: ResourceInfo, rules: Callable[[], Strategy], services: Services
+    ) -> None:
         self.info = info
-        self.strategy = strategy
+        self.rules = rules
         self.prefix = info.storage_prefix
         self._services = services
         self._admission = services.admission
         self._access = services.access
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """The rules of the kind, whose room is imported now if it was not yet."""
+        return self.rules()
 
     def key(self, namespace: str, name: str) -> str:
         """The key of an object below the prefix. ApiError 400 without a name that can be in one."""

@@ -15,6 +15,7 @@ from typing import Final
 from attrs import evolve
 
 from controlplane.api.request import Request, Response
+from controlplane.apiserver.kinds.read_warnings import READ_WARNINGS
 from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests import bootstrap, server_objects, subresources, usage
@@ -334,7 +335,7 @@ class ApiServer:
             info,
             request,
             now,
-            self.registries.of(info).strategy,
+            self.registries.of(info).rules,
             self.lookup,
             self._suffix,
             self._cursors,
@@ -378,7 +379,7 @@ class ApiServer:
         if info.custom is not None:
             return (info.custom.deprecation,) if info.custom.deprecation else ()
         own = (info.deprecation,) if info.deprecation else ()
-        return (*own, *self.registries.strategy(info).read_warnings())
+        return (*own, *READ_WARNINGS.get((info.group, info.resource), ()))
 
     def wanted_revision(self, request: Request) -> tuple[WatchCache, int] | None:
         """The cache and revision that a read must wait for, or None if it can be answered now.

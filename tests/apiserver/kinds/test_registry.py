@@ -7,10 +7,11 @@ from inspect import getmodule
 import attrs
 import pytest
 
-from controlplane.apiserver.kinds.registry import KINDS, kind_of, strategy_for
+from controlplane.apiserver.kinds.registry import GROUPS, kind_of, kinds_of, strategy_for
 
 ROOMS = {"": "core", "events.k8s.io": "core", "apiextensions.k8s.io": "custom"}
 """The rooms that are not called as the group begins."""
+KINDS = [(group, resource) for group in GROUPS for resource in kinds_of(group)]
 FUNCTIONS = ("default", "rule", "update_rule", "status_rule", "warn")
 
 

@@ -11,6 +11,7 @@ from controlplane.apiserver.kinds.checks import entries, problems, when, word
 from controlplane.apiserver.kinds.core.services import validate_not_special
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.kind import Kind
+from controlplane.apiserver.kinds.read_warnings import ENDPOINTS
 from controlplane.apiserver.kinds.selectors import label_name
 from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.kinds.trees import each
@@ -85,16 +86,11 @@ class EndpointsStrategy(Strategy):
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
-        return self.read_warnings()
-
-    def read_warnings(self) -> list[str]:
-        """Warnings for a read of this kind."""
-        return ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
+        return [ENDPOINTS]
 
     def warn_delete(self, ctx: Context, options: DeleteOptions) -> None:
         """Warnings for a deletion of this kind."""
-        for text in self.read_warnings():
-            ctx.warn(text)
+        ctx.warn(ENDPOINTS)
 
 
 def _row(tree: Tree, now: int) -> list[Any]:

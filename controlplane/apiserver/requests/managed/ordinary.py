@@ -57,7 +57,7 @@ def _undefaulted(type_name: str) -> Tree:
 
 def reset(ctx: Context, sub: str) -> tuple[Path, ...]:
     """Paths that a write through this endpoint cannot set."""
-    return ctx.strategy.reset_fields(sub)
+    return ctx.rules().reset_fields(sub)
 
 
 def _shown(ctx: Context, tree: Tree) -> Tree:
@@ -65,7 +65,7 @@ def _shown(ctx: Context, tree: Tree) -> Tree:
     info = ctx.info
     if info.custom is None and (info.group, info.version) != info.hub:
         tree = from_hub(info, Object(tree)).tree
-    return ctx.strategy.converted(tree)
+    return ctx.rules().converted(tree)
 
 
 def _as_written(tree: Tree, document: Any) -> Tree:
