@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from controlplane.api import fields, labels
 from controlplane.api.go_values import go_value
-from controlplane.api.jsonpath import JSONPath, JSONPathError
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.kind import META, Kind, value_at
@@ -19,6 +19,9 @@ from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.schema.work import spend
 from controlplane.apiserver.storage.watch_cache import Interest
+
+if TYPE_CHECKING:
+    from controlplane.api.jsonpath import JSONPath
 
 __all__ = [
     "check_selectors",
@@ -42,6 +45,8 @@ def _custom_value(tree: Tree, name: str, paths: Mapping[str, JSONPath]) -> str:
     path = paths.get(name)
     if path is None:
         return value_at(tree, name)  # of metadata
+    from controlplane.api.jsonpath import JSONPathError
+
     try:
         found = path.find_results(tree, spend)
     except JSONPathError:

@@ -37,7 +37,6 @@ from actors import Context, Mailbox
 from actors.inlet import ExternalMessage
 from actors.log import ERROR, WARNING
 from controlplane.api.request import Request, Response
-from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
 from controlplane.apiserver.loops.contention import (
     READ_VERBS,
     Crowd,
@@ -76,6 +75,7 @@ from controlplane.client.loops.informer import WatchBatch
 
 if TYPE_CHECKING:
     from actors import Condition, Message, Task
+    from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer
     from controlplane.apiserver.loops.activity import Activity
     from controlplane.apiserver.loops.http_server import HttpFront
     from controlplane.apiserver.requests.memory import Account
@@ -349,6 +349,8 @@ class _Server:
         """The result of a request whose handling failed."""
         if isinstance(request, Request):
             return self._failed(request.label, error)
+        from controlplane.apiserver.front.answering import HttpAnswer
+
         response = self._failed(f"{request.value['m']} {request.value['p']}", error)
         return HttpAnswer(response.code, {"Content-Type": "application/json"}, response.tree)
 

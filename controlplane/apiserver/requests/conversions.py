@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from attrs import evolve, field, frozen
@@ -22,7 +22,6 @@ from controlplane.api.flags import flag
 from controlplane.api.object import Object
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.custom.resources import CustomResource, version_of
 from controlplane.apiserver.kinds.metadata import validate_annotations, validate_labels
 from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.requests.admission.webhooks import place_of
@@ -45,6 +44,9 @@ from controlplane.apiserver.storage.transactions import (
     Transaction,
 )
 from controlplane.apiserver.storage.watch_cache import BOOKMARK, Watcher, WatchEvent
+
+if TYPE_CHECKING:
+    from controlplane.apiserver.kinds.custom.resources import CustomResource
 
 __all__ = ["Conversions", "converted_object"]
 
@@ -132,6 +134,8 @@ class Conversions:
 
     def read(self, info: ResourceInfo, obj: Object) -> Steps[Object]:
         """A stored object in the version of `info`, the same one where that makes no difference. ApiError."""
+        from controlplane.apiserver.kinds.custom.resources import version_of
+
         custom: CustomResource = info.custom
         tree = custom.decoded(obj.tree)
         if version_of(tree) != custom.version:
@@ -233,6 +237,8 @@ class _Passage:
         return (yield operation)
 
     def _read(self, operation: Get) -> Steps[Found | None]:
+        from controlplane.apiserver.kinds.custom.resources import version_of
+
         stored: Live | None = yield operation
         if stored is None:
             return None

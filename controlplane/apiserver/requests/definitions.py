@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.custom.definitions import condition, with_condition
-from controlplane.apiserver.kinds.custom.resources import resource_of
 from controlplane.apiserver.requests.caches import Caches
 from controlplane.apiserver.requests.lookup import resource_named
 from controlplane.apiserver.requests.registries import Registries
@@ -74,6 +72,8 @@ class Definitions:
             if stored is None:  # deleted meanwhile
                 return crd
             crd = stored
+        from controlplane.apiserver.kinds.custom.resources import resource_of
+
         prefix = self._withdraw(crd.tree)
         known = self._served.get(key)
         if known is not None and _differs(known.tree, crd.tree):
@@ -115,6 +115,8 @@ def _differs(old: Tree, new: Tree) -> bool:
 
 def _accepted(state: Tree, names: Tree, now: int) -> Tree:
     """The status of a definition whose names are accepted; the same one if they were already."""
+    from controlplane.apiserver.kinds.custom.definitions import condition, with_condition
+
     conditions = {c["type"]: c["status"] for c in state.get("conditions") or ()}
     changed = state
     if state.get("acceptedNames") != names:

@@ -16,7 +16,6 @@ from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
-from controlplane.apiserver.kinds.custom.resources import steps
 from controlplane.apiserver.kinds.selectors import selector_of
 from controlplane.apiserver.kinds.strategy import Context, with_status, without
 from controlplane.apiserver.requests import pod_subresources, proxying, tokens, usage
@@ -175,6 +174,8 @@ def _replicas_path(ctx: Context) -> tuple[str, ...]:
     """The place of the replicas in an object, as an element of field sets."""
     if ctx.info.custom is None:
         return ("f:spec", "f:replicas")
+    from controlplane.apiserver.kinds.custom.resources import steps
+
     return tuple(f"f:{step}" for step in steps(ctx.info.custom.scale["specReplicasPath"]))
 
 

@@ -21,13 +21,13 @@ class CustomTable(NamedTuple):
 
 def custom_tables(run: Execution) -> list[CustomTable]:
     """One table for each definition of which there are objects, in the order of their names."""
-    from controlplane.apiserver.front.answering import HttpAnswer, answer
-    from controlplane.apiserver.requests.routing import HttpRequest
-
     cluster = run.cluster
     definitions = cluster.objects(DEFINITIONS)
     if not definitions:
         return []
+    from controlplane.apiserver.front.answering import HttpAnswer, answer
+    from controlplane.apiserver.requests.routing import HttpRequest
+
     now = cluster.config.epoch_ns + run.world.now
     server = cluster.bootstrapping_server()
     server.settle(now)

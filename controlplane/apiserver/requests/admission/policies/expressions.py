@@ -6,16 +6,15 @@ Upstream: apiserver pkg/admission/plugin/cel/{compile,composition,condition}.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, frozen
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.custom.cel import CelError, Program, compiled
-from controlplane.apiserver.kinds.custom.cel.metering import METER, Meter
-from controlplane.apiserver.kinds.custom.cel.types import DYN, Type
-from controlplane.apiserver.kinds.custom.expressions import policy_types
-from controlplane.apiserver.kinds.custom.rules import location
+
+if TYPE_CHECKING:  # the language is loaded with the first policy
+    from controlplane.apiserver.kinds.custom.cel import CelError, Program
+    from controlplane.apiserver.kinds.custom.cel.types import Type
 
 __all__ = ["BUDGET", "MATCH_BUDGET", "Budget", "BudgetError", "Compiled", "Expressions", "Result"]
 
@@ -70,6 +69,8 @@ class Expressions:
     """The compiled variables of one policy, and how its expressions are compiled over them."""
 
     def __init__(self, variables: Iterable[Tree], *, params: bool) -> None:
+        from controlplane.apiserver.kinds.custom.cel.types import DYN
+
         self._params = params
         self._variables: dict[str, Compiled] = {}
         self._types: dict[str, Type] = {}
@@ -81,6 +82,10 @@ class Expressions:
 
     def compile(self, source: str, *, authorizer: bool = True, patches: bool = False) -> Compiled:
         """An expression over the request's objects and the variables so far; of `patches` if it mutates."""
+        from controlplane.apiserver.kinds.custom.cel import CelError, compiled
+        from controlplane.apiserver.kinds.custom.expressions import policy_types
+        from controlplane.apiserver.kinds.custom.rules import location
+
         types = policy_types(
             self._types, params=self._params, authorizer=authorizer, patches=patches
         )
@@ -105,6 +110,9 @@ class Expressions:
 def _computed(one: Compiled, scope: Mapping[str, Any], budget: Budget) -> Result:
     if one.program is None:
         return Result(error=f"compilation error: compilation failed: {one.error}")
+    from controlplane.apiserver.kinds.custom.cel import CelError
+    from controlplane.apiserver.kinds.custom.cel.metering import METER, Meter
+
     meter = Meter(PER_CALL)
     try:
         value = one.program.run({**scope, METER: meter})
@@ -138,6 +146,9 @@ class _Lazy(dict[str, Any]):
         return iter(self._known)
 
     def __missing__(self, name: str) -> Any:
+        from controlplane.apiserver.kinds.custom.cel import CelError
+        from controlplane.apiserver.kinds.custom.cel.metering import METER, Meter
+
         if name in self._failed:
             raise CelError(self._failed[name])
         one = self._known[name]
@@ -154,5 +165,7 @@ class _Lazy(dict[str, Any]):
         return value
 
     def _failure(self, name: str, why: str) -> CelError:
+        from controlplane.apiserver.kinds.custom.cel import CelError
+
         self._failed[name] = f'composited variable "{name}" {why}'
         return CelError(self._failed[name])

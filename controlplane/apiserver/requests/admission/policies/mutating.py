@@ -15,9 +15,6 @@ from typing import Any, Final
 from attrs import define, field, frozen
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.custom.cel import CelError
-from controlplane.apiserver.kinds.custom.cel.structs import check_names, json_of
-from controlplane.apiserver.kinds.custom.expressions import wrong_type
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission.policies.attributes import (
     Attributes,
@@ -93,6 +90,8 @@ def _compiled(made: Expressions, mutation: Tree) -> tuple[str, Compiled]:
     kind = mutation["patchType"]
     one = made.compile(mutation[_EXPRESSIONS[kind]]["expression"], patches=True)
     if one.program is not None and str(one.program.gives) != _GIVES[kind]:
+        from controlplane.apiserver.kinds.custom.expressions import wrong_type
+
         return kind, Compiled(one.source, None, wrong_type(one.program.gives, (_GIVES[kind],)))
     return kind, one
 
@@ -336,6 +335,9 @@ def _struct(info: ResourceInfo) -> StructType:
 
 def _applied(info: ResourceInfo, shown: Tree, value: Any) -> Tree:
     """The object with a configuration merged in, as server-side apply does it. _MutationError."""
+    from controlplane.apiserver.kinds.custom.cel import CelError
+    from controlplane.apiserver.kinds.custom.cel.structs import check_names, json_of
+
     try:
         check_names(value, "Object")
         config: Tree = json_of(value)
@@ -405,6 +407,9 @@ def _patch_problem(operation: Tree, problem: str) -> str:
 
 def _json_patched(info: ResourceInfo, shown: Tree, value: list[Any]) -> Tree:
     """The object after a JSON patch; as it was if a test in it fails. ApiError, _MutationError."""
+    from controlplane.apiserver.kinds.custom.cel import CelError
+    from controlplane.apiserver.kinds.custom.cel.structs import check_names, json_of
+
     operations = []
     for each in value:
         operation = {key: each[key] for key in ("op", "path") if key in each}

@@ -12,17 +12,12 @@ from typing import Any, Final
 from attrs import evolve, field, frozen
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.custom.cel.library import FUNCTIONS
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.requests.admission.policies.attributes import (
     Attributes,
     attributes_of,
     exempt,
     in_version,
-)
-from controlplane.apiserver.requests.admission.policies.authorizer import (
-    Authorizer,
-    request_resource,
 )
 from controlplane.apiserver.requests.admission.policies.expressions import (
     BUDGET,
@@ -117,6 +112,11 @@ def scope_of(
     access: Access,
 ) -> dict[str, Any]:
     """The variables of expressions about a request."""
+    from controlplane.apiserver.requests.admission.policies.authorizer import (
+        Authorizer,
+        request_resource,
+    )
+
     return {
         "object": in_version(match, given.object),
         "oldObject": in_version(match, given.old),
@@ -350,6 +350,8 @@ def _annotated(
             if value.strip():
                 published[annotation["key"]] = value.strip()[:_LONGEST_ANNOTATION]
         elif value is not None:
+            from controlplane.apiserver.kinds.custom.cel.library import FUNCTIONS
+
             errors.append(
                 f"valueExpression '{annotation['valueExpression']}' resulted in unsupported "
                 f"return type: {FUNCTIONS['type'](value)}. Return type must be either string or "
