@@ -43,14 +43,13 @@ from controlplane.controllers.common import features as controller_features
 from controlplane.controllers.common.controller import Controller
 from controlplane.controllers.common.rest_mapper import ServedKind
 from controlplane.controllers.common.selection import STANDARD, names_of, selected
-from controlplane.controllers.devices.resourceclaim.templates import groups_have_claims
 from controlplane.controllers.lifecycle.rootca.controller import RootCAPublisher, published
 from controlplane.controllers.lifecycle.serviceaccount.controller import (
     ServiceAccountController,
     default_account,
 )
 from controlplane.controllers.loops import manager as controllers
-from controlplane.controllers.workloads.pod_group_protection import PodGroupProtectionController
+from controlplane.controllers.loops.table import POD_GROUP_PROTECTION
 from controlplane.errors import UsageError
 from controlplane.gates import LATEST, FixGates, minor_of
 from controlplane.kubelet.cm.cpuset import CPUSet
@@ -339,7 +338,7 @@ class Cluster:
             if config.storage.attaches:
                 enabled = (storage.ATTACHER, *enabled)
         if GROUPS_GATE in _server_gates(config):
-            enabled = (*enabled, PodGroupProtectionController.name)
+            enabled = (*enabled, POD_GROUP_PROTECTION)
         from controlplane.kubelet.loops.device_plugin import NodePlugins
 
         self.node_plugins = NodePlugins(self.world, self.address)
@@ -594,6 +593,8 @@ class Cluster:
             joins=joins,
         )
         if self.node_drivers is not None:
+            from controlplane.controllers.devices.resourceclaim.templates import groups_have_claims
+
             groups = groups_have_claims(dict.fromkeys(_server_gates(config), True))
             drivers = self.node_drivers.of(name)
             options = evolve(options, dra_drivers=drivers, claims_of_groups=groups)

@@ -1,6 +1,6 @@
 """The loops of the controller manager: shared informers, and per controller a work queue and some workers.
 
-`CONTROLLERS` is the table: one line per controller, in the order in which they are notified of changes.
+`table` has one line per controller, in the order in which they are notified of changes.
 Points: those of `client.informer`, `controllers.loops.worker` and `controllers.loops.running`, those
 that a controller names, and one for every request.
 """
@@ -14,57 +14,22 @@ from attrs import define, frozen
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.informer import Handler, Informer, handler, together
 from controlplane.client.resources import CUSTOM_RESOURCE_DEFINITIONS, LEASES, NODES, PODS
-from controlplane.controllers.autoscaling.podautoscaler.controller import (
-    HorizontalPodAutoscalerController,
-)
 from controlplane.controllers.common.controller import Caches, Controller
 from controlplane.controllers.common.features import DRA_DEVICE_TAINTS, of_release
 from controlplane.controllers.common.ref_manager import controller_index
 from controlplane.controllers.common.rest_mapper import RESTMapper, ServedKind
 from controlplane.controllers.common.selection import STANDARD, UnknownController, selected
-from controlplane.controllers.devices.resourceclaim.controller import ResourceClaimController
-from controlplane.controllers.devices.tainteviction.controller import (
-    DeviceTaintEvictionController,
-)
-from controlplane.controllers.lifecycle.clusterroleaggregation.controller import (
-    ClusterRoleAggregationController,
-)
-from controlplane.controllers.lifecycle.garbagecollector.controller import (
-    GarbageCollectorController,
-)
-from controlplane.controllers.lifecycle.namespace.controller import NamespaceController
-from controlplane.controllers.lifecycle.podgc.controller import PodGCController
-from controlplane.controllers.lifecycle.resourcequota.controller import ResourceQuotaController
-from controlplane.controllers.lifecycle.rootca.controller import ROOT_CA, RootCAPublisher
-from controlplane.controllers.lifecycle.serviceaccount.controller import ServiceAccountController
-from controlplane.controllers.lifecycle.ttlafterfinished.controller import (
-    TTLAfterFinishedController,
-)
+from controlplane.controllers.lifecycle.rootca.controller import ROOT_CA
 from controlplane.controllers.loops.custom_kinds import CustomKinds
 from controlplane.controllers.loops.node_lifecycle import NodeController
 from controlplane.controllers.loops.running import ManagerProcess, Running, Throttle
+from controlplane.controllers.loops.table import (
+    CONTROLLERS,
+    DEVICE_TAINTS,
+    RESOURCE_CLAIMS,
+    controllers_of,
+)
 from controlplane.controllers.loops.taint_eviction import TaintEvictionController
-from controlplane.controllers.network.endpoints.controller import EndpointsController
-from controlplane.controllers.network.endpointslice.controller import EndpointSliceController
-from controlplane.controllers.storage.attachdetach.controller import AttachDetachController
-from controlplane.controllers.storage.volume.binder import VolumeBinderController
-from controlplane.controllers.storage.volume.protection import (
-    ClaimProtectionController,
-    ClassProtectionController,
-    VolumeProtectionController,
-)
-from controlplane.controllers.storage.volume.provisioner import ExternalProvisioner
-from controlplane.controllers.workloads.cronjob.controller import CronJobController
-from controlplane.controllers.workloads.daemon.controller import DaemonSetController
-from controlplane.controllers.workloads.deployment.controller import DeploymentController
-from controlplane.controllers.workloads.disruption.controller import DisruptionController
-from controlplane.controllers.workloads.job.controller import JobController
-from controlplane.controllers.workloads.pod_group_protection import PodGroupProtectionController
-from controlplane.controllers.workloads.replicaset.controller import ReplicaSetController
-from controlplane.controllers.workloads.replication.controller import (
-    ReplicationControllerController,
-)
-from controlplane.controllers.workloads.statefulset.controller import StatefulSetController
 from controlplane.errors import UsageError
 from controlplane.gates import FixGates
 
@@ -82,52 +47,20 @@ WORKERS = 5
 ALL_FIXED: Final = FixGates()
 """The gates as by default."""
 
-CONTROLLERS: Final[tuple[type[Controller], ...]] = (
-    ReplicaSetController,
-    DeploymentController,
-    JobController,
-    CronJobController,
-    TTLAfterFinishedController,
-    StatefulSetController,
-    GarbageCollectorController,
-    DaemonSetController,
-    NamespaceController,
-    PodGCController,
-    DisruptionController,
-    ResourceQuotaController,
-    VolumeBinderController,
-    ClaimProtectionController,
-    VolumeProtectionController,
-    ClassProtectionController,
-    ExternalProvisioner,
-    HorizontalPodAutoscalerController,
-    EndpointSliceController,
-    EndpointsController,
-    ServiceAccountController,
-    RootCAPublisher,
-    ReplicationControllerController,
-    ClusterRoleAggregationController,
-    AttachDetachController,
-    PodGroupProtectionController,
-    ResourceClaimController,
-    DeviceTaintEvictionController,
-)
-"""Every controller, in the order in which they are notified of changes."""
-
 LOOPS: Final = ("node-lifecycle-controller", "taint-eviction-controller")
 """Controllers with loops of their own."""
 
 
 def names() -> tuple[str, ...]:
     """The names of all controllers."""
-    return (*(kind.name for kind in CONTROLLERS), *LOOPS)
+    return (*CONTROLLERS, *LOOPS)
 
 
 def of_devices(release: str) -> tuple[str, ...]:
     """Return the controllers of dynamic resource allocation that run by default in a release."""
     if of_release(release)[DRA_DEVICE_TAINTS]:
-        return (ResourceClaimController.name, DeviceTaintEvictionController.name)
-    return (ResourceClaimController.name,)
+        return (RESOURCE_CLAIMS, DEVICE_TAINTS)
+    return (RESOURCE_CLAIMS,)
 
 
 def _node_index(obj: Object[Pod]) -> tuple[str, ...]:
@@ -202,7 +135,7 @@ async def run(
     of_pods: list[Handler[Any]] = []
     told: dict[Resource[Any], list[Handler[Any]]] = {PODS: of_pods}
     chosen = () if own else selected(options.enabled, names())
-    table = own or [kind for kind in CONTROLLERS if kind.name in chosen]
+    table = own or controllers_of(chosen)
     features = of_release() if options.features is None else options.features
     mapper = RESTMapper(options.kinds)
     process = ManagerProcess(
