@@ -273,10 +273,8 @@ def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
     `.../csi-snapshot-controller-groups: "false"` turn the feature gate CSIVolumeGroupSnapshot of one off.
     `.../csi-client-rate: 5/10` limits the requests of each process to 5 a second after 10 at once.
     """
-    from controlplane.controllers.loops.storage import CsiDriver, Storage
-    from controlplane.controllers.storage.csi.hostpath import DriverOptions
-
-    drivers, defined = [], set()
+    drivers: list[CsiDriver] = []
+    defined = set()
     copies, controllers, gate = 1, 1, True
     rate: tuple[int, int] | None = None
     for submission in submissions:
@@ -287,6 +285,9 @@ def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
             defined.add(metadata.get("name", ""))
         if tree["kind"] != "CSIDriver" or DRIVER not in notes:
             continue
+        from controlplane.controllers.loops.storage import CsiDriver
+        from controlplane.controllers.storage.csi.hostpath import DriverOptions
+
         if notes[DRIVER] != "hostpath":
             raise submission.error(
                 f"metadata.annotations[{DRIVER}]", f"{notes[DRIVER]!r}: expected hostpath"
@@ -313,6 +314,8 @@ def storage_of(submissions: Sequence[reading.Submission]) -> Storage | None:
         gate = gate and notes.get(CONTROLLER_GROUPS) != "false"
     if not drivers:
         return None
+    from controlplane.controllers.loops.storage import Storage
+
     return Storage(
         drivers,
         snapshots="volumesnapshots.snapshot.storage.k8s.io" in defined,

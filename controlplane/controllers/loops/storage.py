@@ -22,6 +22,7 @@ from controlplane.controllers.storage.csi.hostpath import DriverOptions
 from controlplane.controllers.storage.csi_attacher import AttacherFlags, CsiAttacher
 from controlplane.controllers.storage.csi_snapshotter.controller import CsiSnapshotter
 from controlplane.controllers.storage.csi_snapshotter.shared import SidecarFlags
+from controlplane.controllers.storage.releases import group_version
 from controlplane.controllers.storage.snapshot.controller import SnapshotController
 from controlplane.controllers.storage.snapshot.shared import Flags
 from controlplane.controllers.storage.volume.csi_provisioner import CsiProvisioner, ProvisionerFlags
@@ -97,12 +98,6 @@ def _election(name: str) -> ElectionConfig:
     return ElectionConfig(
         name, lease_ns=15 * SECOND, renew_deadline_ns=10 * SECOND, retry_ns=5 * SECOND
     )
-
-
-def group_version(release: str) -> str:
-    """The version of the API of groups that a release's processes were built with."""
-    at = minor_of(release)
-    return "v1beta1" if at < (1, 34) else "v1beta2" if at < (1, 36) else "v1"
 
 
 def processes_of(storage: Storage, release: str = LATEST) -> list[Process]:

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from controlplane.api.container_inside import container_of, inside_of
 from controlplane.kubelet.pod.references import anywhere
-from controlplane.shell.files import Files
-from controlplane.shell.running import MESSAGE_FILE, life_of
 
 if TYPE_CHECKING:
     from controlplane.api.tree import Tree
@@ -34,6 +32,9 @@ def executed(
     told = container_of(pod, container)
     if not (told.get("command") or told.get("args") or told.get("stdin")):
         return None
+    from controlplane.shell.files import Files  # the shell is loaded with the first command
+    from controlplane.shell.running import MESSAGE_FILE, life_of
+
     inside = inside_of(pod, container, anywhere(find), now=now, container_id=container_id)
     files = Files(inside, host.disks)
     life = life_of(inside, files)

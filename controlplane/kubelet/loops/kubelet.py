@@ -39,7 +39,6 @@ from controlplane.gates import FixGates
 from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.loops import file_source, pod_resources, status_sender, sync_loop
 from controlplane.kubelet.loops import node as own_node
-from controlplane.kubelet.loops.claims import NodeClaims
 from controlplane.kubelet.loops.eviction import Evictions
 from controlplane.kubelet.loops.host import Host
 from controlplane.kubelet.loops.pod_workers import PodWorkers
@@ -176,6 +175,8 @@ async def _start_claims(
     ctx: Context, shared: Shared, workers: PodWorkers, options: KubeletOptions
 ) -> bool:
     """Start the manager of claims; False when its checkpoint does not fit: such a kubelet does not run."""
+    from controlplane.kubelet.loops.claims import NodeClaims
+
     claims = NodeClaims(
         shared,
         options.dra_drivers or {},

@@ -103,9 +103,9 @@ def _as_served(definition: Tree, version: str) -> Tree:
 
 def group_version(release: str) -> str:
     """The version of the API of groups that a release's processes were built with."""
-    from controlplane.controllers.loops import storage
+    from controlplane.controllers.storage.releases import group_version as of_release
 
-    return storage.group_version(release)
+    return of_release(release)
 
 
 def group_api(run: Run) -> str:

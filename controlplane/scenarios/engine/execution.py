@@ -16,8 +16,6 @@ from controlplane import __version__
 from controlplane.api.redaction import cleaner
 from controlplane.api.times import SECOND
 from controlplane.errors import UsageError
-from controlplane.logs import vocabulary
-from controlplane.logs.series import NAME as METRICS
 from controlplane.scenarios.engine.run import Run
 from controlplane.scenarios.engine.user import User
 
@@ -156,6 +154,8 @@ class Execution(Run):
         `recording` is that of the run that this one repeats, if it does. Raises UsageError for a full
         disk; what was written by then stays, the recording first.
         """
+        from controlplane.logs import vocabulary
+
         make_folder(folder)
         of_line = None if show_secrets else cleaner_of_lines(self)
         with written(folder / "run.rec") as draft:
@@ -181,6 +181,8 @@ class Execution(Run):
         left = tuple(texts)
         if self._samples is None:
             return left
+        from controlplane.logs.series import NAME as METRICS
+
         with written(folder / METRICS) as draft, draft.open("w", encoding="utf-8") as file:
             self._samples.end(self.world.now)
             file.writelines(self._samples.lines(self.log_name()))
@@ -198,6 +200,8 @@ class Execution(Run):
 
     def log_header(self) -> dict[str, Any]:
         """The first line of the log."""
+        from controlplane.logs import vocabulary
+
         header: dict[str, Any] = {
             "vocabulary": vocabulary.VERSION,
             "package": __version__,

@@ -140,10 +140,10 @@ def apply_without(_config: ClusterConfig, setting: Setting) -> Changes:
 
 def apply_cache_lag(config: ClusterConfig, setting: Setting) -> Changes:
     """Caches that lag. Raises UsageError with one API server."""
-    from controlplane.apiserver.loops.replica import ReplicaOptions
-
     if not setting["cache_lag"]:
         return {}
+    from controlplane.apiserver.loops.replica import ReplicaOptions
+
     if (setting["apiservers"] or config.apiservers) < 2:
         raise UsageError(
             "--cache-lag needs --apiservers 2 or more: one server's caches lag by the schedule alone"

@@ -13,7 +13,6 @@ from actors.strategies.fair_tail import FairTail
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.common_options import PLANS
 from controlplane.scenarios.engine.execution import Execution, recording_of
-from controlplane.scenarios.search.planning import PER_SEED, Planned, planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,8 +38,12 @@ def first_seed(seed: int, strategy: str = RANDOM) -> int:
     Searches with neighbouring seeds must not share schedules, so the seed is hashed. Seed 0 begins at 0. A search by
     plans goes through them in order.
     """
-    if not seed or strategy == PLANS:
+    if strategy == PLANS:
+        from controlplane.scenarios.search.planning import PER_SEED
+
         return seed * PER_SEED
+    if not seed:
+        return 0
     return int.from_bytes(blake2b(str(seed).encode(), digest_size=6).digest(), "big")
 
 
@@ -62,12 +65,18 @@ class Campaign:
 
     def plan_of(self, strategy: Strategy) -> Plan:
         """The description of the runs with a strategy: under the perturbation plan that it brings, if it brings one."""
+        from controlplane.scenarios.search.planning import Planned
+
         inner = strategy.inner if isinstance(strategy, FairTail) else strategy
         return self.plan.with_lines(inner.lines) if isinstance(inner, Planned) else self.plan
 
     def lines_of(self, seed: int) -> tuple[str, ...]:
         """The perturbation plan of the schedule with a seed; () if it has none."""
-        return planned(self.plan, seed).lines if self.strategy == PLANS else ()
+        if self.strategy != PLANS:
+            return ()
+        from controlplane.scenarios.search.planning import planned
+
+        return planned(self.plan, seed).lines
 
     def explore(
         self,
@@ -144,6 +153,8 @@ class Campaign:
         `over` is asked amid a schedule, too: a schedule that never ends does not outlive its search.
         """
         if self.strategy == PLANS:
+            from controlplane.scenarios.search.planning import planned
+
             found = planned(self.plan, seed)
             return found if over is None else FairTail(found, over=over)
         fair_after = self.plan["fair_after"]

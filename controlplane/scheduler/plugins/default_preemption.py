@@ -33,12 +33,6 @@ from controlplane.scheduler.framework.interface import (
 )
 from controlplane.scheduler.framework.nominating import CLEAR_NOMINATION, NominatingInfo
 from controlplane.scheduler.framework.preemption_task import PreemptionTask
-from controlplane.scheduler.plugins.group_preemption import (
-    Fits,
-    GroupPreemptor,
-    select_victims,
-    units,
-)
 from controlplane.scheduler.plugins.preemption import (
     NO_VICTIMS,
     Candidate,
@@ -57,6 +51,7 @@ if TYPE_CHECKING:
     from controlplane.api.scheduling import PodGroup
     from controlplane.scheduler.framework.cycle_state import CycleState
     from controlplane.scheduler.framework.effects import Effects
+    from controlplane.scheduler.plugins.group_preemption import Fits
     from controlplane.scheduler.state.node_info import NodeInfo
 
 NEVER = "not eligible due to preemptionPolicy=Never."
@@ -174,6 +169,12 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
 
         Nodes of the snapshot are changed on the way: the caller restores them.
         """
+        from controlplane.scheduler.plugins.group_preemption import (
+            GroupPreemptor,
+            select_victims,
+            units,
+        )
+
         snapshot, listers = self._handle.snapshot, self._handle.listers
         preemptor = GroupPreemptor(group, tuple(pods))
         victims, status = yield from select_victims(
