@@ -48,7 +48,6 @@ from controlplane.api.pod_status import ContainerState, ContainerStatus, PodCond
 from controlplane.api.quantity import Quantity
 from controlplane.api.references import LocalObjectReference, ObjectReference
 from controlplane.api.service import Service, ServicePort, ServiceSpec, ServiceStatus
-from controlplane.api.storage import PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus
 from controlplane.api.times import Time
 from controlplane.api.tree import EMPTY_MAP, Tree
 from controlplane.api.view import View
@@ -85,12 +84,9 @@ __all__ = [
     "NodeStatus",
     "NodeSystemInfo",
     "ObjectReference",
-    "PersistentVolume",
     "PersistentVolumeClaim",
     "PersistentVolumeClaimSpec",
     "PersistentVolumeClaimStatus",
-    "PersistentVolumeSpec",
-    "PersistentVolumeStatus",
     "Pod",
     "PodAffinity",
     "PodAffinityTerm",

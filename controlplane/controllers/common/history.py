@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from controlplane.api.apps import ControllerRevision
 from controlplane.api.fnv import fnv1_32
 from controlplane.api.labels import from_label_selector
 from controlplane.api.tree import Tree
@@ -28,6 +27,7 @@ from controlplane.controllers.common.template_hash import safe_encode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from controlplane.api.apps import ControllerRevision
     from controlplane.api.meta import LabelSelector
     from controlplane.api.object import Object
     from controlplane.api.view import View
@@ -77,6 +77,8 @@ def new_revision(
     owner: View, template: Tree, number: int, collision_count: int | None
 ) -> ControllerRevision:
     """The revision of a template, as it would be created."""
+    from controlplane.api.apps import ControllerRevision
+
     data = template_patch(template)
     digest = data_hash(data, collision_count)
     labels = (template.get("metadata") or {}).get("labels") or {}

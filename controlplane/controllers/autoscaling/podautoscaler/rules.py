@@ -4,19 +4,23 @@ nanoseconds.
 
 from __future__ import annotations
 
+from functools import cache
 from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from attrs import define, field
 
-from controlplane.api.autoscaling import HPAScalingPolicy, HPAScalingRules
 from controlplane.api.times import SECOND
 from controlplane.controllers.common.settling import HORIZON_NS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controlplane.api.autoscaling import HorizontalPodAutoscalerBehavior
+    from controlplane.api.autoscaling import (
+        HorizontalPodAutoscalerBehavior,
+        HPAScalingPolicy,
+        HPAScalingRules,
+    )
 
 STABILIZATION_SECONDS: Final = 300
 UP_FACTOR: Final = 8
@@ -24,10 +28,6 @@ UP_MINIMUM: Final = 4
 MAX_INT32: Final = 2**31 - 1
 DISABLED: Final = "Disabled"
 MIN_CHANGE: Final = "Min"
-DEFAULT_UP: Final = HPAScalingRules(
-    (HPAScalingPolicy(15, "Pods", 4), HPAScalingPolicy(15, "Percent", 100)), "Max", 0
-)
-DEFAULT_DOWN: Final = HPAScalingRules((HPAScalingPolicy(15, "Percent", 100),), "Max", None)
 WITHIN: Final = ("DesiredWithinRange", "the desired count is within the acceptable range")
 TOO_MANY: Final = (
     "TooManyReplicas",
@@ -159,7 +159,18 @@ def normalize(memory: Memory, bounds: Bounds, now: int) -> Normalized:
 
 def rules_of(behavior: HorizontalPodAutoscalerBehavior) -> tuple[HPAScalingRules, HPAScalingRules]:
     """The rules up and down; what is not given is as the server would have defaulted it."""
-    return behavior.scale_up or DEFAULT_UP, behavior.scale_down or DEFAULT_DOWN
+    up, down = _default_rules()
+    return behavior.scale_up or up, behavior.scale_down or down
+
+
+@cache
+def _default_rules() -> tuple[HPAScalingRules, HPAScalingRules]:
+    """Return the rules where an autoscaler gives none, up and down."""
+    from controlplane.api.autoscaling import HPAScalingPolicy, HPAScalingRules
+
+    double = HPAScalingPolicy(15, "Percent", 100)
+    up = HPAScalingRules((HPAScalingPolicy(15, "Pods", 4), double), "Max", 0)
+    return up, HPAScalingRules((double,), "Max", None)
 
 
 def normalize_with_rules(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from controlplane.api.apps import Deployment, ReplicaSet
 from controlplane.api.tree import Tree
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
@@ -41,6 +40,7 @@ from controlplane.controllers.workloads.deployment.rollout import Resize
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from controlplane.api.apps import Deployment, ReplicaSet
     from controlplane.api.object import Object
     from controlplane.api.pod import Pod
     from controlplane.client.resources import Resource
@@ -251,7 +251,7 @@ class _Turn:
     def _roll_back_to(self, target: ReplicaSet | None) -> Reconcile[None]:
         """Write the deployment without the wish to roll back, with the template of `target` if there is one."""
         tree = deployments.rolled_back(self.found, target)
-        self.found = Deployment.from_tree(tree)
+        self.found = type(self.found).from_tree(tree)
         yield from calls.update(DEPLOYMENTS, tree)
 
     def _recreate(self, owned: list[ReplicaSet]) -> Reconcile[None]:
@@ -312,7 +312,7 @@ class _Turn:
         tree = self.found.tree
         annotations = {**self.found.annotations, deployments.REVISION: revision}
         metadata = {**tree["metadata"], "annotations": annotations}
-        self.found = Deployment.from_tree({**tree, "metadata": metadata})
+        self.found = type(self.found).from_tree({**tree, "metadata": metadata})
         return True
 
     def _progressing(self, status: Tree, value: str, reason: str, text: str) -> Tree:
@@ -443,7 +443,7 @@ class _Turn:
 
     def _write(self, **status: Any) -> Reconcile[None]:
         """Write the status, and annotations with it; this turn's copy keeps its resource version."""
-        self.found = Deployment.from_tree({**self.found.tree, "status": status})
+        self.found = type(self.found).from_tree({**self.found.tree, "status": status})
         yield from calls.update(DEPLOYMENTS, self.found.tree, "status")
 
     def _event(self, kind: str, reason: str, message: str) -> None:

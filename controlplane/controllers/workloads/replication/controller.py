@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from controlplane.api.apps import ReplicaSet
 from controlplane.client.resources import REPLICATION_CONTROLLERS
 from controlplane.controllers.workloads.replicaset.controller import ReplicaSetController
 
 if TYPE_CHECKING:
+    from controlplane.api.apps import ReplicaSet
     from controlplane.api.object import Object
     from controlplane.api.tree import Tree
 
@@ -25,6 +25,8 @@ class ReplicationControllerController(ReplicaSetController):
 
     def set_of(self, obj: Object[Any]) -> ReplicaSet:
         """A ReplicationController as a ReplicaSet: its selector, a set of labels, becomes an object."""
+        from controlplane.api.apps import ReplicaSet
+
         spec: Tree = obj.tree.get("spec") or {}
         selector = {"matchLabels": spec.get("selector") or {}}
         return ReplicaSet.from_tree({**obj.tree, "spec": {**spec, "selector": selector}})
