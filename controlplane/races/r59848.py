@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.apiserver.loops.replica import Hold, Release
 from controlplane.races.race import Race
 from controlplane.scenarios import Fault, Invariant, Option, Scenario
 from controlplane.scenarios.authoring.small_forms import SMALL, explored_from
@@ -47,6 +46,8 @@ async def stateful_set(user: User) -> None:
         if node == NODES[-1]:
             return
         if small:
+            from controlplane.apiserver.loops.replica import Hold
+
             user.ctx.send(LAGGING, Hold("pods"))
         await user.delete("Pod", "web-0")
         while await user.exists("Pod", "web-0"):
@@ -60,6 +61,8 @@ async def restart_kubelet(user: User) -> None:
     """
     if user.options[SMALL.key]:
         await user.sleep(SMALL_START_S)
+        from controlplane.apiserver.loops.replica import Release
+
         user.ctx.send(LAGGING, Release("pods"))
         user.crash("node-1")
         user.restart("node-1")

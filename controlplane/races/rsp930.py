@@ -21,7 +21,6 @@ from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone, with_community_plugin
 from controlplane.scenarios.invariants.scheduler_plugins import A_GANG_RUNS_WHOLLY_OR_NOT_AT_ALL
-from controlplane.scheduler.community.coscheduling import LABEL, POD_GROUP
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
@@ -39,6 +38,8 @@ def build(setting: Setting) -> ClusterConfig:
 
 def member(number: int, cpu: str) -> dict[str, Any]:
     """A pod of the gang."""
+    from controlplane.scheduler.community.coscheduling import LABEL
+
     tree = pod(f"a-{number}", cpu)
     tree["metadata"]["labels"] = {LABEL: "a"}
     return tree
@@ -46,6 +47,8 @@ def member(number: int, cpu: str) -> dict[str, Any]:
 
 async def deleted_and_created(user: User) -> None:
     """A gang of which one pod waits is deleted; the next one has room for one of its pods."""
+    from controlplane.scheduler.community.coscheduling import POD_GROUP
+
     groups = POD_GROUP.resource
     group = {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",

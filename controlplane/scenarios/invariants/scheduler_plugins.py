@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.quantity import Quantity, parse
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scheduler.community.coscheduling import LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +29,8 @@ GROUPS: Final = "/registry/scheduling.x-k8s.io/podgroups/"
 
 def members(run: Run) -> dict[tuple[str, str], list[Object[Any]]]:
     """All pods that name a PodGroup, by its namespace and name."""
+    from controlplane.scheduler.community.coscheduling import LABEL
+
     found: dict[tuple[str, str], list[Object[Any]]] = {}
     for obj in run.objects("/registry/pods/"):
         name = (obj.metadata.get("labels") or {}).get(LABEL)
