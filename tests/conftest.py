@@ -15,6 +15,10 @@ from actors.sharing import CHECK_FOOTPRINTS, CHECK_SHARING, Budget
 from controlplane.cli.main import _run
 from controlplane.cluster import VALUES
 
+# Tests start hundreds of processes, and each would compile all modules anew (1.2 s of 2.5 s).
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # The same examples every time: a test that fails on one run in ten is no test. To look for new ones:
 # pytest --hypothesis-profile=random
 settings.register_profile("fixed", derandomize=True, deadline=None)
