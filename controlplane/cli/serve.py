@@ -238,8 +238,11 @@ def command(
     Exit status 1 when the emulation ended by itself: an invariant broke, an actor failed, or a
     --replay met a difference.
     """
-    from controlplane.apiserver.http import kubeconfig as entries
-    from controlplane.serving import neighbours, session
+    from actors import collector
+
+    with collector.held():
+        from controlplane.apiserver.http import kubeconfig as entries
+        from controlplane.serving import neighbours, session
 
     entrance.check()
     out, show_secrets = leaves.out, leaves.show_secrets
@@ -250,7 +253,8 @@ def command(
         values["epoch"] = "now"
     _known(values.get("release"))
     kept = ui or out is not None
-    run = prepare(source, values, replay, keep_log=kept, log_level=log_level)
+    with collector.held():
+        run = prepare(source, values, replay, keep_log=kept, log_level=log_level)
     if replay is not None and (note := replaying.note_of(run.plan.header())):
         output.echo(f"{replay} {note}")
     leaving = None
