@@ -23,7 +23,7 @@ from controlplane.apiserver.schema.field_errors import FieldError, forbidden, no
 from controlplane.apiserver.schema.json_values import json_type
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Items, Range, Steps, TooNew, TooOld
-from controlplane.apiserver.storage.watch_cache import Interest, WatchCache
+from controlplane.apiserver.storage.watch_cache import Interest, Matcher, WatchCache
 
 __all__ = [
     "Page",
@@ -240,7 +240,7 @@ def list_objects(ctx: Context, caches: Caches, interest: Interest) -> Steps[Page
         page = yield from _exact(asked, wanted)
     elif version == "0" and cached:
         cache = caches.of(info)
-        page = _whole(evolve(asked, limit=0), cache.items(prefix), cache.revision)
+        page = _cached(evolve(asked, limit=0), cache)
     elif wanted:
         page = yield from _not_older(asked, caches.of(info), wanted)
     else:
@@ -293,6 +293,12 @@ class _Asked:
         interest = self.interest
         return interest.matches is not None or bool(interest.node or interest.name)
 
+    @property
+    def only_matches(self) -> Matcher | None:
+        """Return the one test that `wants` comes to, None where it is more than that."""
+        interest = self.interest
+        return None if interest.name or interest.node else interest.matches
+
     def wants(self, key: str, obj: Object) -> bool:
         """Return whether an object under these keys is wanted."""
         interest = self.interest
@@ -324,11 +330,24 @@ def _exact(asked: _Asked, wanted: int) -> Steps[Page]:
 def _not_older(asked: _Asked, cache: WatchCache, wanted: int) -> Steps[Page]:
     """Return a page from the cache, or from the store where the cache is older than the revision."""
     if cache.revision >= wanted:
-        return _whole(asked, cache.items(asked.prefix), cache.revision)
+        return _cached(asked, cache)
     found: Items = yield Range(asked.info.storage_prefix, asked.prefix)
     if found.revision >= wanted:
         return _whole(asked, found.items, found.revision)
     raise status.too_large_resource_version(wanted, cache.revision, retry_seconds(asked.info))
+
+
+def _cached(asked: _Asked, cache: WatchCache) -> Page:
+    """Return the first page from the cache, read by read as from the store."""
+    found: list[Object] = []
+    since, most = "", asked.limit
+    while True:
+        items, left = cache.page(asked.prefix, since, most)
+        page = _page(asked, items, cache.revision, left, found)
+        if page is not None:
+            return page
+        since = items[-1][0] + "\0"
+        most = min(2 * most, MOST_READ)
 
 
 def _stored(asked: _Asked, revision: int = 0, since: str = "") -> Steps[Page | TooOld | TooNew]:
@@ -367,17 +386,22 @@ def _page(
 ) -> Page | None:
     """Add the wanted ones of these items to `found`; return the page once it is full or nothing is `left`."""
     limit = asked.limit
-    if not limit:
-        if not asked.selects:
+    if not asked.selects:
+        if not limit:
             return Page([obj for _, obj in items], revision)
+        taken = min(limit - len(found), len(items))
+        found += [obj for _, obj in items[:taken]]
+    elif not limit:
         return Page([obj for key, obj in items if asked.wants(key, obj)], revision)
-    taken = 0
-    for key, obj in items:
-        if len(found) >= limit:
-            break
-        taken += 1
-        if not asked.selects or asked.wants(key, obj):
-            found.append(obj)
+    else:
+        taken = 0
+        labels_and_fields = asked.only_matches
+        for key, obj in items:
+            if len(found) >= limit:
+                break
+            taken += 1
+            if labels_and_fields(obj) if labels_and_fields else asked.wants(key, obj):
+                found.append(obj)
     left += len(items) - taken
     if not left:
         return Page(found, revision)

@@ -36,6 +36,7 @@ from controlplane.api.object import Object
 from controlplane.api.stored import Stored
 from controlplane.apiserver.storage import old_format, wal
 from controlplane.apiserver.storage.acknowledged import SUFFIX, Record, recorded
+from controlplane.apiserver.storage.sorted_keys import SortedKeys
 from controlplane.apiserver.storage.store import (
     Entry,
     Event,
@@ -306,7 +307,7 @@ class DurableStore(Store):
         self.revision = reached
         for prefix in self.prefixes():
             space = self.keyspace(prefix)
-            space._sorted = sorted(space.entries)
+            space._keys = SortedKeys(space.entries)
             space.forgotten = self.compacted
             space.latest = max((self.compacted, *space._revisions[-1:]))
         for deadline, revision, prefix, key in sorted(leases):

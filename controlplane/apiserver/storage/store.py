@@ -9,7 +9,7 @@ Values are shared, immutable objects: nothing is copied on the way in or out.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from heapq import merge
@@ -22,6 +22,7 @@ from attrs import frozen
 from controlplane.api.object import Object
 from controlplane.api.stored import BLOCK, rest
 from controlplane.apiserver.storage.leases import Lease, Leases
+from controlplane.apiserver.storage.sorted_keys import SortedKeys
 
 __all__ = [
     "CompactedError",
@@ -108,9 +109,8 @@ class Keyspace:
     __slots__ = (
         "_awake",
         "_events",
-        "_pending",
+        "_keys",
         "_revisions",
-        "_sorted",
         "entries",
         "forgotten",
         "latest",
@@ -123,8 +123,7 @@ class Keyspace:
         self.store = store
         self.prefix = prefix
         self.entries: dict[str, Entry] = {}
-        self._sorted: list[str] = []
-        self._pending: list[str] = []
+        self._keys = SortedKeys()
         self._revisions: list[int] = []
         self._events: list[Event] = []
         self.rests = prefix in RESTING
@@ -139,8 +138,7 @@ class Keyspace:
         """A copy that belongs to `store`."""
         copy = Keyspace(store, self.prefix)
         copy.entries = {key: entry.fork() for key, entry in self.entries.items()}
-        copy._sorted = list(self._sorted)
-        copy._pending = list(self._pending)
+        copy._keys = self._keys.fork()
         copy._revisions = list(self._revisions)
         copy._events = list(self._events)
         copy.latest = self.latest
@@ -165,7 +163,7 @@ class Keyspace:
             if not self.rests:
                 key = intern(key)  # caches hold the same keys
             self.entries[key] = Entry(obj, revision)
-            self._pending.append(key)
+            self._keys.add(key)
         else:
             old = entry.object
             entry.object = obj
@@ -184,8 +182,7 @@ class Keyspace:
             return None
         revision = self.store.advance_revision()
         del self.entries[key]
-        keys = self._keys()
-        del keys[bisect_left(keys, key)]
+        self._keys.remove(key)
         self._record(Event(revision, key, None, entry.object))
         return revision
 
@@ -196,11 +193,10 @@ class Keyspace:
         if event.new is None:
             if entry is not None:
                 del self.entries[key]
-                keys = self._keys()
-                del keys[bisect_left(keys, key)]
+                self._keys.remove(key)
         elif entry is None:
             self.entries[key] = Entry(event.new, event.revision)
-            self._pending.append(key)
+            self._keys.add(key)
         else:
             entry.object = event.new
             entry.mod_revision = event.revision
@@ -210,8 +206,7 @@ class Keyspace:
     def restart(self, entries: dict[str, Entry], revision: int) -> None:
         """Hold these entries and no history, as of `revision`."""
         self.entries = entries
-        self._sorted = sorted(entries)
-        self._pending = []
+        self._keys = SortedKeys(entries)
         self._revisions = []
         self._events = []
         self.latest = self.forgotten = revision
@@ -231,21 +226,11 @@ class Keyspace:
             if len(self._awake) >= AWAKE + BLOCK:
                 rest([self._awake.popleft() for _ in range(BLOCK)])
 
-    def _keys(self) -> list[str]:
-        if self._pending:
-            self._sorted += self._pending
-            self._pending = []
-            self._sorted.sort()
-        return self._sorted
-
     def keys(self, start: str = "", prefix: str = "") -> Iterator[str]:
         """Live keys from `start` on that begin with `prefix`, in byte order."""
-        keys = self._keys()
-        for index in range(bisect_left(keys, max(start, prefix)), len(keys)):
-            key = keys[index]
-            if not key.startswith(prefix):
-                break
-            yield key
+        keys = self._keys.listed()
+        for index in range(*self._keys.span(prefix, start)):
+            yield keys[index]
 
     def items(self, prefix: str = "") -> list[tuple[str, Object]]:
         """Live keys and values under `prefix`, in key order."""
@@ -276,9 +261,8 @@ class Keyspace:
             CompactedError: the revision is below the compacted one.
             FutureRevisionError: the revision is above the current one.
         """
-        keys = self._keys()
-        end = bisect_left(keys, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else len(keys)
-        first = min(bisect_left(keys, max(prefix, since)), end)
+        keys = self._keys.listed()
+        first, end = self._keys.span(prefix, since)
         state = self._changed_since(revision, prefix) if revision else {}
         entries = self.entries
         if not state:

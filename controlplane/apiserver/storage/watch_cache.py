@@ -18,6 +18,7 @@ from attrs import frozen
 
 from controlplane.api.object import KEPT_JSON, Object
 from controlplane.api.tree import Tree
+from controlplane.apiserver.storage.sorted_keys import SortedKeys
 from controlplane.apiserver.storage.store import CompactedError, Event, Keyspace
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ERROR",
     "MODIFIED",
     "Interest",
+    "Matcher",
     "WatchCache",
     "WatchEvent",
     "Watcher",
@@ -42,7 +44,8 @@ ERROR = "ERROR"
 class Matcher(Protocol):
     """A predicate that selects objects."""
 
-    def __call__(self, obj: Object) -> bool: ...
+    def __call__(self, obj: Object) -> bool:
+        """Return whether an object is selected."""
 
 
 class WatchEvent:
@@ -242,7 +245,8 @@ class WatchCache:
         else:
             self.revision = store.revision
             self.objects = {key: entry.object for key, entry in self.keyspace.entries.items()}
-        self._sorted: list[str] | None = None
+        self._keys: SortedKeys | None = None
+        """None until something lists them."""
         self._events: deque[Event] = deque()
         self._revisions: deque[int] = deque()
         self._oldest = self.revision
@@ -319,11 +323,11 @@ class WatchCache:
     def _apply(self, event: Event) -> None:
         key = event.key
         if event.new is None:
-            self.objects.pop(key, None)
-            self._sorted = None
+            if self.objects.pop(key, None) is not None and self._keys is not None:
+                self._keys.remove(key)
         else:
-            if key not in self.objects:
-                self._sorted = None
+            if self._keys is not None and key not in self.objects:
+                self._keys.add(key)
             self.objects[key] = event.new
         self.revision = event.revision
         self._events.append(event)
@@ -375,18 +379,24 @@ class WatchCache:
         """The object as the cache knows it."""
         return self.objects.get(key)
 
-    def keys(self) -> list[str]:
-        """All keys in order."""
-        if self._sorted is None:
-            self._sorted = sorted(self.objects)
-        return self._sorted
-
     def items(self, prefix: str = "") -> list[tuple[str, Object]]:
         """Keys and objects under `prefix`, in key order."""
+        return self.page(prefix)[0]
+
+    def page(
+        self, prefix: str = "", since: str = "", most: int = 0
+    ) -> tuple[list[tuple[str, Object]], int]:
+        """Return some of the keys under `prefix` with their objects, and the number of those that follow.
+
+        As `Keyspace.page` does, as of the cache's revision: the cost does not depend on the keys outside of the page.
+        """
+        keys = self._keys
+        if keys is None:
+            keys = self._keys = SortedKeys(self.objects)
+        first, end = keys.span(prefix, since)
+        stop = min(first + most, end) if most else end
         objects = self.objects
-        if prefix:
-            return [(key, objects[key]) for key in self.keys() if key.startswith(prefix)]
-        return [(key, objects[key]) for key in self.keys()]
+        return [(key, objects[key]) for key in keys.listed()[first:stop]], end - stop
 
     # -- watching --------------------------------------------------------------------------------
 

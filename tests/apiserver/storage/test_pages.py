@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from controlplane.api.object import Object
 from controlplane.apiserver.storage.store import Store
+from controlplane.apiserver.storage.watch_cache import WatchCache
 
 NAMES = st.sampled_from(["", "a", "a/b", "ab", "b/", "b/a", "b/b", "c"])
 WRITES = st.lists(st.tuples(NAMES.filter(bool), st.booleans()), max_size=30)
@@ -42,3 +43,23 @@ def test_a_page_is_what_a_filter_over_all_keys_gives(writes, prefix, since, most
     wanted = [(key, state[key]) for key in sorted(state) if key.startswith(prefix) and key >= since]
     assert found == (wanted[:most] if most else wanted)
     assert left == len(wanted) - len(found)
+
+
+@given(WRITES, st.integers(0, 30), NAMES, NAMES, st.integers(0, 4))
+def test_a_page_of_a_cache_is_what_a_filter_over_its_keys_gives(
+    writes, before, prefix, since, most
+) -> None:
+    """The cache is asked once before the last of the writes, so that it keeps its keys in order."""
+    store, _ = written(writes[:before])
+    space = store.keyspace("/x/")
+    cache = WatchCache(space)
+    cache.page()
+    for number, (key, lives) in enumerate(writes[before:]):
+        obj = Object({"metadata": {"name": f"later-{number}"}})
+        _ = space.put(key, obj) if lives else space.delete(key)
+    cache.advance()
+    found, left = cache.page(prefix, since, most)
+    wanted = [(key, obj) for key, obj in space.items(prefix) if key >= since]
+    assert found == (wanted[:most] if most else wanted)
+    assert left == len(wanted) - len(found)
+    assert dict(cache.items()) == cache.objects
