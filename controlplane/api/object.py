@@ -55,6 +55,11 @@ class Object(Generic[V_co]):
         return found
 
     @property
+    def kept_json(self) -> bytes | None:
+        """The JSON bytes as far as they are there without any work, else None."""
+        return self._json
+
+    @property
     def metadata(self) -> Tree:
         """The metadata tree."""
         return self.tree.get("metadata") or EMPTY_MAP

@@ -55,6 +55,11 @@ class Resting(Stored):
         return found
 
     @property
+    def kept_json(self) -> bytes | None:
+        """None: they have to be unpacked."""
+        return None
+
+    @property
     def tree(self) -> Tree:  # type: ignore[override]
         """The tree, unpacked and parsed now: from here on this is an object like any other."""
         self._json = self.json

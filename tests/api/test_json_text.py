@@ -49,3 +49,8 @@ def test_what_the_fast_encoder_refuses_is_written_plainly():
 def test_an_object_without_a_version_is_written_too():
     assert json_text.stored({"kind": "x"}) == b'{"kind":"x"}'
     assert json_text.stored({"apiVersion": 1}) == b'{"apiVersion":1}'
+
+
+@given(st.lists(VALUES, max_size=4))
+def test_trees_are_joined_as_they_are_written_one_by_one(trees):
+    assert json_text.joined(trees) == b",".join(map(plainly, trees))

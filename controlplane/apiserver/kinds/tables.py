@@ -79,16 +79,19 @@ def _columns_of(info: ResourceInfo) -> tuple[Row | None, list[Tree]]:
     return (None, _columns()[""]) if found is None else (kind_of(group, info.resource).row, found)
 
 
-def _row_object(obj: Object, include: str, version: str) -> Any:
+def _shown_as(include: str, version: str) -> Callable[[Tree], Any]:
+    """Return what makes of an object that which stands in its row."""
     if include == "None":
-        return None
+        return lambda _: None
     if include == "Object":
-        return obj.tree
-    return {
-        "kind": "PartialObjectMetadata",
-        "apiVersion": f"meta.k8s.io/{version}",
-        "metadata": plain_metadata(obj.tree["metadata"]),
-    }
+        return lambda tree: tree
+    api_version = f"meta.k8s.io/{version}"
+
+    def metadata(tree: Tree) -> Tree:
+        shown = plain_metadata(tree["metadata"])
+        return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": shown}
+
+    return metadata
 
 
 _DAEMON_SETS = "deprecated.daemonset.template.generation"
@@ -157,15 +160,16 @@ def table_of(info: ResourceInfo, items: list[Object], now: int, include: str, ve
         row_of, columns = _columns_of(info)
         cells = _plain_row if row_of is None else _at(row_of, now)
     rows: list[Tree] = []
+    pods = shown is None and info.resource == "pods" and not info.group
+    object_of = _shown_as(include, version)
     converted = shown is None and info.custom is None and (info.group, info.version) != info.hub
     for obj in items:
-        inner = Object(to_hub(info, obj.tree)) if converted else obj
-        row: Tree = {"cells": cells(inner.tree)}
-        if shown is None and info.resource == "pods" and not info.group:
-            conditions = pod_conditions(obj.tree)
-            if conditions:
-                row["conditions"] = conditions
-        row["object"] = _row_object(obj if include == "Object" else inner, include, version)
+        tree = obj.tree
+        inner = to_hub(info, tree) if converted else tree
+        row: Tree = {"cells": cells(inner)}
+        if pods and (conditions := pod_conditions(tree)):
+            row["conditions"] = conditions
+        row["object"] = object_of(tree if include == "Object" else inner)
         rows.append(row)
     none: list[Tree] | None = (
         None if cells is _plain_row else []

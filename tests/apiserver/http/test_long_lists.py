@@ -7,8 +7,11 @@ import pytest
 import trio
 
 from actors.pace import MAX, Pacer
+from controlplane.api.json_text import compact
+from controlplane.api.object import KEPT_JSON, Object
+from controlplane.api.stored import Stored, rest
 from controlplane.apiserver.front import rendering
-from controlplane.apiserver.front.answering import answer
+from controlplane.apiserver.front.answering import HttpAnswer, Listing, answer
 from controlplane.apiserver.http import answer_bodies
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema.protobuf import writing
@@ -47,6 +50,39 @@ def test_a_long_list_is_the_same_in_parts(world, monkeypatch, accept, key, prett
     monkeypatch.setattr(writing, "AT_ONCE", 10_000)
     assert parts == body(world, accept, pretty=pretty)
     assert len(json.loads(parts)[key]) == COUNT
+
+
+@pytest.mark.parametrize("accept", ["application/json", TABLE, METADATA])
+def test_a_list_has_the_bytes_of_its_tree(world, accept):
+    found = listed(world, accept, limit="300")
+    text = b"".join(answer_bodies.encoded(found, pretty=False))
+    tree = json.loads(text)
+    assert tree == found.tree
+    assert text == compact(tree) + b"\n"
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_items_of_any_length_and_order_of_fields_are_joined(monkeypatch, typed):
+    monkeypatch.setattr(answer_bodies, "GROUP", 2)
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    trees = [
+        {**kind, "metadata": {"name": "first"}},
+        {**kind, "metadata": {"name": "long"}, "data": {"k": "v" * KEPT_JSON}},
+        {"metadata": {"name": "typed behind"}, **kind},
+        {**dict(reversed(kind.items())), "metadata": {"name": "kind first"}},
+        {**kind, "metadata": {"name": "fourth"}},
+        {**kind, "metadata": {"name": "fifth"}},
+        {**kind, "metadata": {"name": "long"}, "data": {"k": "w" * KEPT_JSON}},
+    ]
+    objects = [Object(tree) for tree in trees]
+    objects.append(Stored(compact({**kind, "metadata": {"name": "stored"}})))
+    objects.append(Object({**kind, "metadata": {"name": "resting"}}))
+    rest(objects[-1:])
+    for some in (objects, objects[1:], objects[1:2], objects[-1:], []):
+        listing = Listing({"kind": "List"}, some, typed=typed)
+        answered = HttpAnswer(200, {"Content-Type": "application/json"}, listing=listing)
+        found = b"".join(answer_bodies.encoded(answered, pretty=False))
+        assert found == compact(listing.tree) + b"\n"
 
 
 def test_a_long_list_in_protobuf_is_the_same_in_parts(world, monkeypatch):

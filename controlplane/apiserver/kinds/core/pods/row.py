@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from controlplane.api.times import SECOND, parse_time
-from controlplane.api.tree import Tree
+from controlplane.api.tree import EMPTY_MAP, Tree
 from controlplane.apiserver.kinds.cells import age, human_duration
 
 
@@ -66,12 +67,12 @@ def _summary(meta: Tree, spec: Tree, state: Tree) -> tuple[str, int, int, int, i
     """Status, ready containers, all containers, restarts and when the last container ended."""
     phase = state.get("phase", "")
     reason = state.get("reason") or phase
-    conditions = state.get("conditions") or []
+    conditions = state.get("conditions") or ()
     for condition in conditions:
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             reason = "SchedulingGated"
-    initial = spec.get("initContainers") or []
-    sidecars = [c["name"] for c in initial if c.get("restartPolicy") == "Always"]
+    initial = spec.get("initContainers") or ()
+    sidecars = [c["name"] for c in initial if c.get("restartPolicy") == "Always"] if initial else ()
     total = len(spec.get("containers") or ()) + len(sidecars)
     ready = restarts = sidecar_restarts = 0
     last: int | None = None
@@ -100,10 +101,9 @@ def _summary(meta: Tree, spec: Tree, state: Tree) -> tuple[str, int, int, int, i
             reason = f"Init:{index}/{len(initial)}"
         stopped = True
         break
-    initialized = any(
+    if not stopped or any(
         c.get("type") == "Initialized" and c.get("status") == "True" for c in conditions
-    )
-    if not stopped or initialized:
+    ):
         restarts, last = sidecar_restarts, sidecar_last
         reason, more, count, ended_at = _regular(state, reason, conditions)
         ready += more
@@ -117,7 +117,9 @@ def _summary(meta: Tree, spec: Tree, state: Tree) -> tuple[str, int, int, int, i
     return reason, ready, total, restarts, last
 
 
-def _regular(state: Tree, reason: str, conditions: list[Tree]) -> tuple[str, int, int, int | None]:
+def _regular(
+    state: Tree, reason: str, conditions: Sequence[Tree]
+) -> tuple[str, int, int, int | None]:
     ready = restarts = 0
     last: int | None = None
     running = False
@@ -148,10 +150,12 @@ def _regular(state: Tree, reason: str, conditions: list[Tree]) -> tuple[str, int
     return reason, ready, restarts, last
 
 
+_FINISHED = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
+
+
 def pod_conditions(tree: Tree) -> list[Tree]:
     """Return the conditions in the row of a finished pod."""
-    phase = (tree.get("status") or {}).get("phase")
-    texts = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
-    if phase not in texts:
+    phase = (tree.get("status") or EMPTY_MAP).get("phase")
+    if phase not in _FINISHED:
         return []
-    return [{"type": "Completed", "status": "True", "reason": phase, "message": texts[phase]}]
+    return [{"type": "Completed", "status": "True", "reason": phase, "message": _FINISHED[phase]}]
