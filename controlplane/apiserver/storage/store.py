@@ -12,16 +12,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
-from heapq import merge
-from itertools import islice
-from operator import itemgetter
 from sys import intern
-
-from attrs import frozen
 
 from controlplane.api.object import Object
 from controlplane.api.stored import BLOCK, rest
+from controlplane.apiserver.storage.entries import Entry, Event
 from controlplane.apiserver.storage.leases import Lease, Leases
+from controlplane.apiserver.storage.past import Past
 from controlplane.apiserver.storage.sorted_keys import SortedKeys
 
 __all__ = [
@@ -40,6 +37,9 @@ RESTING = ("/registry/events/",)
 """Prefixes of objects that no part of the control plane reads again: all but the newest are kept as bytes."""
 AWAKE = 10_000
 """The number of the newest that are kept as objects: packing one takes longer than the rest of its write."""
+
+PASTS = 4
+"""The number of revisions of which differences are kept for clients that read pages."""
 
 
 class StoreFailedError(RuntimeError):
@@ -66,43 +66,6 @@ class FutureRevisionError(LookupError):
         self.current = current
 
 
-class Entry:
-    """One live key: its value and etcd's bookkeeping."""
-
-    __slots__ = ("create_revision", "mod_revision", "object", "version")
-    migrates = False
-    """See `Found`: an entry is in the version that handling works in."""
-
-    def __init__(self, obj: Object, revision: int) -> None:
-        self.object = obj
-        self.create_revision = revision
-        self.mod_revision = revision
-        self.version = 1
-
-    @property
-    def rewritten(self) -> bool:
-        """The object was written again after its creation."""
-        return self.mod_revision != self.create_revision
-
-    def fork(self) -> Entry:
-        """An entry of its own for the same value."""
-        copy = Entry(self.object, self.create_revision)
-        copy.mod_revision = self.mod_revision
-        copy.version = self.version
-        return copy
-
-
-@frozen(eq=False)
-class Event:
-    """One write: `new` is None for a deletion, `old` is None for a creation."""
-
-    revision: int
-    key: str
-    new: Object | None
-    old: Object | None
-    """The value before. For a deletion this is the last content, with its own revision."""
-
-
 class Keyspace:
     """All keys under one prefix, with their history since the last compaction."""
 
@@ -110,6 +73,7 @@ class Keyspace:
         "_awake",
         "_events",
         "_keys",
+        "_pasts",
         "_revisions",
         "entries",
         "forgotten",
@@ -124,6 +88,8 @@ class Keyspace:
         self.prefix = prefix
         self.entries: dict[str, Entry] = {}
         self._keys = SortedKeys()
+        self._pasts: dict[int, Past] = {}
+        """Of the revisions that are being read page by page, the last used one at the end."""
         self._revisions: list[int] = []
         self._events: list[Event] = []
         self.rests = prefix in RESTING
@@ -209,6 +175,7 @@ class Keyspace:
         self._keys = SortedKeys(entries)
         self._revisions = []
         self._events = []
+        self._pasts.clear()
         self.latest = self.forgotten = revision
 
     def _record(self, event: Event) -> None:
@@ -248,8 +215,8 @@ class Keyspace:
     ) -> tuple[list[tuple[str, Object]], int]:
         """Return some of the keys under `prefix` with their values, in key order, and the number of those that follow.
 
-        The cost does not depend on the number of keys outside of the page, but for a `revision` on the number of
-        changes since then.
+        The cost does not depend on the number of keys outside of the page, but for the first page at a `revision` on
+        the number of changes since then, and for the next ones on that since the page before.
 
         Args:
             prefix: the beginning of all keys.
@@ -263,30 +230,26 @@ class Keyspace:
         """
         keys = self._keys.listed()
         first, end = self._keys.span(prefix, since)
-        state = self._changed_since(revision, prefix) if revision else {}
         entries = self.entries
-        if not state:
-            stop = min(first + most, end) if most else end
-            return [(key, entries[key].object) for key in keys[first:stop]], end - stop
-        gone = [(key, old) for key, old in state.items() if old is not None and key >= since]
-        lives = sum(1 for key in state if key >= since and key in entries)
-        total = end - first - lives + len(gone)
-        later = map(keys.__getitem__, range(first, end))
-        kept = ((key, entries[key].object) for key in later if key not in state)
-        merged = merge(sorted(gone, key=itemgetter(0)), kept, key=itemgetter(0))
-        found = list(islice(merged, most or None))
-        return found, total - len(found)
+        past = self._past_of(revision, keep=bool(most)) if revision else None
+        if past is not None:
+            return past.page(keys, entries, first, end, prefix, since, most)
+        stop = min(first + most, end) if most else end
+        return [(key, entries[key].object) for key in keys[first:stop]], end - stop
 
-    def _changed_since(self, revision: int, prefix: str) -> dict[str, Object | None]:
-        """Return the keys that were written after a revision, with what they held then."""
+    def _past_of(self, revision: int, *, keep: bool) -> Past | None:
+        """Return the difference to a revision, None if there is none. `keep`: further pages may follow."""
         self.store.check_revision(revision)
-        state: dict[str, Object | None] = {}
-        first = bisect_right(self._revisions, revision)
-        for index in range(len(self._events) - 1, first - 1, -1):
-            event = self._events[index]
-            if event.key.startswith(prefix):
-                state[event.key] = event.old
-        return state
+        if self.latest <= revision:
+            return None
+        past = self._pasts.get(revision) or Past(revision)
+        past.take(self._events[bisect_right(self._revisions, past.seen) :])
+        if keep:
+            self._pasts.pop(revision, None)
+            self._pasts[revision] = past
+            if len(self._pasts) > PASTS:
+                del self._pasts[next(iter(self._pasts))]
+        return past
 
     def events_after(self, revision: int) -> list[Event]:
         """Return events with a greater revision, oldest first, for a new watch. CompactedError if that is compacted."""
@@ -309,6 +272,8 @@ class Keyspace:
             self.forgotten = self._revisions[cut - 1]
         del self._revisions[:cut]
         del self._events[:cut]
+        for old in [each for each in self._pasts if each < revision]:
+            del self._pasts[old]
         return cut
 
 

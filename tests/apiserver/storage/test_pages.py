@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.object import Object
-from controlplane.apiserver.storage.store import Store
+from controlplane.apiserver.storage.store import CompactedError, Store
 from controlplane.apiserver.storage.watch_cache import WatchCache
 
 NAMES = st.sampled_from(["", "a", "a/b", "ab", "b/", "b/a", "b/b", "c"])
@@ -43,6 +46,42 @@ def test_a_page_is_what_a_filter_over_all_keys_gives(writes, prefix, since, most
     wanted = [(key, state[key]) for key in sorted(state) if key.startswith(prefix) and key >= since]
     assert found == (wanted[:most] if most else wanted)
     assert left == len(wanted) - len(found)
+
+
+@given(WRITES, WRITES, st.lists(st.tuples(NAMES, NAMES, st.integers(1, 4)), max_size=12), st.data())
+def test_pages_of_one_time_do_not_see_what_is_written_between_them(
+    before, between, asked, data
+) -> None:
+    store, history = written(before)
+    space = store.keyspace("/x/")
+    last = len(history) - 1
+    revisions = st.integers(max(1, last - 6), last)
+    more = iter(between)
+    for prefix, since, most in asked:
+        for key, lives in islice(more, 3):
+            _ = space.put(key, Object({})) if lives else space.delete(key)
+        revision = data.draw(revisions)
+        found, left = space.page(prefix, since, most, revision)
+        state = history[revision]
+        wanted = [
+            (key, state[key]) for key in sorted(state) if key.startswith(prefix) and key >= since
+        ]
+        assert found == wanted[:most]
+        assert left == len(wanted) - len(found)
+
+
+def test_a_page_of_a_time_that_is_compacted_away_is_refused() -> None:
+    store = Store()
+    space = store.keyspace("/x/")
+    space.put("a", Object({}))
+    begun = store.revision
+    space.put("b", Object({}))
+    assert space.page(most=1, revision=begun)[1] == 0
+    store.compact(begun)
+    assert [key for key, _ in space.page(most=1, revision=begun)[0]] == ["a"]
+    store.compact(store.revision)
+    with pytest.raises(CompactedError):
+        space.page(most=1, revision=begun)
 
 
 @given(WRITES, st.integers(0, 30), NAMES, NAMES, st.integers(0, 4))
