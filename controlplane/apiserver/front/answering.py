@@ -498,7 +498,12 @@ def _rendered(
             if response.items is not None and len(response.items) > writing.AT_ONCE:
                 found = _in_parts(info, request, response, chosen, now)
                 return HttpAnswer(
-                    response.code, headers, rendering=found, whole=whole, whole_numbers=numbers
+                    response.code,
+                    headers,
+                    rendering=found,
+                    whole=whole,
+                    whole_numbers=numbers,
+                    unpacked=chosen.media_type == negotiation.PROTOBUF,
                 )
             tree = rendering.rendered(info, request, response, chosen, now)
         except status.ApiError as error:

@@ -85,10 +85,11 @@ def test_items_of_any_length_and_order_of_fields_are_joined(monkeypatch, typed):
         assert found == compact(listing.tree) + b"\n"
 
 
-def test_a_long_list_in_protobuf_is_the_same_in_parts(world, monkeypatch):
-    parts = body(world, PROTOBUF)
+@pytest.mark.parametrize("form", ["", ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"])
+def test_a_long_list_in_protobuf_is_the_same_in_parts(world, monkeypatch, form):
+    parts = body(world, PROTOBUF + form)
     monkeypatch.setattr(writing, "AT_ONCE", 10_000)
-    assert parts == body(world, PROTOBUF)
+    assert parts == body(world, PROTOBUF + form)
     assert parts.startswith(b"k8s\0")
 
 
