@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from attrs import field, frozen
@@ -19,15 +20,22 @@ META = {"metadata.name": "", "metadata.namespace": ""}
 """The fields that every kind in namespaces offers to field selectors."""
 
 
+@lru_cache(maxsize=256)
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
+
+
 def value_at(tree: Tree, path: str) -> str:
     """The text of the field at a dotted path, "" when absent."""
     current: Any = tree
-    for part in path.split("."):
+    for part in _parts(path):
         if not isinstance(current, dict):
             return ""
         current = current.get(part)
     if current is None:
         return ""
+    if type(current) is str:
+        return current
     if isinstance(current, bool):
         return "true" if current else "false"
     return str(current)

@@ -12,7 +12,8 @@ from controlplane.apiserver.kinds.cells import age, human_duration
 
 def pod_row(tree: Tree, now: int) -> list[Any]:
     """The cells of a pod."""
-    meta, spec, state = tree["metadata"], tree.get("spec") or {}, tree.get("status") or {}
+    meta, spec = tree["metadata"], tree.get("spec") or EMPTY_MAP
+    state = tree.get("status") or EMPTY_MAP
     reason, ready, total, restarts, last = _summary(meta, spec, state)
     shown: Any = str(restarts)
     if restarts and last is not None:
@@ -28,7 +29,7 @@ def pod_row(tree: Tree, now: int) -> list[Any]:
             )
         )
         gates = f"{met}/{len(spec['readinessGates'])}"
-    ips = state.get("podIPs") or []
+    ips = state.get("podIPs")
     ip = ips[0].get("ip", "") if ips else state.get("podIP", "")
     return [
         meta.get("name", ""),
@@ -43,16 +44,16 @@ def pod_row(tree: Tree, now: int) -> list[Any]:
     ]
 
 
-def _finished(status: Tree) -> int | None:
-    ended = (status.get("lastState") or {}).get("terminated") or {}
-    text = ended.get("finishedAt")
-    return parse_time(text) if text else None
-
-
-def _later(a: int | None, b: int | None) -> int | None:
-    if a is None or b is None:
-        return a if b is None else b
-    return max(a, b)
+def _last_end(status: Tree, last: int | None) -> int | None:
+    """Return when the container ended before, if that is later than `last`; else `last`."""
+    before = status.get("lastState")
+    if not before:
+        return last
+    text = (before.get("terminated") or EMPTY_MAP).get("finishedAt")
+    if not text:
+        return last
+    ended = parse_time(text)
+    return ended if last is None else max(ended, last)
 
 
 def _exit_text(ended: Tree) -> str:
@@ -80,13 +81,13 @@ def _summary(meta: Tree, spec: Tree, state: Tree) -> tuple[str, int, int, int, i
     stopped = False
     for index, status in enumerate(state.get("initContainerStatuses") or ()):
         restarts += status.get("restartCount", 0)
-        last = _later(last, _finished(status))
+        last = _last_end(status, last)
         side = status.get("name") in sidecars
         if side:
             sidecar_restarts += status.get("restartCount", 0)
-            sidecar_last = _later(sidecar_last, _finished(status))
-        now_state = status.get("state") or {}
-        ended, waiting = now_state.get("terminated"), now_state.get("waiting") or {}
+            sidecar_last = _last_end(status, sidecar_last)
+        now_state = status.get("state") or EMPTY_MAP
+        ended, waiting = now_state.get("terminated"), now_state.get("waiting") or EMPTY_MAP
         if ended is not None and ended.get("exitCode", 0) == 0:
             continue
         if side and status.get("started"):
@@ -104,11 +105,9 @@ def _summary(meta: Tree, spec: Tree, state: Tree) -> tuple[str, int, int, int, i
     if not stopped or any(
         c.get("type") == "Initialized" and c.get("status") == "True" for c in conditions
     ):
-        restarts, last = sidecar_restarts, sidecar_last
-        reason, more, count, ended_at = _regular(state, reason, conditions)
+        reason, more, count, last = _regular(state, reason, conditions, sidecar_last)
         ready += more
-        restarts += count
-        last = _later(last, ended_at)
+        restarts = sidecar_restarts + count
     if meta.get("deletionTimestamp"):
         if state.get("reason") == "NodeLost":
             reason = "Unknown"
@@ -118,18 +117,17 @@ def _summary(meta: Tree, spec: Tree, state: Tree) -> tuple[str, int, int, int, i
 
 
 def _regular(
-    state: Tree, reason: str, conditions: Sequence[Tree]
+    state: Tree, reason: str, conditions: Sequence[Tree], last: int | None
 ) -> tuple[str, int, int, int | None]:
     ready = restarts = 0
-    last: int | None = None
     running = False
     failure = ""
-    for status in reversed(state.get("containerStatuses") or []):
+    for status in reversed(state.get("containerStatuses") or ()):
         restarts += status.get("restartCount", 0)
-        last = _later(last, _finished(status))
-        now_state = status.get("state") or {}
-        waiting, ended = now_state.get("waiting") or {}, now_state.get("terminated")
-        if waiting.get("reason"):
+        last = _last_end(status, last)
+        now_state = status.get("state") or EMPTY_MAP
+        waiting, ended = now_state.get("waiting"), now_state.get("terminated")
+        if waiting and waiting.get("reason"):
             reason = waiting["reason"]
         elif ended is not None:
             reason = _exit_text(ended)
