@@ -18,6 +18,7 @@ from bench import (
     bench_logs,
     bench_nodes,
     bench_page,
+    bench_pages,
     bench_race,
     bench_run,
     bench_runtime,
@@ -49,6 +50,7 @@ SUITES = {
     "store": bench_store.rows,
     "logs": bench_logs.rows,
     "page": bench_page.rows,
+    "pages": bench_pages.rows,
 }
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

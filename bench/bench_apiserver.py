@@ -23,19 +23,20 @@ PAGE = 500
 """Objects of a page: what kubectl asks for."""
 
 
-def _core() -> ApiServer:
+def core(*, track_fields: bool = False) -> ApiServer:
+    """A server without actors around it, with what every cluster starts with."""
     serials = iter(range(1, 1 << 30))
     server = ApiServer(
         uid=lambda: identity.uid(next(serials)),
         suffix=lambda: identity.suffix(next(serials)),
-        options=ServerOptions(disabled=DISABLED_ADMISSION),
+        options=ServerOptions(disabled=DISABLED_ADMISSION, track_fields=track_fields),
     )
     server.bootstrap(EPOCH_NS)
     return server
 
 
 def _core_creates(server: ApiServer | None = None, count: int = COUNT) -> int:
-    server = server or _core()
+    server = server or core()
     for number in range(count):
         body = pod(f"pod-{number:06}", "100m")
         answer = server.handle(
@@ -93,7 +94,7 @@ def _refused_pods() -> int:
 def rows(repeat: int) -> Iterator[Row]:
     yield rate("pod create, API server core", "creates/s", repeat, _core_creates)
     for count in (PAGE, 10_000, 50_000):
-        server = _core()
+        server = core()
         _core_creates(server, count)
         for shown, query in (
             ("", {}),
