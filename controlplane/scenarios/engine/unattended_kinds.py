@@ -49,6 +49,10 @@ _CONTROLLED: Final = {
     "statefulsets.apps": "statefulset-controller",
 }
 """The controller without which a kind is only kept."""
+_SCHEDULED: Final = frozenset(
+    f"{kind}.resource.k8s.io" for kind in ("deviceclasses", "resourceclaims", "resourceslices")
+)
+"""Kinds that a scheduler acts on which watches devices, without any controller."""
 _SNAPSHOTS: Final = ("snapshot.storage.k8s.io", "groupsnapshot.storage.k8s.io")
 
 
@@ -59,6 +63,7 @@ class Attention:
     controllers: tuple[str, ...]
     custom_groups: tuple[str, ...]
     own: bool
+    schedules_devices: bool = False
 
     @classmethod
     def of(cls, config: ClusterConfig) -> Attention:
@@ -75,13 +80,20 @@ class Attention:
             running = selected(enabled, manager.names())
         storage = config.storage
         looked_after = storage is not None and storage.drivers and storage.snapshots
-        return cls(running, _SNAPSHOTS if looked_after else (), bool(config.own_controllers))
+        return cls(
+            running,
+            _SNAPSHOTS if looked_after else (),
+            bool(config.own_controllers),
+            config.devices,
+        )
 
     def nobody_acts_on(self, info: ResourceInfo) -> bool:
         """Return whether objects of a resource are only kept."""
         if info.custom is not None:
             return not self.own and info.group not in self.custom_groups
         name = info.qualified
+        if self.schedules_devices and name in _SCHEDULED:
+            return False
         return name in _NOBODYS or _CONTROLLED.get(name, "") not in ("", *self.controllers)
 
     def warning(self, info: ResourceInfo) -> str:
