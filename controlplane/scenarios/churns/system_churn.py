@@ -65,6 +65,10 @@ from controlplane.scenarios.invariants.rest import (
     CALM,
     pods_settle,
 )
+from controlplane.scenarios.invariants.restarts import (
+    A_RESTART_CHANGES_NOTHING,
+    restart_at_rest,
+)
 from controlplane.scenarios.invariants.scheduling import ROOM_IS_USED, THE_SCHEDULER_LIVES
 from controlplane.scenarios.invariants.scheduling_picture import LAWS, picture_holds
 from controlplane.scenarios.invariants.workloads import (
@@ -103,6 +107,7 @@ POLICIES: Final = ("Background", "Foreground", "Orphan")
 MOST_PODS: Final = 60
 """Pods that may be created after the last change; all workloads together have about thirty."""
 REST_S: Final = 400
+RESTART_S: Final = 60
 """Virtual seconds at the end: longer than a pod waits on a lost node, and than the queue's flush takes."""
 QUEUE: Final = {"kueue.x-k8s.io/queue-name": "work"}
 
@@ -378,6 +383,12 @@ async def _end(user: User) -> None:
             await user.attempt(user.patch("batch/v1/Job", name, {"spec": {"suspend": False}}))
     user.notes[CALM] = {}
     await user.sleep(REST_S)
+    if not beside(user.run.setting) and user.choose(2, "restart at rest"):
+        cluster = user.run.cluster
+        servers = set(cluster.apiservers)
+        processes = [each for each in cluster.components() if each not in servers]
+        laws = (AT_REST_WORKLOADS_ARE_COMPLETE, ROOM_IS_USED)
+        await restart_at_rest(user, processes, RESTART_S, laws)
 
 
 def invariants(setting: Setting) -> tuple[Invariant, ...]:
@@ -399,6 +410,7 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         pods_settle(MOST_PODS),
         AT_REST_WORKLOADS_ARE_COMPLETE,
         ROOM_IS_USED,
+        A_RESTART_CHANGES_NOTHING,
     ]
     if AUTOSCALER in beside(setting):
         found += (PODS_LEAVE_BEFORE_THEIR_NODE, AT_REST_GROUPS_HAVE_THEIR_NODES)

@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from controlplane.api.object import Object
 
@@ -19,6 +19,7 @@ Path = tuple[str, ...]
 End = dict[str, list[Tree]]
 """The objects of a settled world by kind, namespace and name; several where names are generated."""
 
+ENDED = ("Succeeded", "Failed")
 PASSING = ("Event", "Lease")
 """Kinds that tell what happened, not how things are."""
 METADATA = ("name", "namespace", "labels", "annotations", "finalizers", "ownerReferences")
@@ -67,6 +68,36 @@ def end_of(objects: Iterable[Object]) -> End:
     for trees in found.values():
         trees.sort(key=_text)
     return found
+
+
+def state_of(objects: Iterable[Object]) -> dict[str, Tree]:
+    """The compared fields of these objects by kind, namespace and name, with the object's uid: which one it is.
+
+    Of the status of a pod that has ended only the phase is compared: a kubelet that starts has no allocation of it.
+    """
+    found: dict[str, Tree] = {}
+    for obj in objects:
+        tree = obj.tree
+        if tree.get("kind") in PASSING:
+            continue
+        metadata = tree["metadata"]
+        kept = {key: metadata[key] for key in METADATA if key in metadata}
+        key = f"{tree['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
+        if tree["kind"] == "Pod" and tree.get("status", {}).get("phase") in ENDED:
+            tree = {**tree, "status": {"phase": tree["status"]["phase"]}}
+        found[key] = {**_masked({**tree, "metadata": kept}), "object": metadata["uid"]}
+    return found
+
+
+def change(before: Mapping[str, Tree], after: Mapping[str, Tree]) -> str | None:
+    """The first thing in which a later state differs, in one line; None where nothing does."""
+    for key in sorted({**before, **after}):
+        one, other = before.get(key), after.get(key)
+        if one is None or other is None:
+            return f"{key} is {'there' if one is None else 'gone'}"
+        for path, was, became in _inside((), one, other):
+            return f"{key}: {'.'.join(path)} was {_short(was)} and is {_short(became)}"
+    return None
 
 
 def _name(metadata: Tree) -> str:
