@@ -6,7 +6,6 @@ Upstream: pkg/kwok/metrics and pkg/kwok/server/metrics.go.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, Literal, get_args
@@ -66,8 +65,10 @@ class Metric:
         before, marked, after = self.path.partition(NODE)
         if not marked:
             return self.name if path == self.path else None
-        found = re.fullmatch(f"{re.escape(before)}([^/]+){re.escape(after)}", path)
-        return None if found is None else found[1]
+        if not (path.startswith(before) and path.endswith(after)):
+            return None
+        name = path[len(before) : len(path) - len(after)]
+        return name if name and "/" not in name else None
 
 
 # -- reading ---------------------------------------------------------------------------------------

@@ -184,6 +184,7 @@ class World:
         self.rest_mapper = RESTMapper(served_kinds())
         self.root_ca = ""
         self.fixes = FixGates()
+        self.usage = None
         self.caches = Caches()
         self.queues: dict[str, Queue] = {}
         self.events: list[Tree] = []
