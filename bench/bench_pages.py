@@ -52,13 +52,13 @@ SERVE = ("--nodes", "0", "--without", "scheduler,controllers,kubelets", "--speed
 
 
 def pod(number: int) -> dict[str, Any]:
-    """A pod that nobody schedules."""
+    """Return a pod that stays unscheduled: no scheduler has the name in its spec."""
     labels = {"app": "web", "half": str(number % 2)}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": f"pod-{number:06}", "namespace": "default", "labels": labels},
-        "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "app:1"}]},
+        "spec": {"schedulerName": "absent", "containers": [{"name": "main", "image": "app:1"}]},
     }
 
 
@@ -120,7 +120,7 @@ def asked(served: Served, query: dict[str, str]) -> dict[str, Any]:
 
 
 def over_tls(count: int, repeat: int) -> Iterator[Row]:
-    """What `wrk` gets of a served cluster, and what the server takes for it."""
+    """Measure the rate at which `wrk` reads pages of a served cluster, and the processor time of the server."""
     with TemporaryDirectory() as folder:
         file = Path(folder, "pods.json")
         items = [pod(number) for number in range(count)]

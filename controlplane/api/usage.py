@@ -8,8 +8,9 @@ said has no figures, and a figure that cannot be read is none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+from controlplane.api.object import Object
 from controlplane.api.quantity import Format, Quantity, QuantityError, parse
 from controlplane.api.tree import Tree
 
@@ -25,12 +26,14 @@ Reading = Callable[[Tree, str, str], int | None]
 class UsageSource(Protocol):
     """Tells the usage of pods in another way than by annotations, for example by ResourceUsage objects of KWOK."""
 
-    def at(self, node_of: Callable[[str], Tree | None], now: int) -> Reading:
+    def at(self, node_of: Callable[[str], Object[Any] | None], now: int) -> Reading:
         """Return the reading of pods at a time (ns since 1970); `node_of` returns a node by its name."""
         ...
 
 
-def reading(source: UsageSource | None, node_of: Callable[[str], Tree | None], now: int) -> Reading:
+def reading(
+    source: UsageSource | None, node_of: Callable[[str], Object[Any] | None], now: int
+) -> Reading:
     """Return the reading of pods at a time (ns): of the source, or of annotations where there is none."""
     return of_container if source is None else source.at(node_of, now)
 

@@ -34,7 +34,6 @@ from controlplane.descheduler.profiles import Profile, build, run_pass
 from controlplane.descheduler.world import World, is_ready
 
 if TYPE_CHECKING:
-    from controlplane.api.tree import Tree
     from controlplane.controllers.common.controller import Caches, Host
     from controlplane.descheduler.policy import Policy
 
@@ -159,11 +158,7 @@ class Descheduler(Controller):
         self._world.collected = self._collector.nodes
 
     def _reading(self) -> usage.Reading:
-        def node_of(name: str) -> Tree | None:
-            found = self._nodes.get(name)
-            return None if found is None else found.tree
-
-        return usage.reading(self.host.usage, node_of, self.host.now)
+        return usage.reading(self.host.usage, self._nodes.get, self.host.now)
 
     def _used_by(self, pod: Pod) -> Mapping[str, Amounts] | None:
         """The usage of a pod's running containers: 0 without an annotation, None if no container runs."""

@@ -18,7 +18,7 @@ from controlplane.kwok.cel import environment, results
 from controlplane.kwok.cel.library import Context
 from controlplane.kwok.cel.results import ExpressionError
 from controlplane.kwok.fields import Fields, fields_of, name_of
-from controlplane.kwok.usages import NO_DRAW, ResourceUsages
+from controlplane.kwok.usages import NO_DRAW, ResourceUsages, read_expression
 from controlplane.metrics.exposition import text_of
 from controlplane.metrics.family import Buckets, Family, Kind, Sample
 from controlplane.metrics.numbers import Labels
@@ -108,7 +108,7 @@ def _config(fields: Fields, value: Any, field: str) -> MetricConfig:
         str(tree.get("help") or ""),
         dimension,
         tuple(_label(fields, each, f"{field}.labels[{at}]") for at, each in enumerate(labels)),
-        "" if kind == "histogram" else _expression(fields, tree.get("value"), f"{field}.value"),
+        "" if kind == "histogram" else read_expression(fields, tree.get("value"), f"{field}.value"),
         tuple(_bucket(fields, each, f"{field}.buckets[{at}]") for at, each in enumerate(buckets)),
     )
 
@@ -122,7 +122,7 @@ def _one_of(fields: Fields, value: Any, field: str, known: Sequence[Any]) -> Any
 def _label(fields: Fields, value: Any, field: str) -> tuple[str, str]:
     tree = fields.map(value, field)
     fields.known(tree, ("name", "value"), field)
-    return fields.text(tree.get("name"), f"{field}.name"), _expression(
+    return fields.text(tree.get("name"), f"{field}.name"), read_expression(
         fields, tree.get("value"), f"{field}.value"
     )
 
@@ -133,17 +133,8 @@ def _bucket(fields: Fields, value: Any, field: str) -> Bucket:
     le = tree.get("le")
     if isinstance(le, bool) or not isinstance(le, int | float) or le < 0:
         fields.fail(f"{field}.le", le, "a number from 0 on")
-    expression = _expression(fields, tree.get("value"), f"{field}.value")
+    expression = read_expression(fields, tree.get("value"), f"{field}.value")
     return Bucket(float(le), expression, bool(tree.get("hidden")))
-
-
-def _expression(fields: Fields, value: Any, field: str) -> str:
-    source = fields.text(value, field)
-    try:
-        environment.check_metric(source)
-    except ExpressionError as error:
-        fields.fail(field, source, f"an expression of CEL ({error})")
-    return source
 
 
 # -- pages -----------------------------------------------------------------------------------------

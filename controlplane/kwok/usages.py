@@ -13,6 +13,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from controlplane.api import usage
+from controlplane.api.object import Object
 from controlplane.api.quantity import Quantity, QuantityError
 from controlplane.api.tree import Tree, is_fake_node
 from controlplane.kwok.cel import environment, results
@@ -20,7 +21,15 @@ from controlplane.kwok.cel.library import Context
 from controlplane.kwok.cel.results import ExpressionError
 from controlplane.kwok.fields import Fields, fields_of, name_of
 
-__all__ = ["Amount", "Entry", "ResourceUsage", "ResourceUsages", "Selector", "read"]
+__all__ = [
+    "Amount",
+    "Entry",
+    "ResourceUsage",
+    "ResourceUsages",
+    "Selector",
+    "read",
+    "read_expression",
+]
 
 NO_DRAW: Final = 0.0
 """The value of `Rand()`: a reading is no step of the run, so it makes no choice."""
@@ -81,14 +90,14 @@ class ResourceUsages:
 
     of_files: tuple[ResourceUsage, ...]
 
-    def at(self, node_of: Callable[[str], Tree | None], now: int) -> usage.Reading:
+    def at(self, node_of: Callable[[str], Object[Any] | None], now: int) -> usage.Reading:
         """Return the reading of pods at a time (ns): by these objects on fake nodes, by annotations on others."""
 
         def read(pod: Tree, container: str, resource: str) -> int | None:
             node = node_of((pod.get("spec") or {}).get("nodeName") or "")
-            if node is None or not is_fake_node(node):
+            if node is None or not is_fake_node(node.tree):
                 return usage.of_container(pod, container, resource)
-            return round(self.amount(pod, node, container, resource, now) * 1000)
+            return round(self.amount(pod, node.tree, container, resource, now) * 1000)
 
         return read
 
@@ -165,9 +174,14 @@ def _amount(fields: Fields, value: Any, field: str) -> Amount:
             return Amount(Quantity.parse(str(fixed)))
         except QuantityError:
             fields.fail(f"{field}.value", fixed, "a quantity")
-    expression = fields.text(tree.get("expression"), f"{field}.expression")
+    return Amount(expression=read_expression(fields, tree.get("expression"), f"{field}.expression"))
+
+
+def read_expression(fields: Fields, value: Any, field: str) -> str:
+    """Return the source of an expression of a metric or a usage that compiles. Raises UsageError."""
+    source = fields.text(value, field)
     try:
-        environment.check_metric(expression)
+        environment.check_metric(source)
     except ExpressionError as error:
-        fields.fail(f"{field}.expression", expression, f"an expression of CEL ({error})")
-    return Amount(expression=expression)
+        fields.fail(field, source, f"an expression of CEL ({error})")
+    return source

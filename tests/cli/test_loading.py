@@ -1,4 +1,4 @@
-"""What a command imports: no more than its world uses. Most of a short run's processor time is imports."""
+"""A command imports no more than its world uses: imports are most of the processor time of a short run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.test_run import ROOT
 
-OF_CLIENTS = (  # whoever comes from outside
+OF_CLIENTS = (  # needed for clients from outside only
     "controlplane.apiserver.front.answering",
     "controlplane.apiserver.http.query",
     "controlplane.page",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controlplane.api.object import Object
 from controlplane.api.times import parse_time
 from controlplane.kwok.usages import ResourceUsages, read
 
@@ -39,7 +40,7 @@ def usage(kind="ClusterResourceUsage", selector=None, **by_containers):
 
 
 def cpu(usages, of, container="main"):
-    node_of = {"n": NODE, "other": {"metadata": {"name": "other"}}}.get
+    node_of = {"n": Object(NODE), "other": Object({"metadata": {"name": "other"}})}.get
     return ResourceUsages(tuple(usages)).at(node_of, NOW)(of, container, "cpu")
 
 

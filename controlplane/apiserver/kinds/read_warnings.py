@@ -1,4 +1,4 @@
-"""What every answer about a kind warns of. It stands apart from the kinds: a list needs nothing else of them."""
+"""Warnings that every answer about a kind has. They stand apart from the kinds: a list needs nothing else of them."""
 
 from __future__ import annotations
 

@@ -18,14 +18,15 @@ from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.options import NodePages
 from controlplane.apiserver.requests.options import check_connection
 from controlplane.apiserver.requests.parts import Parts
+from controlplane.apiserver.requests.usage import pods_by_node
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.transactions import Steps
+from controlplane.metrics.exposition import CONTENT_TYPE
 
 __all__ = ["proxy", "split_name"]
 
 KUBELET: Final = 10250
 PLAIN: Final = "text/plain; charset=utf-8"
-METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 
 
@@ -177,14 +178,11 @@ def _fake_node(pages: NodePages, ctx: Context) -> Response:
     path = f"/{_path_behind(ctx)}"
     if path == "/healthz":
         return Response(200, {}, content=b"ok", content_type=PLAIN)
-    pods: dict[str, list[Tree]] = {}
-    for each in ctx.lookup.all("", "pods"):
-        pods.setdefault((each.tree.get("spec") or {}).get("nodeName", ""), []).append(each.tree)
     nodes = {each.name: each.tree for each in ctx.lookup.all("", "nodes")}
-    text = pages.text(path, nodes, pods, ctx.now)
+    text = pages.text(path, nodes, pods_by_node(ctx), ctx.now)
     if text is None:
         return _NO_PAGE
-    return Response(200, {}, content=text.encode(), content_type=METRICS)
+    return Response(200, {}, content=text.encode(), content_type=CONTENT_TYPE)
 
 
 def _unavailable(text: str) -> status.ApiError:

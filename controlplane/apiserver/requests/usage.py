@@ -18,7 +18,7 @@ from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 
-__all__ = ["GROUP", "node_metrics", "pod_metrics", "serve"]
+__all__ = ["GROUP", "node_metrics", "pod_metrics", "pods_by_node", "serve"]
 
 GROUP: Final = "metrics.k8s.io"
 _VERSION: Final = "v1beta1"
@@ -55,12 +55,18 @@ def serve(table: ResourceTable) -> None:
     table.groups.append({"name": GROUP, "versions": [version], "preferredVersion": version})
 
 
-def node_metrics(ctx: Context, source: usage.UsageSource | None) -> Response:
-    """Return the usage of ready nodes: the sums of their pods."""
-    read = _reading(ctx, source)
+def pods_by_node(ctx: Context) -> dict[str, list[Tree]]:
+    """Return the pods of each node, those without one by ""."""
     pods: dict[str, list[Tree]] = {}
     for obj in ctx.lookup.all("", "pods"):
         pods.setdefault((obj.tree.get("spec") or {}).get("nodeName", ""), []).append(obj.tree)
+    return pods
+
+
+def node_metrics(ctx: Context, source: usage.UsageSource | None) -> Response:
+    """Return the usage of ready nodes: the sums of their pods."""
+    read = _reading(ctx, source)
+    pods = pods_by_node(ctx)
     nodes = [obj for obj in ctx.lookup.all("", "nodes") if is_ready(obj.tree)]
     return _answer(
         ctx,
@@ -95,11 +101,7 @@ def pod_metrics(ctx: Context, source: usage.UsageSource | None) -> Response:
 
 
 def _reading(ctx: Context, source: usage.UsageSource | None) -> usage.Reading:
-    def node_of(name: str) -> Tree | None:
-        found = ctx.find("", "nodes", "", name)
-        return None if found is None else found.tree
-
-    return usage.reading(source, node_of, ctx.now)
+    return usage.reading(source, lambda name: ctx.find("", "nodes", "", name), ctx.now)
 
 
 def _answer(ctx: Context, measured: list[tuple[Object, Tree]]) -> Response:

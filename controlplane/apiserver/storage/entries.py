@@ -1,4 +1,4 @@
-"""What a keyspace consists of: live keys with their values, and the writes that led there."""
+"""The parts of a keyspace: live keys with their values, and the writes that led to them."""
 
 from __future__ import annotations
 

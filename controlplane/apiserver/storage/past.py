@@ -1,4 +1,4 @@
-"""What a keyspace held at one revision, kept while a client reads it page by page."""
+"""The content of a keyspace at one revision, kept while a client reads it page by page."""
 
 from __future__ import annotations
 

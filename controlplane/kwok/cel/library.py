@@ -13,6 +13,8 @@ from attrs import frozen
 
 from controlplane.api.go_integers import divide
 from controlplane.api.quantity import Quantity, QuantityError
+from controlplane.api.times import SECOND
+from controlplane.apiserver.kinds.custom.cel.conversions import to_int
 from controlplane.apiserver.kinds.custom.cel.operators import OPERATORS, OVERLOAD, failed
 from controlplane.apiserver.kinds.custom.cel.signatures import Library, standard
 from controlplane.apiserver.kinds.custom.cel.tree import Unsigned
@@ -21,8 +23,6 @@ from controlplane.kwok.cel.objects import FIELDS, GoObject
 __all__ = ["METRICS", "STAGES", "Context", "Usages"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SECOND: Final = 10**9
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Usages(Protocol):
@@ -62,19 +62,14 @@ def _now(context: Context) -> datetime:
     return _EPOCH + timedelta(microseconds=context.now // 1000)
 
 
-def _nanoseconds(time: datetime) -> int:
-    """Return the nanoseconds since 1970 as 64 bits hold them: those of the zero time overflow."""
-    count = (time - _EPOCH) // _MICROSECOND * 1000
-    return (count + 2**63) % 2**64 - 2**63
-
-
 def _unix_second(_context: Context, time: datetime) -> float:
-    return _nanoseconds(time) / _SECOND
+    """Return the seconds since 1970 of nanoseconds as 64 bits hold them: those of the zero time overflow."""
+    return ((to_int(time - _EPOCH) + 2**63) % 2**64 - 2**63) / SECOND
 
 
 def _since_second(context: Context, thing: GoObject) -> float:
     created: datetime = thing.get("metadata").get("creationTimestamp")
-    return (context.now - (created - _EPOCH) // _MICROSECOND * 1000) / _SECOND
+    return (context.now - to_int(created - _EPOCH)) / SECOND
 
 
 # -- quantities ------------------------------------------------------------------------------------

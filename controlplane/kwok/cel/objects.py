@@ -42,7 +42,7 @@ _REGISTERED: Final = (
     f"{_META}.ObjectMeta",
 )
 _BY_VALUE: Final = frozenset(
-    "v1.ObjectMeta v1.NodeSpec v1.NodeStatus v1.PodSpec v1.PodStatus v1.NodeDaemonEndpoints v1.NodeSystemInfo".split()
+    "ObjectMeta NodeSpec NodeStatus PodSpec PodStatus NodeDaemonEndpoints NodeSystemInfo".split()
 )
 """Types of fields that are no pointers wherever a registered type has them."""
 _TYPE_META: Final = ("apiVersion", "kind")
@@ -114,7 +114,7 @@ def _go_name(struct: StructType) -> str:
 def _is_pointer(owner: StructType, field: Field) -> bool:
     if field.kind == Kind.STRUCT:
         is_resources = owner.short == "Container" and field.name == "resources"
-        return not is_resources and f"v1.{field.struct.short}" not in _BY_VALUE
+        return not is_resources and field.struct.short not in _BY_VALUE
     if field.kind not in (Kind.STRING, Kind.BOOL, Kind.INT):
         return False
     return not field.required and not field.has_default and keeps_zero(owner, field)

@@ -6,28 +6,14 @@ Upstream: pkg/utils/cel/environment.go (`AsBool`, `AsInt64`, `AsDuration`, `AsFl
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from controlplane.api.durations import DurationError, parse_duration
 from controlplane.api.quantity import Quantity
-from controlplane.apiserver.kinds.custom.cel.conversions import type_name
+from controlplane.apiserver.kinds.custom.cel.conversions import GO_TYPES, to_int, type_name
 from controlplane.kwok.cel.objects import GoObject, ResourceList
 
 __all__ = ["ExpressionError", "as_bool", "as_duration", "as_float", "as_int", "as_string"]
-
-_GO_TYPES: Final = {
-    "bool": "types.Bool",
-    "int": "types.Int",
-    "uint": "types.Uint",
-    "double": "types.Double",
-    "string": "types.String",
-    "bytes": "types.Bytes",
-    "null_type": "types.Null",
-    "list": "*types.baseList",
-    "map": "*types.baseMap",
-    "google.protobuf.Duration": "types.Duration",
-    "google.protobuf.Timestamp": "types.Timestamp",
-}
 
 
 class ExpressionError(ValueError):
@@ -40,7 +26,7 @@ def _unsupported(name: str, value: Any) -> ExpressionError:
     elif isinstance(value, ResourceList | Quantity):
         kind = f"cel.{type(value).__name__}"
     else:
-        kind = _GO_TYPES.get(type_name(value), "*types.Type")
+        kind = GO_TYPES.get(type_name(value), "*types.Type")
     return ExpressionError(f"cel.{name} unsupported type: {kind}")
 
 
@@ -56,7 +42,7 @@ def as_int(value: Any) -> int:
     if isinstance(value, (bool, int, float)):
         return int(value)
     if isinstance(value, timedelta):
-        return _nanoseconds(value)
+        return to_int(value)
     raise _unsupported("AsInt64", value)
 
 
@@ -68,7 +54,7 @@ def as_duration(value: Any) -> int:
         except DurationError as error:
             raise ExpressionError(str(error)) from None
     if isinstance(value, timedelta):
-        return _nanoseconds(value)
+        return to_int(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return int(value)
     raise _unsupported("AsDuration", value)
@@ -79,7 +65,7 @@ def as_float(value: Any) -> float:
     if isinstance(value, (bool, int, float)):
         return float(value)
     if isinstance(value, timedelta):
-        return float(_nanoseconds(value))
+        return float(to_int(value))
     if isinstance(value, Quantity):
         return value.approximate_float()
     raise _unsupported("AsFloat64", value)
@@ -90,7 +76,3 @@ def as_string(value: Any) -> str:
     if not isinstance(value, str):
         raise _unsupported("AsString", value)
     return value
-
-
-def _nanoseconds(value: timedelta) -> int:
-    return (value.days * 86400 + value.seconds) * 10**9 + value.microseconds * 1000

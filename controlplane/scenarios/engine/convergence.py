@@ -81,7 +81,7 @@ def state_of(objects: Iterable[Object]) -> dict[str, Tree]:
         if tree.get("kind") in PASSING:
             continue
         metadata = tree["metadata"]
-        kept = {key: metadata[key] for key in METADATA if key in metadata}
+        kept = _kept(metadata)
         key = f"{tree['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
         if tree["kind"] == "Pod" and tree.get("status", {}).get("phase") in ENDED:
             tree = {**tree, "status": {"phase": tree["status"]["phase"]}}
@@ -106,8 +106,12 @@ def _name(metadata: Tree) -> str:
     return f"{base}{ANY}" if base else metadata["name"]
 
 
+def _kept(metadata: Tree) -> Tree:
+    return {key: metadata[key] for key in METADATA if key in metadata}
+
+
 def _compared(tree: Tree, metadata: Tree) -> Tree:
-    kept = {key: metadata[key] for key in METADATA if key in metadata}
+    kept = _kept(metadata)
     if MASKED.issuperset(kept.get("annotations", ())):
         kept.pop("annotations", None)
     if "generateName" in metadata:

@@ -12,18 +12,17 @@ import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from controlplane.api.tree import Tree
-from controlplane.scenarios.inputs.simulator_files import ADD, DELETE, UPDATE
+from controlplane.scenarios.inputs.simulator_files import ADD, DELETE, UPDATE, Change
 
 if TYPE_CHECKING:
     from controlplane.apiserver.schema.resources import ResourceTable
     from controlplane.scenarios.inputs.manifests import Manifest
 
-__all__ = ["REPLICAS", "Recorded", "is_patch", "is_template", "recorded", "scaled"]
+__all__ = ["REPLICAS", "is_template", "recorded", "scaled"]
 
-_PATCH: Final = ("action.kwok.x-k8s.io/v1alpha1", "ResourcePatch")
 _TEMPLATE: Final = ("config.kwok.x-k8s.io/v1alpha1", "KwokctlResource")
 REPLICAS: Final = "emulate.controlplane/replicas"
 """Annotation of a KwokctlResource: how many objects it becomes, as `kwokctl scale --replicas`."""
@@ -32,11 +31,6 @@ SCALED: Final = "kwok.x-k8s.io/kwokctl-scale"
 """Label of the objects with the name of their template."""
 _DIGITS: Final = 6
 """Digits of the number in a name."""
-
-
-def is_patch(tree: Tree) -> bool:
-    """Return whether a document is a change of a recording; it has no metadata."""
-    return (tree.get("apiVersion"), tree.get("kind")) == _PATCH
 
 
 def is_template(tree: Tree) -> bool:
@@ -101,25 +95,17 @@ def _replicas(manifest: Manifest) -> int:
 # -- recordings ------------------------------------------------------------------------------------
 
 
-@frozen
-class Recorded:
-    """A change of a recording, with the whole object.
-
-    `event` is ADD, UPDATE or DELETE, `at` the time after the start (ns).
-    """
-
-    at: int
-    event: str
-    resource: Tree
-    manifest: Manifest
-
-
 _Key = tuple[str, str, str, str]
 """Group, resource, namespace and name."""
 
 
-def recorded(snapshot: Sequence[Manifest], patches: Sequence[Manifest]) -> Iterator[Recorded]:
-    """Yield the changes of a recording that begins with a snapshot, in their order. Raises ManifestError."""
+def recorded(
+    snapshot: Sequence[Manifest], patches: Sequence[Manifest]
+) -> Iterator[tuple[Change, Manifest]]:
+    """Yield the changes of a recording that begins with a snapshot, in their order, each with its document.
+
+    A change has the whole object, and as its time the nanoseconds since the start. Raises ManifestError.
+    """
     from controlplane.apiserver.schema.resources import builtin_resources
 
     table = builtin_resources()
@@ -127,7 +113,7 @@ def recorded(snapshot: Sequence[Manifest], patches: Sequence[Manifest]) -> Itera
     for each in snapshot:
         objects[_key_of(each.tree, table)] = each.tree
     for patch in patches:
-        yield _change(patch, objects, table)
+        yield _change(patch, objects, table), patch
 
 
 def _key_of(tree: Tree, table: ResourceTable) -> _Key:
@@ -139,7 +125,7 @@ def _key_of(tree: Tree, table: ResourceTable) -> _Key:
     return group, f"{str(tree.get('kind')).lower()}s", *where  # the usual name of a custom resource
 
 
-def _change(manifest: Manifest, objects: dict[_Key, Tree], table: ResourceTable) -> Recorded:
+def _change(manifest: Manifest, objects: dict[_Key, Tree], table: ResourceTable) -> Change:
     tree = manifest.tree
     resource, target = _mapping(manifest, "resource"), _mapping(manifest, "target")
     key = (
@@ -154,16 +140,16 @@ def _change(manifest: Manifest, objects: dict[_Key, Tree], table: ResourceTable)
     method = tree.get("method")
     if method == "create":
         objects[key] = _mapping(manifest, "template")
-        return Recorded(at, ADD, objects[key], manifest)
+        return Change(at, ADD, objects[key], manifest.line)
     if method not in ("patch", "delete"):
         raise manifest.error("method", f"{method!r}: expected create, patch or delete")
     found = objects.get(key)
     if found is None:
         raise manifest.error("target", f"no {key[1]} {'/'.join(filter(None, key[2:]))} before")
     if method == "delete":
-        return Recorded(at, DELETE, objects.pop(key), manifest)
+        return Change(at, DELETE, objects.pop(key), manifest.line)
     objects[key] = _patched(manifest, found, table)
-    return Recorded(at, UPDATE, objects[key], manifest)
+    return Change(at, UPDATE, objects[key], manifest.line)
 
 
 def _patched(manifest: Manifest, found: Tree, table: ResourceTable) -> Tree:

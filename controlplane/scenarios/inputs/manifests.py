@@ -42,8 +42,7 @@ _BUILT: Final = {
 }
 _BUILDERS: Final = {"kustomization": "kubectl kustomize", "Helm chart": "helm template"}
 
-RESOURCE_PATCH: Final = "action.kwok.x-k8s.io/v1alpha1"
-"""The apiVersion of a ResourcePatch, a change in a recording of kwokctl, which has no metadata."""
+_RESOURCE_PATCH: Final = ("action.kwok.x-k8s.io/v1alpha1", "ResourcePatch")
 _PLAIN: Final = "plain"
 _TAG: Final = "tag:yaml.org,2002:"
 _TRUE: Final = frozenset(["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"])
@@ -248,7 +247,7 @@ def _flatten(tree: Any, node: yaml.Node | None, file: str, line: int) -> Iterato
         yield from _exported(tree, node, file, line)
         return
     kind, items = tree.get("kind"), tree.get("items")
-    if kind == "ResourcePatch" and tree.get("apiVersion") == RESOURCE_PATCH:
+    if is_patch(tree):
         yield Manifest(tree, file, line, node)
         return
     if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
@@ -261,6 +260,11 @@ def _flatten(tree: Any, node: yaml.Node | None, file: str, line: int) -> Iterato
         if isinstance(item, dict) and kind != "List":
             item = {"apiVersion": tree.get("apiVersion"), "kind": kind[:-4]} | item
         yield from _flatten(item, at, file, where)
+
+
+def is_patch(tree: Tree) -> bool:
+    """Return whether a document is a change of a recording of kwokctl, which has no metadata."""
+    return (tree.get("apiVersion"), tree.get("kind")) == _RESOURCE_PATCH
 
 
 def _exported(tree: Any, node: yaml.Node | None, file: str, line: int) -> Iterator[Manifest]:

@@ -28,7 +28,7 @@ from controlplane.scenarios.inputs.exported import (
     is_exported,
     is_made_anew,
 )
-from controlplane.scenarios.inputs.kwokctl_files import is_patch, is_template, recorded, scaled
+from controlplane.scenarios.inputs.kwokctl_files import is_template, recorded, scaled
 from controlplane.scenarios.inputs.simulator_files import (
     ADD,
     Change,
@@ -126,11 +126,11 @@ def load(paths: Sequence[str | Path], *, all_at_once: bool = False) -> Inputs:
                 raise manifest.error("", f"Scenario {scenario.name} is there: expected one at most")
             scenario = scenario_of(manifest)
     written = [each for each in written if not is_scenario(each.tree)]
-    patches = [each for each in written if is_patch(each.tree)]
+    patches = [each for each in written if manifests.is_patch(each.tree)]
     written = [
         made
         for each in written
-        if not is_patch(each.tree)
+        if not manifests.is_patch(each.tree)
         for made in (scaled(each) if is_template(each.tree) else (each,))
     ]
     left_out: Counter[str] = Counter()
@@ -169,12 +169,11 @@ def _changes(snapshot: Sequence[Manifest], patches: Sequence[Manifest]) -> Itera
     """Yield the changes of a recording of kwokctl as writes at their times. Raises UsageError."""
     if not patches:
         return
-    for each in recorded(snapshot, patches):
-        change = Change(each.at, each.event, each.resource, each.manifest.line)
+    for change, manifest in recorded(snapshot, patches):
         tree = replayed(change, lambda _namespace, _name: "")
         if tree is not None:
-            verb = _VERBS[each.event]
-            yield Submission(each.at, verb, tree, each.manifest.error, exported=True)
+            verb = _VERBS[change.event]
+            yield Submission(change.at, verb, tree, manifest.error, exported=True)
 
 
 def _is_exported(manifest: Manifest) -> bool:

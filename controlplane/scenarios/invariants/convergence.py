@@ -9,6 +9,7 @@ from attrs import evolve
 from actors import EventLog, strategies
 from controlplane.scenarios.engine.convergence import End, difference, end_of, unstable
 from controlplane.scenarios.engine.scenario import Invariant
+from controlplane.scenarios.invariants.views import all_objects
 
 if TYPE_CHECKING:
     from controlplane.scenarios.engine.execution import Execution
@@ -36,14 +37,9 @@ def converges() -> Invariant:
         if CALM_ENDS not in found:
             found[CALM_ENDS] = _calm(execution)
         expected, masks = found[CALM_ENDS]
-        return difference(_end(run), expected, masks)
+        return difference(end_of(all_objects(run)), expected, masks)
 
     return Invariant("the world ends as when nothing fails", check)
-
-
-def _end(run: Run) -> End:
-    cluster = run.cluster
-    return end_of(obj for prefix in cluster.store.prefixes() for obj in cluster.objects(prefix))
 
 
 def _calm(execution: Execution) -> tuple[End, dict[str, Any]]:
@@ -62,5 +58,5 @@ def _calm(execution: Execution) -> tuple[End, dict[str, Any]]:
             raise ValueError(
                 f"converges(): without faults the scenario ends in {result.verdict}: {result.reason}"
             )
-        ends.append(_end(run))
+        ends.append(end_of(all_objects(run)))
     return ends[0], unstable(ends)

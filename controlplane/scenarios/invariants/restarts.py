@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from controlplane.scenarios.engine.convergence import change, state_of
 from controlplane.scenarios.engine.scenario import Invariant
+from controlplane.scenarios.invariants.views import all_objects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controlplane.api.tree import Tree
     from controlplane.scenarios.engine.run import Run
     from controlplane.scenarios.engine.user import User
 
@@ -34,17 +34,12 @@ async def restart_at_rest(
     """
     if any(law.check(user.run) is not None for law in laws):
         return
-    before = _state(user.run)
+    before = state_of(all_objects(user.run))
     for actor in actors:
         user.crash(actor)
         user.restart(actor)
     await user.sleep(rest_s)
-    user.notes[AFTER] = change(before, _state(user.run))
-
-
-def _state(run: Run) -> dict[str, Tree]:
-    cluster = run.cluster
-    return state_of(obj for prefix in cluster.store.prefixes() for obj in cluster.objects(prefix))
+    user.notes[AFTER] = change(before, state_of(all_objects(user.run)))
 
 
 def _changed(run: Run) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from controlplane.api.object import Object
     from controlplane.scenarios.engine.run import Run
@@ -29,6 +29,12 @@ def stored(*prefixes: str) -> Callable[[Run], Any]:
         return (store.incarnation, *(store.keyspace(prefix).latest for prefix in prefixes))
 
     return view
+
+
+def all_objects(run: Run) -> Iterator[Object[Any]]:
+    """Iterate over all stored objects."""
+    for prefix in run.cluster.store.prefixes():
+        yield from run.objects(prefix)
 
 
 stored_pods = stored(PODS)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.views import PODS, controller_of, is_active, stored_pods
+from controlplane.scenarios.invariants.views import (
+    PODS,
+    all_objects,
+    controller_of,
+    is_active,
+    stored_pods,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,8 +34,7 @@ def no_orphans() -> Invariant:
     """Once nothing moves, every controller that an object names in its references exists, by uid."""
 
     def check(run: Run) -> str | None:
-        store = run.cluster.store
-        stored = [obj for prefix in store.prefixes() for obj in run.objects(prefix)]
+        stored = list(all_objects(run))
         living = {obj.uid for obj in stored}
         for obj in stored:
             owner = controller_of(obj)

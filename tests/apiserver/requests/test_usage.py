@@ -116,7 +116,7 @@ class Tenfold:
     def at(self, node_of, now):
         def read(pod, container, resource):
             node = node_of(pod["spec"]["nodeName"])
-            return None if node is None else len(node["metadata"]["name"]) * 10_000
+            return None if node is None else len(node.name) * 10_000
 
         return read
 

@@ -94,10 +94,7 @@ class EmulatedMetrics:
         return found
 
     def _reading(self) -> usage.Reading:
-        def node_of(name: str) -> Tree | None:
-            found = None if self._nodes is None else self._nodes.get(name)
-            return None if found is None else found.tree
-
+        node_of = (lambda _name: None) if self._nodes is None else self._nodes.get
         return usage.reading(self._host.usage, node_of, self._host.now)
 
     def pods(

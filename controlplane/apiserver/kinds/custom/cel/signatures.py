@@ -303,7 +303,7 @@ METHODS: Final = _joined(_methods(_STANDARD_METHODS), _extension_methods())
 
 @frozen(eq=False)
 class Library:
-    """What an expression may call and which fields it may select.
+    """The functions that an expression may call, and the fields that it may select.
 
     Attributes:
         functions: the forms of each function, operators included.
