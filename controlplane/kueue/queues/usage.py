@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final
 
+from controlplane.api.go_math import go_exp, go_log
 from controlplane.api.quantity import Quantity, parse
 from controlplane.api.tree import Tree
 
@@ -110,7 +111,7 @@ def _half_to_the(power: float) -> float:
     if fraction:
         if fraction > 0.5:
             fraction, whole = fraction - 1.0, whole + 1.0
-        factor = math.exp(fraction * math.log(0.5))
+        factor = go_exp(fraction * go_log(0.5))
     return math.ldexp(factor, -int(whole))
 
 

@@ -7,11 +7,11 @@ divides by zero and dies; here balanced placement is then not possible.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
 
+from controlplane.api.go_math import go_log2
 from controlplane.kueue.topology.board import Board
 from controlplane.kueue.topology.requests import Parameters
 from controlplane.kueue.topology.tree import Domain
@@ -246,7 +246,7 @@ class Balancer:
         counts = [self.board.of(each).pods for each in domains]
         total = sum(counts)
         shares = [count / total for count in counts if count > 0] if total else []
-        return sum((-share * math.log2(share) for share in shares), 0.0)
+        return sum((-share * go_log2(share) for share in shares), 0.0)
 
     def _below(self, domains: Sequence[Domain]) -> list[Domain]:
         return [child for domain in domains for child in domain.children]

@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
+from controlplane.api.go_math import go_exp, go_log, go_log2, go_log10
 from controlplane.kwok.jq import operators, texts
 from controlplane.kwok.jq.operators import JqError, is_number, order_key, told, truth
 
@@ -218,12 +219,12 @@ SIMPLE: Final[Mapping[str, Callable[..., Any]]] = {
     "trunc/0": _rounded(math.trunc),
     "sqrt/0": _calculated(math.sqrt),
     "fabs/0": _calculated(abs),
-    "exp/0": _calculated(math.exp),
+    "exp/0": _calculated(go_exp),
     "exp2/0": _calculated(lambda value: 2.0**value),
     "exp10/0": _calculated(lambda value: 10.0**value),
-    "log/0": _calculated(math.log),
-    "log2/0": _calculated(math.log2),
-    "log10/0": _calculated(math.log10),
+    "log/0": _calculated(go_log),
+    "log2/0": _calculated(go_log2),
+    "log10/0": _calculated(go_log10),
     "sin/0": _calculated(math.sin),
     "cos/0": _calculated(math.cos),
     "tan/0": _calculated(math.tan),

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from controlplane.api.go_math import go_exp, go_log
+
 __all__ = ["below", "probability", "shape"]
 
 _TURNS: Final = 300
@@ -39,7 +41,7 @@ def _incomplete(x: float, a: float, b: float) -> float:
     if x > (a + 1) / (a + b + 2):
         return 1 - _incomplete(1 - x, b, a)
     log = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    front = math.exp(log + a * math.log(x) + b * math.log1p(-x)) / a
+    front = go_exp(log + a * go_log(x) + b * math.log1p(-x)) / a
     f, c, d = 1.0, 1.0, 0.0
     for turn in range(_TURNS):
         m = turn // 2

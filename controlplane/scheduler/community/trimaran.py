@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.go_integers import int64
+from controlplane.api.go_math import go_exp
 from controlplane.scheduler.community import beta
 from controlplane.scheduler.community.args import ArgsError, arguments
 from controlplane.scheduler.community.load import (
@@ -261,7 +262,7 @@ class Peaks(_Trimaran, NormalizeScorePlugin):
             return 0
         model = (self._args["NodePowerModel"] or {}).get(node.node.name) or {}
         k1, k2 = model.get("k1", 0), model.get("k2", 0)
-        growth = k1 * (math.exp(k2 * predicted) - math.exp(k2 * found[0]))
+        growth = k1 * (go_exp(k2 * predicted) - go_exp(k2 * found[0]))
         return as_int64(growth * math.pow(10, 15))
 
     def normalize(

@@ -5,13 +5,13 @@ Upstream: `pkg/scheduler/framework/plugins/podtopologyspread`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from controlplane.api.constraints import TopologySpreadConstraint
+from controlplane.api.go_math import go_log
 from controlplane.api.labels import SelectorError
 from controlplane.api.recent import IdentityCache
 from controlplane.scheduler.framework import events as ev
@@ -363,4 +363,4 @@ class PodTopologySpread(
 
 def normalizing_weight(size: int) -> float:
     """Weight of a topology with `size` domains: more domains, more weight."""
-    return math.log(float(size + 2))
+    return go_log(float(size + 2))
