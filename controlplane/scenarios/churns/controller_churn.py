@@ -24,14 +24,28 @@ from controlplane.scenarios.churns.controller_workloads import PARTS, touch_node
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Fault, Invariant, Scenario
 from controlplane.scenarios.invariants.convergence import converges
+from controlplane.scenarios.invariants.daemonsets import (
+    daemons_roll_within_their_limit,
+    daemons_wait_for_the_one_before,
+)
 from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
 from controlplane.scenarios.invariants.replicas import (
     finished_jobs_let_their_pods_go,
     jobs_count_what_ended,
     no_more_deletions_than_surplus,
     no_more_pods_than_asked,
-    ordinals_begin_in_order,
     rollouts_keep_to_their_surge,
+)
+from controlplane.scenarios.invariants.settled import (
+    budgets_count_their_pods,
+    no_pod_stays_on_a_node_that_evicts_it,
+    quotas_count_their_pods,
+    slices_have_the_pods_of_their_service,
+    statuses_count_their_pods,
+)
+from controlplane.scenarios.invariants.statefulsets import (
+    ordinals_begin_in_order,
+    ordinals_go_one_at_a_time,
 )
 from controlplane.scenarios.invariants.workloads import (
     no_orphans,
@@ -108,7 +122,7 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
     """The invariants.
 
     CronJobs name their runs after the time, so their final state depends on the timing. A DaemonSet that surges has two
-    pods on a node for a while. In some parts ReplicaSets alone delete pods.
+    pods on a node for a while. In some parts the workload's controller alone deletes pods.
     """
     part = setting[PART.key]
     nodes = [each["metadata"]["name"] for each in setting.nodes()]
@@ -122,11 +136,21 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         ordinals_begin_in_order("etcd"),
         jobs_count_what_ended("etcd"),
         finished_jobs_let_their_pods_go(),
+        daemons_wait_for_the_one_before("etcd"),
+        statuses_count_their_pods(),
+        slices_have_the_pods_of_their_service(),
+        budgets_count_their_pods(),
+        quotas_count_their_pods(),
+        no_pod_stays_on_a_node_that_evicts_it(),
     )
     if part != "surging-daemons":
         found = (*found, one_daemon_a_node("etcd"))
     if part in ("rollouts", "replaced", "ready-later", "autoscaled"):
         found = (*found, no_more_deletions_than_surplus("etcd"))
+    if part in ("stateful", "claims", "again"):
+        found = (*found, ordinals_go_one_at_a_time("etcd"))
+    if part in ("daemons", "again"):
+        found = (*found, daemons_roll_within_their_limit("etcd"))
     return found if part == "cron" else (*found, converges())
 
 

@@ -105,7 +105,7 @@ async def stateful(user: User) -> None:
     await user.sleep(4)
     await user.patch("apps/v1/StatefulSet", "db", new_image("app:2"))
     await _running(user, 3, "app:2")
-    await user.patch("apps/v1/StatefulSet", "db", {"spec": {"replicas": 2}})
+    await user.patch("apps/v1/StatefulSet", "db", {"spec": {"replicas": 1}})
 
 
 async def daemons(user: User) -> None:
@@ -224,7 +224,7 @@ def _has_lone(run: Run) -> bool:
 
 
 async def lost_nodes(user: User) -> None:
-    """Pods are evicted from a tainted node, some after a while; a node is removed with pods on it."""
+    """Pods are evicted from a tainted node, some after a while; a node with pods is removed, another lost."""
     patient = [
         {"key": "down", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20}
     ]
@@ -243,6 +243,9 @@ async def lost_nodes(user: User) -> None:
     await user.sleep(15)
     await user.delete("Node", "node-2")
     await user.sleep(60)
+    lost = {"key": "lost", "value": "yes", "effect": "NoExecute"}
+    await user.patch("Node", "node-1", {"spec": {"taints": [lost]}})
+    await user.sleep(30)
 
 
 async def again(user: User) -> None:

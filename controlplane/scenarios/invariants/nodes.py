@@ -11,6 +11,9 @@ from controlplane.scenarios.invariants.views import PODS, stored_pods
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
+    from controlplane.api.tree import Tree
     from controlplane.kubelet.cm.container_manager import ContainerManager
     from controlplane.kubelet.loops.host import Host
     from controlplane.scenarios.engine.run import Run
@@ -212,21 +215,40 @@ def statuses_are_their_own(*nodes: str) -> Invariant:
     def check(run: Run) -> str | None:
         for obj in run.objects(PODS):
             tree = obj.tree
-            if tree["spec"].get("nodeName") not in nodes:
+            node = tree["spec"].get("nodeName")
+            if node not in nodes:
                 continue
             for each in tree.get("status", {}).get("containerStatuses") or ():
                 told = each.get("containerID")
-                count = each.get("restartCount", 0)
-                uid = (obj.metadata.get("annotations") or {}).get(CONFIG_HASH, obj.uid)
-                own = (container_id(uid, each["name"], at) for at in range(count, -1, -1))
-                if told and told not in own:
+                if told and not _is_own(run, node, obj, each, told):
                     return f"{obj.key} ({obj.uid}) is reported with another pod's container {told}"
         return None
 
+    return _of_pods("a status tells of its own pod", check)
+
+
+def _is_own(run: Run, node: str, obj: Object, status: Tree, told: str) -> bool:
+    """Return whether a container id is one of the pod's own, or of a mirror pod one of its static pod's."""
     from controlplane.kubelet.pod.container_runtime import container_id
     from controlplane.kubelet.pod.static_pods import CONFIG_HASH
 
-    return _of_pods("a status tells of its own pod", check)
+    def is_of(uid: str) -> bool:
+        count = status.get("restartCount", 0)
+        return told in (container_id(uid, status["name"], at) for at in range(count, -1, -1))
+
+    made_for = (obj.metadata.get("annotations") or {}).get(CONFIG_HASH)
+    if made_for is None:
+        return is_of(obj.uid)
+    if is_of(made_for):
+        return True
+    # The status manager takes a mirror pod for that of the static pod of its name, also before the mirror of the
+    # file's last content is deleted: of the content that is on the disk, or of one that still runs.
+    others = {each.uid: each.key for each in _static_pods(run, node)}
+    stored = {each.uid for each in run.objects(PODS)}
+    running = run.cluster.machines[node].sandboxes.keys() - others.keys() - stored
+    return any(is_of(uid) for uid, key in others.items() if key == obj.key) or any(
+        is_of(uid) for uid in sorted(running)
+    )
 
 
 def running_containers_keep_their_cpus(*nodes: str) -> Invariant:
@@ -452,19 +474,26 @@ def mirrors_stay(*nodes: str) -> Invariant:
     return _of_pods("a mirror pod stays until its deletion is requested", check)
 
 
+def _static_pods(run: Run, node: str) -> list[Object[Pod]]:
+    """The static pods whose files are on a node's disk now."""
+    from controlplane.kubelet.pod.static_pods import FOLDER, Manifests
+
+    disk, manifests = run.world.disk(node), Manifests(node)
+    for key in disk.keys():  # noqa: SIM118 - a disk is no mapping
+        if key.startswith(FOLDER):
+            manifests.read(key[len(FOLDER) :], disk.read(key), 0)
+    return manifests.pods()
+
+
 def static_pods_run(*nodes: str) -> Invariant:
     """Of these nodes, once nothing moves: each static pod whose file is there runs, and is shown to."""
 
     def check(run: Run) -> str | None:
-        from controlplane.kubelet.pod.static_pods import CONFIG_HASH, FOLDER, Manifests
+        from controlplane.kubelet.pod.static_pods import CONFIG_HASH
 
         shown = {obj.key: obj.view for obj in run.objects(PODS)}
         for node in nodes:
-            disk, manifests = run.world.disk(node), Manifests(node)
-            for key in disk.keys():  # noqa: SIM118 - a disk is no mapping
-                if key.startswith(FOLDER):
-                    manifests.read(key[len(FOLDER) :], disk.read(key), 0)
-            for wanted in manifests.pods():
+            for wanted in _static_pods(run, node):
                 sandbox = run.cluster.machines[node].sandboxes.get(wanted.uid)
                 if sandbox is None or not sandbox.running():
                     return f"{node}: {wanted.key} does not run"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from controlplane.api.tree import is_ready
 from controlplane.controllers.common.int_or_percent import scaled_value
 from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.views import (
@@ -17,6 +16,9 @@ from controlplane.scenarios.invariants.views import (
     controller_of,
     has_condition,
     is_active,
+    note,
+    nothing_was_lost,
+    pods_by_owner,
     stored,
 )
 
@@ -29,43 +31,19 @@ __all__ = [
     "jobs_count_what_ended",
     "no_more_deletions_than_surplus",
     "no_more_pods_than_asked",
-    "ordinals_begin_in_order",
     "rollouts_keep_to_their_surge",
 ]
 
 REPLICA_SETS: Final = "/registry/replicasets/"
 DEPLOYMENTS: Final = "/registry/deployments/"
-STATEFUL_SETS: Final = "/registry/statefulsets/"
 JOBS: Final = "/registry/jobs/"
 TRACKED: Final = "batch.kubernetes.io/job-tracking"
-HARMLESS: Final = frozenset(("cut", "heal", "delay", "hold", "release"))
-"""Faults after which a controller still knows what it has written: messages are late, none is lost."""
-
-
-def _note(run: Run, name: str) -> dict[str, Any]:
-    """Return what an invariant keeps between its checks in one run, by uid."""
-    found: dict[str, Any] = run.notes.setdefault(name, {})
-    return found
 
 
 def _raise(most: dict[str, int], uid: str, number: int) -> int:
     """Note the number that an owner asks for, and return the largest so far."""
     most[uid] = max(most.get(uid, 0), number)
     return most[uid]
-
-
-def _of(run: Run, kind: str) -> dict[str, list[Object[Any]]]:
-    """The pods of owners of a kind, by the owner's uid."""
-    found: dict[str, list[Object[Any]]] = {}
-    for pod in run.objects(PODS):
-        owner = controller_of(pod)
-        if owner is not None and owner[0] == kind:
-            found.setdefault(owner[1], []).append(pod)
-    return found
-
-
-def _nothing_was_lost(run: Run) -> bool:
-    return run.world.faults.injected <= HARMLESS
 
 
 def no_more_pods_than_asked(after: str) -> Invariant:
@@ -76,16 +54,16 @@ def no_more_pods_than_asked(after: str) -> Invariant:
     """
 
     def check(run: Run) -> str | None:
-        if not _nothing_was_lost(run):
+        if not nothing_was_lost(run):
             return None
-        most, made_by = _note(run, "most pods asked for"), _note(run, "first owners of pods")
+        most, made_by = note(run, "most pods asked for"), note(run, "first owners of pods")
         for pod in run.objects(PODS):
             made_by.setdefault(pod.uid, (controller_of(pod) or ("", ""))[1])
         for prefix, kind, field in (
             (REPLICA_SETS, "ReplicaSet", "replicas"),
             (JOBS, "Job", "parallelism"),
         ):
-            pods = _of(run, kind)
+            pods = pods_by_owner(run, kind)
             for owner in run.objects(prefix):
                 asked = _raise(most, owner.uid, owner.tree["spec"].get(field, 1))
                 own = [pod for pod in pods.get(owner.uid, ()) if made_by[pod.uid] == owner.uid]
@@ -107,8 +85,8 @@ def no_more_deletions_than_surplus(after: str) -> Invariant:
     """
 
     def check(run: Run) -> str | None:
-        all_sizes, all_active = _note(run, "sizes by generation"), _note(run, "last active pods")
-        pods = _of(run, "ReplicaSet")
+        all_sizes, all_active = note(run, "sizes by generation"), note(run, "last active pods")
+        pods = pods_by_owner(run, "ReplicaSet")
         for owner in run.objects(REPLICA_SETS):
             sizes: dict[int, int] = all_sizes.setdefault(owner.uid, {})
             sizes[owner.metadata["generation"]] = owner.tree["spec"].get("replicas", 1)
@@ -119,7 +97,7 @@ def no_more_deletions_than_surplus(after: str) -> Invariant:
             all_active[owner.uid] = active
             observed = owner.tree.get("status", {}).get("observedGeneration", 0)
             least = min(size for at, size in sizes.items() if at >= observed)
-            if deleted and len(active) < least and _nothing_was_lost(run):
+            if deleted and len(active) < least and nothing_was_lost(run):
                 return (
                     f"ReplicaSet {owner.key} has {len(active)} active pods after a deletion, "
                     f"and asks for at least {least}"
@@ -139,7 +117,7 @@ def rollouts_keep_to_their_surge(after: str) -> Invariant:
     """
 
     def check(run: Run) -> str | None:
-        most = _note(run, "most replicas and surge")
+        most = note(run, "most replicas and surge")
         asked: dict[str, int] = {}
         for one in run.objects(REPLICA_SETS):
             owner = controller_of(one)
@@ -167,39 +145,6 @@ def _surge(spec: dict[str, Any]) -> int:
     return scaled_value(surge, spec.get("replicas", 1), round_up=True)
 
 
-def ordinals_begin_in_order(after: str) -> Invariant:
-    """A pod of a StatefulSet in order begins only once each pod before it was there and ready, at some time.
-
-    `stateful_set_control.go`, `processReplica`: a monotonic set waits for each predecessor.
-    """
-
-    def check(run: Run) -> str | None:
-        all_ready, seen = (
-            _note(run, "ordinals that were ready"),
-            _note(run, "pods of StatefulSets seen"),
-        )
-        pods = _of(run, "StatefulSet")
-        for owner in run.objects(STATEFUL_SETS):
-            spec = owner.tree["spec"]
-            if spec.get("podManagementPolicy", "OrderedReady") != "OrderedReady":
-                continue
-            first = (spec.get("ordinals") or {}).get("start", 0)
-            ready: set[int] = all_ready.setdefault(owner.uid, set())
-            for pod in pods.get(owner.uid, ()):
-                ordinal = int(pod.name.rpartition("-")[2])
-                if pod.uid not in seen:
-                    seen[pod.uid] = True
-                    missing = [before for before in range(first, ordinal) if before not in ready]
-                    if missing:
-                        return f"{pod.key} is there, and {owner.name}-{missing[0]} was never ready"
-                if is_ready(pod.tree):
-                    ready.add(ordinal)
-        return None
-
-    looks_at = stored(PODS, STATEFUL_SETS)
-    return Invariant("ordinals begin in order", check, (after,), looks_at=looks_at)
-
-
 def _is_ending(job: Object[Any]) -> bool:
     return has_condition(job, "Complete", "Failed", "FailureTarget", "SuccessCriteriaMet")
 
@@ -213,8 +158,8 @@ def jobs_count_what_ended(after: str) -> Invariant:
     """
 
     def check(run: Run) -> str | None:
-        all_ended = _note(run, "ended pods of Jobs")
-        for uid, pods in _of(run, "Job").items():
+        all_ended = note(run, "ended pods of Jobs")
+        for uid, pods in pods_by_owner(run, "Job").items():
             ended = all_ended.setdefault(uid, {"succeeded": set(), "failed": set()})
             for pod in pods:
                 phase = pod.tree.get("status", {}).get("phase")
@@ -242,7 +187,7 @@ def finished_jobs_let_their_pods_go() -> Invariant:
         going_on = {
             job.uid for job in run.objects(JOBS) if not has_condition(job, "Complete", "Failed")
         }
-        for uid, pods in _of(run, "Job").items():
+        for uid, pods in pods_by_owner(run, "Job").items():
             for pod in pods:
                 if uid not in going_on and TRACKED in (pod.metadata.get("finalizers") or ()):
                     return f"{pod.key} is still tracked, and its Job is over"

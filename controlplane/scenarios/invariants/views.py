@@ -37,6 +37,21 @@ def all_objects(run: Run) -> Iterator[Object[Any]]:
         yield from run.objects(prefix)
 
 
+HARMLESS = frozenset(("cut", "heal", "delay", "hold", "release"))
+"""Faults after which a controller still knows what it has written: messages are late, none is lost."""
+
+
+def nothing_was_lost(run: Run) -> bool:
+    """Return whether no process has died and no message was lost: controllers still know what they have written."""
+    return bool(run.world.faults.injected <= HARMLESS)
+
+
+def note(run: Run, name: str) -> dict[str, Any]:
+    """Return what an invariant keeps between its checks in one run, by uid."""
+    found: dict[str, Any] = run.notes.setdefault(name, {})
+    return found
+
+
 stored_pods = stored(PODS)
 """The pods that the API server stores."""
 
@@ -74,6 +89,16 @@ def controller_of(obj: Object[Any]) -> tuple[str, str] | None:
         if each.get("controller"):
             return each["kind"], each["uid"]
     return None
+
+
+def pods_by_owner(run: Run, kind: str) -> dict[str, list[Object[Any]]]:
+    """Return the stored pods of owners of a kind, by the owner's uid."""
+    found: dict[str, list[Object[Any]]] = {}
+    for pod in run.objects(PODS):
+        owner = controller_of(pod)
+        if owner is not None and owner[0] == kind:
+            found.setdefault(owner[1], []).append(pod)
+    return found
 
 
 def is_active(pod: Object[Any]) -> bool:

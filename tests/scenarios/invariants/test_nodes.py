@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from attrs import evolve
 
+from controlplane.api.object import Object
+from controlplane.kubelet.pod.container_runtime import Sandbox, container_id
+from controlplane.kubelet.pod.static_pods import CONFIG_HASH, FOLDER, static_pod
 from controlplane.scenarios.invariants import nodes
 from controlplane.scenarios.invariants.views import stored_pods
 from controlplane.scenarios.search.exploring import Campaign
@@ -46,3 +53,59 @@ def test_to_ask_who_took_the_step_when_something_changed_is_to_ask_all_always(
 @pytest.mark.parametrize("law", [nodes.statuses_are_their_own, nodes.no_condition_means_done])
 def test_what_only_stored_pods_can_break_is_asked_when_one_was_written(law) -> None:
     assert law("node-1").looks_at is stored_pods
+
+
+def mirror(made_for: str, told: str) -> Object[Any]:
+    metadata = {"name": "proxy-node-1", "namespace": "default", "uid": "mirror"}
+    status = {"containerStatuses": [{"name": "main", "containerID": told}]}
+    annotations = {CONFIG_HASH: made_for}
+    return Object(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**metadata, "annotations": annotations},
+            "spec": {"nodeName": "node-1"},
+            "status": status,
+        }
+    )
+
+
+def manifest(name: str, image: str) -> str:
+    container = {"name": "main", "image": image}
+    pod = {"kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+    return json.dumps(pod)
+
+
+@pytest.mark.parametrize(
+    ("file", "running", "holds"),
+    [
+        (manifest("proxy", "app:2"), True, True),
+        (manifest("proxy", "app:2"), False, True),
+        (manifest("agent", "app:2"), True, False),
+        (None, True, True),
+        (None, False, False),
+    ],
+    ids=[
+        "its file's",
+        "its file's, not begun",
+        "another file's",
+        "of a file that is gone",
+        "of none",
+    ],
+)
+def test_a_mirror_is_reported_with_containers_of_the_static_pod_of_its_name(
+    file, running, holds
+) -> None:
+    name = "agent" if file is not None and "agent" in file else "proxy"
+    changed = json.loads(file or manifest("proxy", "app:3"))
+    uid = static_pod(changed, "node-1", f"{name}.yaml", 0)["metadata"]["uid"]
+    files = {} if file is None else {f"{FOLDER}{name}.yaml": file}
+    disk = SimpleNamespace(keys=files.keys, read=files.get)
+    machine = SimpleNamespace(sandboxes={uid: Sandbox(uid)} if running else {})
+    found = [mirror("first-content", container_id(uid, "main", 0))]
+    run = SimpleNamespace(
+        objects=lambda _: found,
+        world=SimpleNamespace(disk=lambda _: disk),
+        cluster=SimpleNamespace(machines={"node-1": machine}),
+    )
+    assert (nodes.statuses_are_their_own("node-1").check(run) is None) is holds

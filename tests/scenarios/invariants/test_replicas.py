@@ -2,61 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
-from controlplane.api.object import Object
 from controlplane.scenarios.invariants.replicas import (
     finished_jobs_let_their_pods_go,
     jobs_count_what_ended,
     no_more_deletions_than_surplus,
     no_more_pods_than_asked,
-    ordinals_begin_in_order,
     rollouts_keep_to_their_surge,
 )
 from controlplane.scenarios.search import loading
 from controlplane.scenarios.search.exploring import Campaign
-
-PREFIXES = {
-    "Pod": "pods",
-    "ReplicaSet": "replicasets",
-    "Deployment": "deployments",
-    "StatefulSet": "statefulsets",
-    "Job": "jobs",
-}
-
-
-class _Run:
-    """A world that stores these objects."""
-
-    def __init__(self, *objects: Object) -> None:
-        self.stored = list(objects)
-        self.notes: dict[str, Any] = {}
-        self.world = SimpleNamespace(faults=SimpleNamespace(injected=set()))
-
-    def objects(self, prefix: str) -> list[Object]:
-        return [obj for obj in self.stored if f"/registry/{PREFIXES[obj.tree['kind']]}/" == prefix]
-
-
-def made(kind: str, name: str, spec: Any = None, status: Any = None, **metadata: Any) -> Object:
-    named = {"name": name, "namespace": "default", "uid": name, **metadata}
-    return Object({"kind": kind, "metadata": named, "spec": spec or {}, "status": status or {}})
-
-
-def owned(kind: str, owner: str, name: str, phase: str = "Running", **metadata: Any) -> Object:
-    reference = {"kind": kind, "name": owner, "uid": owner, "controller": True}
-    ready = [{"type": "Ready", "status": "True"}] if phase == "Running" else []
-    status = {"phase": phase, "conditions": ready}
-    return made("Pod", name, status=status, ownerReferences=[reference], **metadata)
-
-
-def said(invariant: Any, *objects: Object, run: _Run | None = None) -> str | None:
-    run = run or _Run()
-    run.stored = list(objects)
-    found: str | None = invariant.check(run)
-    return found
+from tests.scenarios.invariants.stored import StoredRun, made, owned, said
 
 
 @pytest.mark.parametrize(("kind", "field"), [("ReplicaSet", "replicas"), ("Job", "parallelism")])
@@ -72,14 +29,14 @@ def test_one_active_pod_more_than_was_ever_asked_for_is_too_many(kind, field) ->
 
 
 def test_a_replica_set_that_was_larger_may_still_have_its_pods() -> None:
-    law, run = no_more_pods_than_asked("etcd"), _Run()
+    law, run = no_more_pods_than_asked("etcd"), StoredRun()
     pods = [owned("ReplicaSet", "web", f"web-{number}") for number in range(3)]
     assert said(law, made("ReplicaSet", "web", {"replicas": 3}), *pods, run=run) is None
     assert said(law, made("ReplicaSet", "web", {"replicas": 1}), *pods, run=run) is None
 
 
 def test_adopted_pods_do_not_count() -> None:
-    law, run = no_more_pods_than_asked("etcd"), _Run()
+    law, run = no_more_pods_than_asked("etcd"), StoredRun()
     one, two = made("Pod", "one"), owned("ReplicaSet", "web", "two")
     owner = made("ReplicaSet", "web", {"replicas": 1})
     assert said(law, owner, one, two, run=run) is None
@@ -87,7 +44,7 @@ def test_adopted_pods_do_not_count() -> None:
 
 
 def test_nothing_is_said_once_a_controller_may_have_forgotten_what_it_wrote() -> None:
-    law, run = no_more_pods_than_asked("etcd"), _Run()
+    law, run = no_more_pods_than_asked("etcd"), StoredRun()
     run.world.faults.injected = {"hold", "crash", "restart"}
     pods = [owned("ReplicaSet", "web", f"web-{number}") for number in range(3)]
     assert said(law, made("ReplicaSet", "web", {"replicas": 2}), *pods, run=run) is None
@@ -99,7 +56,7 @@ def test_a_replica_set_that_deletes_a_pod_it_needs_is_found() -> None:
     seen = {"observedGeneration": 1}
     three = made("ReplicaSet", "web", {"replicas": 3}, seen, generation=1)
     two = made("ReplicaSet", "web", {"replicas": 2}, seen, generation=2)
-    run = _Run()
+    run = StoredRun()
     assert said(law, three, *pods, run=run) is None
     assert said(law, two, *pods[:2], run=run) is None
     going = owned("ReplicaSet", "web", "web-1", deletionTimestamp="2026-01-01T00:00:00Z")
@@ -109,7 +66,7 @@ def test_a_replica_set_that_deletes_a_pod_it_needs_is_found() -> None:
 
 
 def test_a_replica_set_may_still_act_on_a_size_that_it_has_observed() -> None:
-    law, run = no_more_deletions_than_surplus("etcd"), _Run()
+    law, run = no_more_deletions_than_surplus("etcd"), StoredRun()
     pods = [owned("ReplicaSet", "web", f"web-{number}") for number in range(3)]
     for size, generation in ((3, 1), (2, 2), (3, 3)):
         owner = made("ReplicaSet", "web", {"replicas": size}, generation=generation)
@@ -136,17 +93,6 @@ def test_replica_sets_of_a_deployment_stay_below_replicas_and_surge(surge, allow
     )
 
 
-def test_an_ordinal_begins_after_its_predecessors_were_ready() -> None:
-    law = ordinals_begin_in_order("etcd")
-    owner = made("StatefulSet", "db", {"podManagementPolicy": "OrderedReady"})
-    first, second = owned("StatefulSet", "db", "db-0"), owned("StatefulSet", "db", "db-1")
-    assert said(law, owner, first, second) is None
-    waiting = owned("StatefulSet", "db", "db-0", "Pending")
-    assert said(law, owner, waiting, second) == "default/db-1 is there, and db-0 was never ready"
-    parallel = made("StatefulSet", "db", {"podManagementPolicy": "Parallel"})
-    assert said(law, parallel, waiting, second) is None
-
-
 def test_a_job_counts_what_has_ended() -> None:
     law = jobs_count_what_ended("etcd")
     pods = owned("Job", "work", "a", "Succeeded"), owned("Job", "work", "b")
@@ -162,7 +108,7 @@ def test_a_job_counts_what_has_ended() -> None:
 
 
 def test_what_a_job_once_counted_may_be_gone() -> None:
-    law, run = jobs_count_what_ended("etcd"), _Run()
+    law, run = jobs_count_what_ended("etcd"), StoredRun()
     job = made("Job", "work", status={"succeeded": 1})
     assert said(law, job, owned("Job", "work", "a", "Succeeded"), run=run) is None
     assert said(law, job, run=run) is None
