@@ -177,7 +177,10 @@ async def rollouts(user: User) -> None:
 
 
 async def services(user: User) -> None:
-    """Services whose pods come, lose their label and go; one selects other pods, one is made again under its name."""
+    """Services whose pods come, lose their label and go; one selects other pods, one is made again under its name.
+
+    Slices are deleted under their controller.
+    """
     ports = [{"port": 80, "targetPort": 8080}]
     service = namespaced("v1", "Service", "web", {"selector": {"app": "web"}, "ports": ports})
     await user.create(service)
@@ -196,6 +199,9 @@ async def services(user: User) -> None:
     await user.delete("Service", "web")
     await user.create(service)
     await user.patch("apps/v1/ReplicaSet", "web", {"spec": {"replicas": 3}})
+    await user.sleep(5)
+    for found in user.run.objects("/registry/endpointslices/"):
+        await user.attempt(user.delete("discovery.k8s.io/v1/EndpointSlice", found.name))
 
 
 async def owners(user: User) -> None:
@@ -232,7 +238,7 @@ async def lost_nodes(user: User) -> None:
         spec = _selecting(name, replicas=2)
         spec["template"] = template(name, tolerations=tolerations)
         await user.create(namespaced("apps/v1", "ReplicaSet", name, spec))
-    spec = _selecting("db", serviceName="db", replicas=2)
+    spec = _selecting("db", serviceName="db", replicas=2, podManagementPolicy="Parallel")
     spec["template"] = template("db", nodeSelector={"kubernetes.io/hostname": "node-1"})
     await user.create(namespaced("apps/v1", "StatefulSet", "db", spec))
     await _running(user, 6)

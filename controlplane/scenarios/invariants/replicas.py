@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.run import Run
 
 __all__ = [
+    "expectations_are_met",
     "finished_jobs_let_their_pods_go",
     "jobs_count_what_ended",
     "no_more_deletions_than_surplus",
@@ -37,6 +38,15 @@ __all__ = [
 REPLICA_SETS: Final = "/registry/replicasets/"
 DEPLOYMENTS: Final = "/registry/deployments/"
 JOBS: Final = "/registry/jobs/"
+DAEMON_SETS: Final = "/registry/daemonsets/"
+EXPECTING: Final = {
+    "replicaset-controller": REPLICA_SETS,
+    "replicationcontroller-controller": "/registry/controllers/",
+    "daemonset-controller": DAEMON_SETS,
+    "job-controller": JOBS,
+}
+"""The owners of which a controller keeps expectations, by its name."""
+ONLY_LATE: Final = frozenset(("delay", "hold", "release"))
 TRACKED: Final = "batch.kubernetes.io/job-tracking"
 
 
@@ -143,6 +153,31 @@ def _surge(spec: dict[str, Any]) -> int:
         return 0
     surge = (strategy.get("rollingUpdate") or {}).get("maxSurge", "25%")
     return scaled_value(surge, spec.get("replicas", 1), round_up=True)
+
+
+def expectations_are_met() -> Invariant:
+    """At rest no controller of a living owner waits for a creation or a deletion that it has asked for.
+
+    It would do nothing for that owner until the record is five minutes old (`controller_utils.go`). Where a connection
+    was cut, a pod may have come and gone between two lists, so nothing is said.
+    """
+
+    def check(run: Run) -> str | None:
+        if not run.world.faults.injected <= ONLY_LATE:
+            return None
+        for probe in run.cluster.managers:
+            for controller in probe.controllers:
+                for owner in run.objects(EXPECTING.get(controller.name, "/")):
+                    kept: Any = controller
+                    created, deleted = kept.expectations.outstanding(owner.key) or (0, 0)
+                    if created > 0 or deleted > 0:
+                        return (
+                            f"{controller.name} waits for {max(created, 0)} creations and "
+                            f"{max(deleted, 0)} deletions of pods of {owner.key}"
+                        )
+        return None
+
+    return Invariant("expectations are met", check)
 
 
 def _is_ending(job: Object[Any]) -> bool:

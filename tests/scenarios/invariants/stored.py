@@ -37,6 +37,7 @@ class StoredRun:
     def __init__(self, *objects: Object) -> None:
         self.stored = list(objects)
         self.notes: dict[str, Any] = {}
+        self.cluster: Any = None
         self.world = SimpleNamespace(faults=SimpleNamespace(injected=set()))
 
     def objects(self, prefix: str) -> list[Object]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from controlplane.client.expectations import Expectations
 from controlplane.scenarios.invariants.replicas import (
+    expectations_are_met,
     finished_jobs_let_their_pods_go,
     jobs_count_what_ended,
     no_more_deletions_than_surplus,
@@ -137,3 +141,24 @@ def test_a_replica_set_controller_without_expectations_is_found(monkeypatch) -> 
     seen = Campaign(plan, "plans").explore(60)
     assert seen.findings, f"nothing broke in {seen.schedules} schedules"
     assert "no more pods than were asked for" in seen.findings[0].result.reason
+
+
+def test_expectations_that_are_never_met_are_found() -> None:
+    law, run = expectations_are_met(), StoredRun()
+    kept = Expectations()
+    controller = SimpleNamespace(name="replicaset-controller", expectations=kept)
+    other = SimpleNamespace(name="garbage-collector-controller")
+    run.cluster = SimpleNamespace(managers=[SimpleNamespace(controllers=(other, controller))])
+    web = made("ReplicaSet", "web")
+    assert said(law, web, run=run) is None
+    kept.expect_creations("default/web", 2, 0)
+    kept.creation_observed("default/web")
+    told = "replicaset-controller waits for 1 creations and 0 deletions of pods of default/web"
+    assert said(law, web, run=run) == told
+    assert said(law, run=run) is None
+    run.world.faults.injected = {"cut", "heal"}
+    assert said(law, web, run=run) is None
+    run.world.faults.injected = {"hold", "release"}
+    assert said(law, web, run=run) == told
+    kept.creation_observed("default/web")
+    assert said(law, web, run=run) is None
