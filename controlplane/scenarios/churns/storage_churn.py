@@ -4,7 +4,8 @@ A user takes snapshots, restores from them and deletes them; what differs is the
 each call to the driver (done; refused; done, but the answer lost), and when the sidecar or the controller dies.
 In the end nothing is left over, on either side. In part "consistency" a program writes to two volumes in turn
 while both are snapshotted together: what is restored is one point in time. In part "pods" the program is a pod's,
-which writes through what its kubelet mounted, and in part "attach" such a pod moves from one node to another.
+which writes through what its kubelet mounted, and in part "attach" such a pod moves from one node to another. In part
+"claims" claims that a pod uses are deleted and made again under their names.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from controlplane.scenarios.invariants.attachment import ATTACHED
 from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
 from controlplane.scenarios.invariants.storage import (
     ALWAYS,
+    CLAIMS,
     CONTROLLER,
     DRIVER,
     GROUPS,
+    PROVISIONER,
     SIDECAR,
     SNAPSHOTS,
     volume,
 )
+from controlplane.scenarios.invariants.volumes import CLAIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -35,7 +39,8 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.setting import Setting
     from controlplane.scenarios.engine.user import User
 
-ATTACHER = "csi-attacher"
+SIDECARS = {"attach": "csi-attacher", "claims": PROVISIONER}
+"""The sidecars that die in the parts in which volumes themselves come and go."""
 REST_S = 2000
 """The wait at the end: longer than two resyncs."""
 PATIENCE_S = 900
@@ -47,8 +52,9 @@ RESTORED = ("restored-0", "restored-1")
 async def _die(user: User) -> None:
     """Crash the process that the fault names, at a chosen moment."""
     victims = {"sidecar": SIDECAR, "controller": CONTROLLER}
-    if user.options["part"] == "attach":
-        victims = {"sidecar": ATTACHER, "controller": "controller-manager", "leader": "node-1"}
+    if user.options["part"] in SIDECARS:
+        sidecar = SIDECARS[user.options["part"]]
+        victims = {"sidecar": sidecar, "controller": "controller-manager", "leader": "node-1"}
     victim = victims.get(user.options["fault"])
     if victim is not None:
         await storage.die_amid(user, victim)
@@ -141,11 +147,44 @@ async def attach(user: User) -> None:
     await storage.pod(user, "second", "pvc-0", node="node-2", notes=notes)
     await _die(user)
     await user.sleep((5, 1, 20)[user.choose(3, "pause")])
-    await storage.remove(user, "Pod", "first")
+    await _remove_pod(user, "first")
     await _die(user)
     await user.wait_until(lambda run: storage.runs(run, "second"), patience_s=PATIENCE_S)
     if user.choose(2, "the second goes too"):
         await storage.remove(user, "Pod", "second")
+
+
+async def _remove_pod(user: User, name: str) -> None:
+    """Delete a pod; by force its object goes at once, while its containers still run."""
+    grace = (None, 0)[user.choose(2, "by force")]
+    await user.attempt(user.delete("Pod", name, grace_period_seconds=grace))
+
+
+async def claims(user: User) -> None:
+    """Claims, one with a volume made by hand, are deleted while a pod uses them, and made again under their names."""
+    await storage.claims(user, 1)
+    await storage.storage_class(user)
+    for name in ("data", "spare"):
+        await storage.restore(user, name, "")
+    await user.wait_until(lambda run: storage.bound(run) == 3, patience_s=PATIENCE_S)
+    await storage.pod(user, "first", "data", "pvc-0", node="node-1")
+    if user.choose(2, "once it runs"):
+        await user.wait_until(lambda run: storage.runs(run, "first"), patience_s=PATIENCE_S)
+    for name in ("data", "spare", "pvc-0"):
+        await storage.remove(user, "PersistentVolumeClaim", name)
+    await _die(user)
+    await user.sleep((5, 1, 20)[user.choose(3, "pause")])
+    await _remove_pod(user, "first")
+    await user.wait_until(lambda run: not run.objects(CLAIMS), patience_s=PATIENCE_S)
+    await _die(user)
+    for name in ("data", "spare"):
+        await storage.restore(user, name, "")
+    await storage.claim_by_hand(user, 0)
+    await storage.pod(user, "second", "data", node="node-1")
+    await user.wait_until(lambda run: storage.runs(run, "second"), patience_s=PATIENCE_S)
+    if user.choose(2, "the volume is given free"):
+        free = {"spec": {"claimRef": None}}
+        await user.attempt(user.patch("PersistentVolume", "pv-0", free))
 
 
 async def _snapshotted_while(user: User, writer: Task) -> None:
@@ -178,8 +217,9 @@ PARTS: dict[str, Callable[[User], Coroutine[Any, Any, None]]] = {
     "consistency": consistency,
     "pods": pods,
     "attach": attach,
+    "claims": claims,
 }
-NODES = {"pods": 1, "attach": 2}
+NODES = {"pods": 1, "attach": 2, "claims": 1}
 PART = Option("part", choices=tuple(PARTS), varied=True, help="The user's actions.")
 FAULT = Option(
     "fault",
@@ -187,7 +227,8 @@ FAULT = Option(
     varied=True,
     help=(
         "Who fails: calls to the driver, a process that dies, or of two of a kind the one that leads. In "
-        "part attach sidecar is the attacher, controller the controller manager, leader a kubelet."
+        "part attach (claims) sidecar is the attacher (provisioner), controller the controller manager, leader a "
+        "kubelet."
     ),
 )
 CUT = Option(
@@ -215,7 +256,7 @@ def build(setting: Setting) -> ClusterConfig:
     copies = 2 if setting[FAULT.key] == "leader" else 1
     part = setting[PART.key]
     nodes = NODES.get(part, 0)
-    if part == "attach":
+    if part in SIDECARS:
         copies = 1
     return storage.world(
         volumes=VOLUMES, moods=moods, copies=copies, nodes=nodes, atomic_groups=atomic
@@ -225,7 +266,7 @@ def build(setting: Setting) -> ClusterConfig:
 def invariants(setting: Setting) -> tuple[Invariant, ...]:
     """The invariants."""
     attached = ATTACHED if setting[PART.key] in NODES else ()
-    return (*ALWAYS, *attached, writes_keep_to_their_object())
+    return (*ALWAYS, *attached, *CLAIMED, writes_keep_to_their_object())
 
 
 SCENARIO = Scenario(

@@ -215,20 +215,17 @@ async def claims(user: User, count: int = 2) -> None:
                 },
             },
         )
-        await make(
-            user,
-            {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "metadata": {**claim, "labels": {"group": "one"}},
-                "spec": {
-                    **spec,
-                    "volumeName": f"pv-{number}",
-                    "resources": {"requests": {"storage": "100Mi"}},
-                },
-            },
-        )
+        await claim_by_hand(user, number)
     await user.wait_until(lambda run: bound(run) >= count, every_s=0.1)
+
+
+async def claim_by_hand(user: User, number: int) -> None:
+    """A claim that asks for the volume of its number."""
+    metadata = {"name": f"pvc-{number}", "namespace": NAMESPACE, "labels": {"group": "one"}}
+    asked = {"requests": {"storage": "100Mi"}}
+    spec = {**BY_HAND, "volumeName": f"pv-{number}", "resources": asked}
+    kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    await make(user, {**kind, "metadata": metadata, "spec": spec})
 
 
 def bound(run: Run) -> int:

@@ -32,8 +32,9 @@ def test_in_the_end_nothing_is_left_over(part, fault):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["none", "driver", "sidecar", "controller", "leader"])
-def test_a_volume_follows_its_pod_to_another_node(fault):
-    seen = explored(2, part="attach", fault=fault)
+@pytest.mark.parametrize("part", ["attach", "claims"])
+def test_a_volume_follows_its_pod_and_its_claim(part, fault):
+    seen = explored(2, part=part, fault=fault)
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason
 
 

@@ -19,6 +19,8 @@ PREFIXES = {
     "EndpointSlice": "endpointslices",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "ResourceQuota": "resourcequotas",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "PersistentVolume": "persistentvolumes",
 }
 VERSIONS = {
     "ReplicaSet": "apps/v1",
