@@ -23,6 +23,7 @@ from controlplane.scenarios.authoring.worlds import lagging_servers
 from controlplane.scenarios.churns.controller_workloads import PARTS, touch_nodes
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Fault, Invariant, Scenario
+from controlplane.scenarios.invariants.budgets import evictions_keep_to_budgets
 from controlplane.scenarios.invariants.convergence import converges
 from controlplane.scenarios.invariants.daemonsets import (
     daemons_roll_within_their_limit,
@@ -40,7 +41,6 @@ from controlplane.scenarios.invariants.replicas import (
 from controlplane.scenarios.invariants.settled import (
     budgets_count_their_pods,
     no_pod_stays_on_a_node_that_evicts_it,
-    quotas_count_their_pods,
     slices_have_the_pods_of_their_service,
     statuses_count_their_pods,
 )
@@ -142,7 +142,6 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         statuses_count_their_pods(),
         slices_have_the_pods_of_their_service(),
         budgets_count_their_pods(),
-        quotas_count_their_pods(),
         no_pod_stays_on_a_node_that_evicts_it(),
     )
     if part != "surging-daemons":
@@ -151,6 +150,8 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         found = (*found, no_more_deletions_than_surplus("etcd"))
     if part in ("stateful", "claims", "again"):
         found = (*found, ordinals_go_one_at_a_time("etcd"))
+    if part == "budgets":
+        found = (*found, evictions_keep_to_budgets("etcd"))
     if part in ("daemons", "again"):
         found = (*found, daemons_roll_within_their_limit("etcd"))
     return found if part == "cron" else (*found, converges())

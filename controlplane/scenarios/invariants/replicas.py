@@ -46,7 +46,8 @@ EXPECTING: Final = {
     "job-controller": JOBS,
 }
 """The owners of which a controller keeps expectations, by its name."""
-ONLY_LATE: Final = frozenset(("delay", "hold", "release"))
+CONNECTED: Final = frozenset(("delay", "hold", "release", "crash", "restart"))
+"""Faults after which a process that lives has heard of each change by itself."""
 TRACKED: Final = "batch.kubernetes.io/job-tracking"
 
 
@@ -163,7 +164,7 @@ def expectations_are_met() -> Invariant:
     """
 
     def check(run: Run) -> str | None:
-        if not run.world.faults.injected <= ONLY_LATE:
+        if not run.world.faults.injected <= CONNECTED:
             return None
         for probe in run.cluster.managers:
             for controller in probe.controllers:

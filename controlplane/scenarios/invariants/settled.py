@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = [
     "budgets_count_their_pods",
     "no_pod_stays_on_a_node_that_evicts_it",
-    "quotas_count_their_pods",
     "slices_have_the_pods_of_their_service",
     "statuses_count_their_pods",
 ]
@@ -128,26 +127,6 @@ def budgets_count_their_pods() -> Invariant:
                 yield f"budget {budget.key} still waits for the disruption of {names}"
 
     return _at_rest("a budget counts the pods that are there", wrong)
-
-
-def quotas_count_their_pods() -> Invariant:
-    """At rest a ResourceQuota of pods, without scopes, has used as many as there are that have not ended."""
-
-    def wrong(run: Run) -> Iterator[str]:
-        for quota in _living(run, "/registry/resourcequotas/"):
-            spec = quota.tree["spec"]
-            if "pods" not in (spec.get("hard") or {}) or spec.get("scopes"):
-                continue
-            there = sum(
-                pod.namespace == quota.namespace
-                and pod.tree.get("status", {}).get("phase") not in ENDED
-                for pod in run.objects(PODS)
-            )
-            used = (quota.tree.get("status", {}).get("used") or {}).get("pods", "0")
-            if used != str(there):
-                yield f"quota {quota.key} counts {used} pods, and there are {there}"
-
-    return _at_rest("a quota counts the pods that are there", wrong)
 
 
 def no_pod_stays_on_a_node_that_evicts_it() -> Invariant:

@@ -10,7 +10,6 @@ from controlplane.api.object import Object
 from controlplane.scenarios.invariants.settled import (
     budgets_count_their_pods,
     no_pod_stays_on_a_node_that_evicts_it,
-    quotas_count_their_pods,
     slices_have_the_pods_of_their_service,
     statuses_count_their_pods,
 )
@@ -75,16 +74,6 @@ def test_a_budget_with_another_number_of_healthy_pods_is_found() -> None:
     )
     failed = {"conditions": [{"type": "DisruptionAllowed", "reason": "SyncFailed"}]}
     assert said(law, made(budget, "web", spec, failed), *pods) is None
-
-
-def test_a_quota_with_another_number_of_pods_is_found() -> None:
-    law = quotas_count_their_pods()
-    pods = pod("a"), pod("b", "Failed"), pod("c", "Pending")
-    hard = {"hard": {"pods": "6"}}
-    assert said(law, made("ResourceQuota", "most", hard, {"used": {"pods": "2"}}), *pods) is None
-    assert said(law, made("ResourceQuota", "most", hard, {"used": {"pods": "3"}}), *pods) == (
-        "quota default/most counts 3 pods, and there are 2"
-    )
 
 
 @pytest.mark.parametrize(
