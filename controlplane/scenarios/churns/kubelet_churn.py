@@ -41,6 +41,12 @@ from controlplane.scenarios.invariants.nodes import (
     static_pods_run,
     statuses_are_their_own,
 )
+from controlplane.scenarios.invariants.pod_lives import (
+    deferred_resizes_do_not_fit,
+    deleted_pods_go,
+    ended_pods_stay_ended,
+    statuses_tell_what_runs,
+)
 from controlplane.scenarios.invariants.scheduling import NO_PROMISE_IS_OVERLOOKED
 
 if TYPE_CHECKING:
@@ -81,6 +87,8 @@ FAULTS = Option(
 
 async def churn(user: User) -> None:
     """One thing after the other, with pauses of any length or none."""
+    from controlplane.kubelet.allocation.manager import RETRY_S
+
     for _ in range(user.options["operations"]):
         await _something(user, PODS[user.choose(len(PODS), "which pod")])
         await _pause(user)
@@ -90,6 +98,7 @@ async def churn(user: User) -> None:
     for obj in user.run.objects("/registry/pods/"):
         await user.attempt(user.patch("Pod", obj.name, unused))
     await user.sleep(60)
+    await user.sleep(RETRY_S)  # at most until a kubelet tries a deferred resize again
 
 
 async def _pause(user: User) -> None:
@@ -273,6 +282,10 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         nothing_starts_with_more_than_promised(NODE),
         conditions_name_their_resize(NODE),
         NO_PROMISE_IS_OVERLOOKED,
+        ended_pods_stay_ended("apiserver"),
+        deleted_pods_go(NODE),
+        statuses_tell_what_runs(NODE),
+        deferred_resizes_do_not_fit(NODE),
         writes_keep_to_their_object(),
     )
     if setting[PART.key] == STATIC_PODS:

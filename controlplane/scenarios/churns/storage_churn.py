@@ -17,6 +17,11 @@ from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario
 from controlplane.scenarios.invariants.attachment import ATTACHED
 from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
+from controlplane.scenarios.invariants.pod_lives import (
+    FORCED,
+    ended_pods_stay_ended,
+    objects_outlast_their_mounts,
+)
 from controlplane.scenarios.invariants.storage import (
     ALWAYS,
     CLAIMS,
@@ -28,6 +33,7 @@ from controlplane.scenarios.invariants.storage import (
     SNAPSHOTS,
     volume,
 )
+from controlplane.scenarios.invariants.views import PODS
 from controlplane.scenarios.invariants.volumes import CLAIMED
 
 if TYPE_CHECKING:
@@ -156,8 +162,13 @@ async def attach(user: User) -> None:
 
 async def _remove_pod(user: User, name: str) -> None:
     """Delete a pod; by force its object goes at once, while its containers still run."""
-    grace = (None, 0)[user.choose(2, "by force")]
-    await user.attempt(user.delete("Pod", name, grace_period_seconds=grace))
+    if not user.choose(2, "by force"):
+        await storage.remove(user, "Pod", name)
+        return
+    uids = [each.uid for each in user.run.objects(PODS) if each.name == name]
+    user.run.notes.setdefault(FORCED, set()).update(uids)
+    for uid in uids:
+        await user.attempt(user.delete("Pod", name, uid=uid, grace_period_seconds=0))
 
 
 async def claims(user: User) -> None:
@@ -265,7 +276,13 @@ def build(setting: Setting) -> ClusterConfig:
 
 def invariants(setting: Setting) -> tuple[Invariant, ...]:
     """The invariants."""
-    attached = ATTACHED if setting[PART.key] in NODES else ()
+    attached: tuple[Invariant, ...] = ()
+    if setting[PART.key] in NODES:
+        lives = (
+            ended_pods_stay_ended("apiserver"),
+            objects_outlast_their_mounts("apiserver", DRIVER),
+        )
+        attached = (*ATTACHED, *lives)
     return (*ALWAYS, *attached, *CLAIMED, writes_keep_to_their_object())
 
 
