@@ -28,7 +28,13 @@ from controlplane.apiserver.loops.activity import Activity
 from controlplane.apiserver.loops.etcd import ETCD
 from controlplane.apiserver.loops.server_maker import ServerMaker
 from controlplane.apiserver.loops.supervisor import SUPERVISOR
-from controlplane.apiserver.options import EMULATED_KEY, NodePages, ServerOptions, build_of
+from controlplane.apiserver.options import (
+    EMULATED_KEY,
+    Debugging,
+    NodePages,
+    ServerOptions,
+    build_of,
+)
 from controlplane.apiserver.requests.installing import install
 from controlplane.apiserver.requests.memory import Account, Memory
 from controlplane.apiserver.requests.server import ApiServer
@@ -107,6 +113,7 @@ class ClusterConfig:
     stages: stages of KWOK take care of fake nodes, which have no kubelet.
     usage: tells the usage of pods; without it their annotations do.
     node_pages: pages that the server of fake nodes has.
+    debugging: tells what logs, exec, attach and ports of pods on fake nodes lead to, in a served cluster.
     own_controllers: a user's controllers, each a process of its own (`examples/operator.py`).
     installed: objects that are there before the first step, in the order of their creation.
     track_fields: the API servers record the managers of fields, which server-side apply needs; it costs time.
@@ -150,6 +157,7 @@ class ClusterConfig:
     stages: bool = False
     usage: UsageSource | None = None
     node_pages: NodePages | None = None
+    debugging: Debugging | None = None
     installed: Sequence[tuple[Resource[Any], Tree]] = ()
     track_fields: bool = False
     webhook_servers: Mapping[str, Callable[..., Coroutine[Any, Any, None]]] = field(factory=dict)

@@ -7,6 +7,7 @@ from typing import Any
 from attrs import field, frozen
 
 from controlplane.api.container_inside import Inside
+from controlplane.api.host_access import Reached
 from controlplane.api.object import Object
 from controlplane.api.quick_init import quick_init
 from controlplane.api.tree import Tree
@@ -126,8 +127,8 @@ class Response:
     """The remainder of a followed log."""
     audit: dict[str, str] = field(factory=dict)
     """The audit annotations of admission."""
-    entered: Inside | None = None
-    """The container that a connection has been let into."""
+    entered: Inside | Reached | None = None
+    """What a connection leads into: a container, or what is reached on the machine."""
 
     @property
     def ok(self) -> bool:

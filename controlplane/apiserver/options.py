@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from attrs import field, frozen
 
 from controlplane.api.container_output import Output
+from controlplane.api.host_access import LogOptions, Reached
 from controlplane.api.request import User
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
@@ -21,6 +22,7 @@ __all__ = [
     "BUILD",
     "EMULATED_KEY",
     "ContainerLog",
+    "Debugging",
     "ForeignReview",
     "Machines",
     "ServerOptions",
@@ -97,6 +99,32 @@ class NodePages(Protocol):
         ...
 
 
+class Debugging(Protocol):
+    """Tells what pods on fake nodes lead to: None leaves the answer to the emulated container."""
+
+    def log(
+        self, namespace: str, pod: str, container: str, options: LogOptions, *, previous: bool
+    ) -> Reached | None:
+        """Return what has the log of a container."""
+        ...
+
+    def exec(self, namespace: str, pod: str, container: str) -> Reached | None:
+        """Return how a command in a container is run, without the command."""
+        ...
+
+    def attach(self, namespace: str, pod: str, container: str) -> Reached | None:
+        """Return what has the output of a container."""
+        ...
+
+    def ports(self, namespace: str, pod: str) -> Reached | None:
+        """Return what the ports of a pod lead to."""
+        ...
+
+    def topics(self) -> Mapping[str, int]:
+        """Return the number of objects of each topic, such as Logs."""
+        ...
+
+
 @frozen
 class ServerOptions:
     """The settings of an API server.
@@ -119,6 +147,7 @@ class ServerOptions:
         measures_usage: `metrics.k8s.io` is served.
         usage: tells the usage of pods; without it their annotations do.
         node_pages: pages that the server of fake nodes has.
+        debugging: tells what logs, exec, attach and ports of pods on fake nodes lead to on the machine.
         container_log: returns the output of containers of pods on nodes; without it no node can be reached.
         machines: the machines that exec and attach reach.
         release: the release that determines resources, versions and fields.
@@ -152,6 +181,7 @@ class ServerOptions:
     measures_usage: bool = False
     usage: UsageSource | None = None
     node_pages: NodePages | None = None
+    debugging: Debugging | None = None
     container_log: ContainerLog | None = None
     machines: Machines | None = field(default=None, repr=False)
     notice_at_creation: Callable[[ResourceInfo, Tree, bool], str] | None = None

@@ -68,7 +68,7 @@ def command(
         from controlplane.scenarios.engine.kubelets import pictures
         from controlplane.scenarios.engine.metrics import metrics_of
         from controlplane.scenarios.engine.summary import summary_of
-        from controlplane.scenarios.engine.unattended_kinds import note_of
+        from controlplane.scenarios.engine.unattended_kinds import note_of, note_of_unasked
 
         scenario = loading.from_module(files.__name__)
         run = prepare(scenario, values, replay, keep_log=out is not None, log_level=log_level)
@@ -96,7 +96,8 @@ def command(
         run, [(each.tree["apiVersion"], each.tree["kind"]) for each in run.plan.given.submissions]
     )
     counted = metrics_of(run.cluster) if metrics else ()
-    notes = [note for note in (*run.plan.given.notes, idle) if note]
+    unasked = note_of_unasked(run.cluster.config)
+    notes = [note for note in (*run.plan.given.notes, idle, unasked) if note]
     devices, queues = device_table.devices_of(run), queue_table.queues_of(run)
     if output_format == "json":
         told: dict[str, Any] = {"notes": notes}

@@ -212,14 +212,14 @@ def _whether_read(tell: Callable[[], None]) -> None:
 def _print_unattended(campaign: Campaign, ended: interruption.Interruption) -> None:
     """Print which objects of the plain run have no controller; nothing after an interruption."""
     from controlplane.scenarios.engine.execution import Execution
-    from controlplane.scenarios.engine.unattended_kinds import note_of_all
+    from controlplane.scenarios.engine.unattended_kinds import note_of_all, note_of_unasked
 
     if not ended.came and campaign.plan.scenario.origin is not None:
         plain = Execution(campaign.plan)
         plain.execute("bare")
-        note = note_of_all(plain)
-        if note:
-            output.echo(note)
+        for note in (note_of_all(plain), note_of_unasked(plain.cluster.config)):
+            if note:
+                output.echo(note)
 
 
 def _corpus(folder: Path, campaign: Campaign) -> Corpus:

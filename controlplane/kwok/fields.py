@@ -63,6 +63,18 @@ class Fields:
             self.fail(field, value, "a text")
         return value
 
+    def texts(self, value: Any, field: str) -> tuple[str, ...]:
+        """Return the texts of a list; none may be empty."""
+        given = self.list(value, field)
+        return tuple(self.text(each, f"{field}[{at}]") for at, each in enumerate(given))
+
+    def within(self, value: Any, field: str, low: int, high: int) -> int:
+        """Return a whole number from `low` to `high`."""
+        found = self.number(value, field)
+        if found is None or not low <= found <= high:
+            self.fail(field, value, f"a whole number from {low} to {high}")
+        return found
+
 
 def name_of(tree: Mapping[str, Any]) -> str:
     """Return the name of an object, "" where it has none."""

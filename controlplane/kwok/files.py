@@ -1,24 +1,27 @@
-"""The files of KWOK: stages, metrics, and the usage of resources that metrics tell of."""
+"""The files of KWOK: stages, metrics, usages of resources, and what logs, exec, attach and ports of pods lead to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from attrs import frozen
 
 from controlplane.api.yaml_files import read_documents
 from controlplane.errors import UsageError, shown
-from controlplane.kwok import metrics, stages, usages
+from controlplane.kwok import debugging, metrics, stages, usages
+from controlplane.kwok.debugging import Debugging
 from controlplane.kwok.fields import API_VERSION
 from controlplane.kwok.metrics import Metric
+from controlplane.kwok.selection import Rule
 from controlplane.kwok.stages import Stage
 from controlplane.kwok.usages import ResourceUsage, ResourceUsages
 
 __all__ = ["Files", "load"]
 
-_KINDS: Final = ("Stage", "Metric", "ResourceUsage", "ClusterResourceUsage")
+_USAGES: Final = ("ResourceUsage", "ClusterResourceUsage")
+_KINDS: Final = ("Stage", "Metric", *_USAGES, *debugging.KINDS)
 
 
 @frozen
@@ -28,6 +31,7 @@ class Files:
     stages: tuple[Stage, ...]
     metrics: tuple[Metric, ...] = ()
     usages: ResourceUsages | None = None
+    debugging: Debugging | None = None
 
 
 def load(paths: Sequence[Path]) -> Files:
@@ -35,6 +39,7 @@ def load(paths: Sequence[Path]) -> Files:
     found: list[Stage] = []
     told: list[Metric] = []
     used: list[ResourceUsage] = []
+    led: dict[str, list[Rule[Any]]] = {}
     for path in paths:
         for tree in read_documents(path):
             kind = tree.get("kind") if isinstance(tree, dict) else tree
@@ -42,10 +47,18 @@ def load(paths: Sequence[Path]) -> Files:
                 found.append(stages.read(tree, str(path)))
             elif kind == "Metric":
                 told.append(metrics.read(tree, str(path)))
-            elif kind in _KINDS:
+            elif kind in _USAGES:
                 used.append(usages.read(tree, str(path)))
+            elif kind in debugging.KINDS:
+                rule = debugging.read(tree, str(path))
+                led.setdefault(debugging.topic_of(kind), []).append(rule)
             else:
                 raise UsageError(f"{path}: {shown(str(kind))}: expected kind {', '.join(_KINDS)}")
     if not found:
         raise UsageError(f"{', '.join(map(str, paths))}: no Stage ({API_VERSION})")
-    return Files(tuple(found), tuple(told), ResourceUsages(tuple(used)) if used else None)
+    return Files(
+        tuple(found),
+        tuple(told),
+        ResourceUsages(tuple(used)) if used else None,
+        Debugging(led) if led else None,
+    )

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from actors.pace import Pacer
     from controlplane.apiserver.front.answering import HttpAnswer
     from controlplane.apiserver.http.foreign_tokens import Key
-    from controlplane.apiserver.loops.http_host import Page
+    from controlplane.apiserver.loops.http_host import Local, Page
     from controlplane.apiserver.schema.resources import ResourceInfo
     from controlplane.client.election import ElectionConfig
     from controlplane.cluster import ClusterConfig
@@ -186,6 +186,7 @@ class ServedCluster(Cluster):
             track_fields=True,
             container_log=self._containers.output,
             machines=self._containers,
+            debugging=self.config.debugging,
             registers_groups=True,
             compaction_ns=COMPACTION_NS,
             notice_at_creation=partial(_warning, self._attention, self.webhooks),
@@ -344,7 +345,7 @@ async def serve_async(
         tls=tls,
         limits=_affordable(rim.limits),
         write=write,
-        site=Site(pages, assets, cluster.disks, rim.origins, body_limits),
+        site=Site(pages, assets, cluster.disks, rim.origins, body_limits, _local(cluster)),
         access_check=access_check.of(cluster),
     )
     objects.asks(listener.ask)
@@ -381,6 +382,15 @@ async def serve_async(
         nursery.cancel_scope.cancel()
     if unready is not None:
         raise unready
+
+
+def _local(cluster: Cluster) -> Local | None:
+    """What leads clients to the machine, for a cluster whose fake nodes do so."""
+    if cluster.config.debugging is None:
+        return None
+    from controlplane.serving.local import connection
+
+    return connection.serve
 
 
 def _scheduler_configuration(run: Execution) -> str:

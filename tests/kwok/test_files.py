@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane.api.host_access import LogFile, LogOptions
 from controlplane.errors import UsageError
 from controlplane.kwok import metrics, usages
 from controlplane.kwok.files import load
@@ -20,6 +21,13 @@ apiVersion: kwok.x-k8s.io/v1alpha1
 kind: ClusterResourceUsage
 metadata: {name: u}
 spec: {usages: [{usage: {cpu: {value: 100m}}}]}
+"""
+LOGS = """
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterLogs
+metadata: {{name: u}}
+spec: {{logs: [{{logsFile: {file}}}]}}
 """
 
 
@@ -43,9 +51,20 @@ def test_one_file_may_have_stages_and_usages(tmp_path):
 
 def test_other_kinds_are_refused_by_name(tmp_path):
     path = tmp_path / "kwok.yaml"
-    path.write_text(STAGE + "---\nkind: ClusterLogs\n")
-    with pytest.raises(UsageError, match="'ClusterLogs': expected kind Stage, Metric"):
+    path.write_text(STAGE + "---\nkind: KwokConfiguration\n")
+    with pytest.raises(UsageError, match="'KwokConfiguration': expected kind Stage, Metric"):
         load([path])
+
+
+def test_objects_of_logs_are_kept_in_the_order_of_the_files(tmp_path):
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text(STAGE + LOGS.format(file="a"))
+    second.write_text(LOGS.format(file="b"))
+    found = load([first, second]).debugging
+    assert found is not None
+    assert found.topics() == {"Logs": 2}
+    log = found.log("default", "p", "c", LogOptions(), previous=False)
+    assert log == LogFile("a", LogOptions())
 
 
 def test_a_file_without_stages_is_refused(tmp_path):

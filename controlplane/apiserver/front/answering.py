@@ -18,6 +18,7 @@ from attrs import define, evolve, field, frozen
 from controlplane.api.container_inside import Inside
 from controlplane.api.durations import parse_duration
 from controlplane.api.flags import flag
+from controlplane.api.host_access import Reached
 from controlplane.api.json_text import is_whole
 from controlplane.api.object import Object
 from controlplane.api.request import FollowedLog, Request, Response
@@ -132,8 +133,8 @@ class HttpAnswer:
     """A long list in another form."""
     log: LogAnswer | None = None
     """The log to stream after `text` has been sent."""
-    entered: Inside | None = None
-    """The container that the connection leads into from now on."""
+    entered: Inside | Reached | None = None
+    """What the connection leads into from now on: a container, or what is reached on the machine."""
 
     @property
     def tree(self) -> Any:
@@ -468,7 +469,7 @@ def _rendered(
     server: ApiServer, request: Request, response: Response, chosen: negotiation.Format, now: int
 ) -> HttpAnswer:
     if response.entered is not None:
-        return HttpAnswer(101, {}, entered=response.entered)
+        return HttpAnswer(response.code, {}, entered=response.entered)
     if response.code == 301:
         return HttpAnswer(301, dict(response.headers), None, "")
     if response.content is not None:

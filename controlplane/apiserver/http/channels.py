@@ -10,14 +10,14 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from controlplane.api.tree import Tree
 from controlplane.shell.running import is_interactive
 from controlplane.shell.shell import Shell
 from controlplane.shell.streams import Ran
 
-__all__ = ["PROTOCOLS", "Session", "chosen_protocol"]
+__all__ = ["PROTOCOLS", "SUCCESS", "Framing", "Session", "chosen_protocol", "failed"]
 
 PROTOCOLS: Final = (
     "v5.channel.k8s.io",
@@ -37,12 +37,55 @@ _MORE: Final = b"> "
 """The prompt while a command is not complete."""
 TRANSCRIPT: Final = 1 << 20
 """The limit, in bytes, of the output of an attached program that goes to the container's log."""
-_SUCCESS: Final[Tree] = {"metadata": {}, "status": "Success"}
+SUCCESS: Final[Tree] = {"metadata": {}, "status": "Success"}
+EXECUTING: Final = "executing command in container"
 
 
 def chosen_protocol(offered: str) -> str:
     """The first of the client's protocols that is spoken here; "" for none."""
     return next((each.strip() for each in offered.split(",") if each.strip() in PROTOCOLS), "")
+
+
+@frozen
+class Framing:
+    """The messages of a protocol: a channel's number, and data."""
+
+    protocol: str
+
+    def message(self, channel: int, data: bytes) -> bytes:
+        """Return the message of data on a channel."""
+        if self.protocol.endswith("base64.channel.k8s.io"):
+            return str(channel).encode() + base64.b64encode(data)
+        return bytes([channel]) + data
+
+    def content(self, message: bytes) -> tuple[int, bytes] | None:
+        """Return the channel and the data of a message; None for what is none."""
+        if not message:
+            return None
+        if not self.protocol.endswith("base64.channel.k8s.io"):
+            return message[0], message[1:]
+        try:
+            return message[0] - ord("0"), base64.b64decode(message[1:])
+        except ValueError:
+            return None
+
+    def finished(self, status: Tree) -> list[bytes]:
+        """Return the messages that end a session. The first protocols tell a failure's text, nothing of a success."""
+        if self.protocol not in _FIRST:
+            return [self.message(ERROR, json.dumps(status).encode())]
+        text = str(status.get("message") or "")
+        return [self.message(ERROR, text.encode())] if text else []
+
+
+def failed(doing: str, text: str) -> Tree:
+    """Return the status of a session that failed while the server did something ("executing command in container")."""
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "reason": "InternalError",
+        "code": 500,
+        "message": f"Internal error occurred: error {doing}: {text}",
+    }
 
 
 @define
@@ -82,20 +125,15 @@ class Session:
 
     def end(self) -> list[bytes]:
         """Return the messages to send after success."""
-        return self._finish(_SUCCESS)
+        return self._finish(SUCCESS)
 
     def receive(self, data: bytes) -> list[bytes]:
         """Return the messages that answer a message of the client."""
-        if not data:
+        given = self._framing.content(data)
+        if given is None:
             return []
         self.shell.rested()
-        if self.protocol.endswith("base64.channel.k8s.io"):
-            try:
-                channel, content = data[0] - ord("0"), base64.b64decode(data[1:])
-            except ValueError:  # no such message
-                return []
-        else:
-            channel, content = data[0], data[1:]
+        channel, content = given
         if channel == CLOSED:
             return self._ended() if content[:1] == bytes([STDIN]) else []
         if channel != STDIN or self.done:
@@ -134,35 +172,22 @@ class Session:
         if ran is None:
             name = self.command[0] if self.command else ""
             return self._finish(
-                {
-                    "metadata": {},
-                    "status": "Failure",
-                    "reason": "InternalError",
-                    "code": 500,
-                    "message": "Internal error occurred: error executing command in container: failed to "
-                    f'exec in container: exec: "{name}": executable file not found in $PATH',
-                }
+                failed(
+                    EXECUTING,
+                    f'failed to exec in container: exec: "{name}": executable file not found in $PATH',
+                )
             )
         return [*self._shown(ran), *self._left(ran.code)]
 
     def _left(self, code: int) -> list[bytes]:
         """The program has ended."""
         self.code = code
-        return self._finish(_SUCCESS if self.attached else _status(code))
+        return self._finish(SUCCESS if self.attached else _status(code))
 
     def _too_much(self) -> list[bytes]:
         """The input is longer than what is kept."""
         self._given.clear()
-        return self._finish(
-            {
-                "metadata": {},
-                "status": "Failure",
-                "reason": "InternalError",
-                "code": 500,
-                "message": "Internal error occurred: error executing command in container: more than "
-                f"{INPUT_LIMIT} bytes of input",
-            }
-        )
+        return self._finish(failed(EXECUTING, f"more than {INPUT_LIMIT} bytes of input"))
 
     def _shown(self, ran: Ran) -> Iterator[bytes]:
         for channel, data in ((STDOUT, ran.out), (STDERR, ran.err)):
@@ -216,22 +241,21 @@ class Session:
     # ------------------------------------------------------------------ messages
 
     def _finish(self, status: Tree) -> list[bytes]:
-        """End the session. The first protocols tell the text of a failure, and nothing of a success."""
+        """End the session."""
         self.done = True
-        if self.protocol not in _FIRST:
-            return [self._message(ERROR, json.dumps(status).encode())]
-        text = str(status.get("message") or "")
-        return [self._message(ERROR, text.encode())] if text else []
+        return self._framing.finished(status)
+
+    @property
+    def _framing(self) -> Framing:
+        return Framing(self.protocol)
 
     def _message(self, channel: int, data: bytes) -> bytes:
-        if self.protocol.endswith("base64.channel.k8s.io"):
-            return str(channel).encode() + base64.b64encode(data)
-        return bytes([channel]) + data
+        return self._framing.message(channel, data)
 
 
 def _status(code: int) -> Tree:
     if not code:
-        return _SUCCESS
+        return SUCCESS
     return {
         "metadata": {},
         "status": "Failure",

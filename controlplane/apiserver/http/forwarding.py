@@ -7,7 +7,7 @@ kubelet pkg/cri/streaming/portforward.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import h11
 
@@ -15,7 +15,7 @@ from controlplane.api.container_inside import Inside, answer_of
 from controlplane.api.validation import parse_int64
 from controlplane.apiserver.http.spdy import Frames, Opened, Received, Reset, SpdyError
 
-__all__ = ["CHANNELS", "TUNNEL", "VERSION", "ChannelForwarding", "StreamForwarding"]
+__all__ = ["CHANNELS", "TUNNEL", "VERSION", "ChannelForwarding", "StreamForwarding", "ports_of"]
 
 TUNNEL = "SPDY/3.1+portforward.k8s.io"
 """The WebSocket protocol whose messages are SPDY's bytes."""
@@ -24,6 +24,13 @@ CHANNELS = ("v4.channel.k8s.io", "portforward.k8s.io")
 CONNECTIONS = 256
 """Connections that one client may forward at once."""
 _LONGEST_BODY = 1 << 20
+
+
+def ports_of(query: Mapping[str, Sequence[str]]) -> list[int]:
+    """Return the ports that a request for numbered channels names, at most 128."""
+    wanted = ",".join(query.get("ports") or ()).split(",")
+    ports = [int(port) for port in wanted if port.isdecimal() and len(port) <= 5]
+    return [port for port in ports if port < 1 << 16][:128]
 
 
 class Answerer:

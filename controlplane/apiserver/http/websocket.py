@@ -69,13 +69,19 @@ class Socket:
             return b""
 
     def sent(self, messages: Iterable[bytes], *, text: bool = False) -> bytes:
-        """The bytes of some messages."""
+        """The bytes of some messages; none for a client that has said goodbye."""
         found = b""
         for message in messages:
             event = TextMessage(message.decode()) if text else BytesMessage(message)
-            found += self._connection.send(event)
+            try:
+                found += self._connection.send(event)
+            except LocalProtocolError:
+                break
         return found
 
     def closed(self) -> bytes:
-        """The bytes of a goodbye."""
-        return bytes(self._connection.send(CloseConnection(1000)))
+        """The bytes of a goodbye; none where it was said before."""
+        try:
+            return bytes(self._connection.send(CloseConnection(1000)))
+        except LocalProtocolError:
+            return b""

@@ -16,6 +16,7 @@ import h11
 import trio
 from attrs import frozen
 
+from controlplane.api.container_inside import Inside
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http import answer_bodies, cross_origin, origin
 from controlplane.apiserver.http.authentication import ANONYMOUS, ignored_token
@@ -33,6 +34,7 @@ from controlplane.apiserver.schema.status import ApiError, internal_error, timeo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from controlplane.api.host_access import Reached
     from controlplane.api.request import User
     from controlplane.apiserver.http.answer_bodies import Chunk
     from controlplane.apiserver.http.streams import Streams
@@ -314,7 +316,10 @@ class Connection:
                 return
             await self._stream_out(asked, answered.content_type, sink, lambda: host.hung_up(number))
         elif isinstance(answered, HttpAnswer) and answered.entered is not None:
-            await Upgrade(self, host).run(asked, answered.entered)
+            if isinstance(answered.entered, Inside):
+                await Upgrade(self, host).run(asked, answered.entered)
+            else:
+                await self._lead(asked, answered.entered)
         elif isinstance(answered, HttpAnswer):
             if answered.code == 200 and asked.path.endswith("/log") and is_websocket(asked):
                 pieces = answer_bodies.encoded(answered, pretty=False)
@@ -323,6 +328,29 @@ class Connection:
             await self._answer(asked, answered)
         else:
             await self._answer(asked, _failure(internal_error("the API server is down")))
+
+    async def _lead(self, asked: Asked, reached: Reached) -> None:
+        """Lead the client to what its request reaches on the machine."""
+        local = self._host.local
+        try:
+            if local is None:
+                raise internal_error("nothing of the machine is reached from here")
+            await local(self, self._host, asked, reached)
+        except ApiError as error:
+            await self._answer(asked, _failure(error))
+
+    async def begin_log(self, asked: Asked) -> None:
+        """Send the head of an answer whose body comes piece by piece."""
+        headers = [*self._headers(asked), ("Content-Type", "text/plain")]
+        await self.send(self._http.send(_response(200, headers)))
+
+    async def send_log(self, asked: Asked, data: bytes) -> None:
+        """Send a piece of that body."""
+        await self._send_chunk(data, chunked=asked.streamed)
+
+    async def end_log(self) -> None:
+        """End that body."""
+        await self.send(self._http.send(h11.EndOfMessage()))
 
     async def switch(self, headers: list[tuple[str, str]]) -> None:
         """Answer that another protocol is spoken from now on."""
@@ -445,7 +473,7 @@ class Connection:
                 sink.at_once = at_once(write, descriptor, lambda data: b"".join(self._framed(data)))
             over = trio.Event()
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._until_hang_up, nursery.cancel_scope)
+                nursery.start_soon(self.until_hang_up, nursery.cancel_scope)
                 if seconds := _time_limit(asked):
                     nursery.start_soon(self._end_while_paused, seconds, over, nursery.cancel_scope)
                 ended = await self._pump(sink, chunked=asked.streamed)
@@ -500,7 +528,7 @@ class Connection:
         parts: list[Chunk] = [*self._framed(chunk)]
         return [b"".join(parts)] if len(chunk) < COPIED else parts
 
-    async def _until_hang_up(self, scope: trio.CancelScope) -> None:
+    async def until_hang_up(self, scope: trio.CancelScope) -> None:
         """Read on while a stream goes out: the end of input is the client's goodbye, as in net/http."""
         early = 0
         while True:

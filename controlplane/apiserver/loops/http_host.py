@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
+import trio
 from attrs import frozen
 
 from actors.pace import Pacer
 from controlplane.api.container_inside import Inside
+from controlplane.api.host_access import Reached
 from controlplane.api.request import User
 from controlplane.apiserver.front.answering import HttpAnswer
+from controlplane.apiserver.http.answer_bodies import Chunk
 from controlplane.apiserver.http.authentication import Access
+from controlplane.apiserver.loops.http_asked import Asked
 from controlplane.apiserver.requests.routing import BODY_LIMIT, HttpRequest
 from controlplane.shell.files import Files
 
-__all__ = ["Host", "AccessCheck", "Limits", "Page", "PageStream", "admit_all"]
+__all__ = [
+    "AccessCheck",
+    "Host",
+    "Limits",
+    "Local",
+    "LogPipe",
+    "Page",
+    "PageStream",
+    "Pipe",
+    "admit_all",
+]
 
 
 @frozen
@@ -30,6 +44,40 @@ class PageStream:
     feed: Callable[[Callable[[Any], None]], Awaitable[None]]
 
 
+class Pipe(Protocol):
+    """A connection after its request."""
+
+    async def send(self, data: Chunk | None) -> None:
+        """Send bytes, within the time that a client has to take them."""
+
+    async def upgraded(self) -> bytes:
+        """Return the next bytes of the other protocol; b"" at the end."""
+
+    async def switch(self, headers: list[tuple[str, str]]) -> None:
+        """Answer that another protocol is spoken from now on."""
+
+    async def linger(self) -> None:
+        """Read what is still on its way for a moment."""
+
+
+class LogPipe(Pipe, Protocol):
+    """A connection after its request that a log of the machine may be sent over."""
+
+    async def begin_log(self, asked: Asked) -> None:
+        """Send the head of an answer whose body comes piece by piece."""
+
+    async def send_log(self, asked: Asked, data: bytes) -> None:
+        """Send a piece of that body."""
+
+    async def end_log(self) -> None:
+        """End that body."""
+
+    async def until_hang_up(self, scope: trio.CancelScope) -> None:
+        """Cancel when the client has gone."""
+
+
+Local = Callable[[LogPipe, "Host", Asked, Reached], Awaitable[None]]
+"""Leads a client to what its request reaches on the machine; raises ApiError before the first byte."""
 Page = Callable[[HttpRequest], HttpAnswer | PageStream | Awaitable[HttpAnswer | PageStream]]
 """Answers a request, or raises ApiError; no part of the world, so that nothing of it is recorded."""
 AccessCheck = Callable[[HttpRequest], None]
@@ -107,6 +155,10 @@ class Host(Protocol):
     @property
     def body_limits(self) -> Mapping[str, int]:
         """By path, the bytes that a body may have where the limit of `limits` does not hold."""
+
+    @property
+    def local(self) -> Local | None:
+        """What leads clients to files, programs and addresses of the machine; None where nothing does."""
 
     @property
     def origins(self) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from controlplane.api.request import User
     from controlplane.apiserver.front.answering import HttpAnswer
     from controlplane.apiserver.http.authentication import Access
-    from controlplane.apiserver.loops.http_host import AccessCheck, Page
+    from controlplane.apiserver.loops.http_host import AccessCheck, Local, Page
 
 __all__ = ["Listener"]
 
@@ -48,6 +48,7 @@ class Site:
 
     `disks`: the files of containers, which clients' sessions read. `origins`: those of pages of other sites that may
     ask this server. `body_limits`: by path, the bytes that a body may have where `Limits.body_bytes` does not hold.
+    `local`: leads clients to files, programs and addresses of the machine.
     """
 
     pages: Mapping[str, Page] = field(factory=dict)
@@ -55,6 +56,7 @@ class Site:
     disks: Disks = field(factory=Disks)
     origins: tuple[str, ...] = ()
     body_limits: Mapping[str, int] = field(factory=dict)
+    local: Local | None = None
 
 
 class Listener:
@@ -91,6 +93,7 @@ class Listener:
         self.pages, self.assets = site.pages, site.assets
         self.origins = site.origins
         self.body_limits = site.body_limits
+        self.local = site.local
         self.limits = limits or Limits()
         self.access_check = access_check
         self.listening = ""

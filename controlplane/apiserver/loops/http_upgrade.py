@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import posixpath
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -16,12 +16,13 @@ from controlplane.shell.programs import shell_of
 from controlplane.shell.running import program_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from controlplane.api.container_inside import Inside
-    from controlplane.apiserver.http.answer_bodies import Chunk
     from controlplane.apiserver.http.channels import Session
     from controlplane.apiserver.http.streams import Streams
     from controlplane.apiserver.http.websocket import Socket
-    from controlplane.apiserver.loops.http_host import Host
+    from controlplane.apiserver.loops.http_host import Host, Pipe
 
     Wire = Socket | Streams
 
@@ -38,22 +39,6 @@ def _log_protocol(offered: list[str]) -> str:
     return known[0] if known else ""
 
 
-class Pipe(Protocol):
-    """A connection after its request."""
-
-    async def send(self, data: Chunk | None) -> None:
-        """Send bytes, within the time that a client has to take them."""
-
-    async def upgraded(self) -> bytes:
-        """Return the next bytes of the other protocol; b"" at the end."""
-
-    async def switch(self, headers: list[tuple[str, str]]) -> None:
-        """Answer that another protocol is spoken from now on."""
-
-    async def linger(self) -> None:
-        """Read what is still on its way for a moment."""
-
-
 class Upgrade:
     """One upgraded connection."""
 
@@ -67,26 +52,12 @@ class Upgrade:
         if asked.path.endswith("/portforward"):
             await self._forward(asked, inside)
             return
-        from controlplane.apiserver.http import channels, streams, websocket
+        from controlplane.apiserver.http import channels
 
-        wire: Wire
-        said: list[bytes] = []
-        if self._wants_spdy(asked):
-            protocol = channels.PROTOCOLS[0]
-            await self._switch_to_spdy(asked, streams.PROTOCOL)
-            names = ("stdin", "stdout", "stderr", "tty")
-            expected = 1 + sum(is_set(asked, name) for name in names)
-            wire = streams.Streams(expected)
-            while not wire.ready:
-                messages, reply, open_still = wire.received(await self._pipe.upgraded())
-                said += messages  # with the last stream there may be data already
-                await self._pipe.send(reply)
-                if not open_still:
-                    return
-        else:
-            protocol = channels.chosen_protocol(asked.header("sec-websocket-protocol"))
-            await self._switch_to_websocket(asked, protocol)
-            wire = websocket.Socket()
+        opened = await self.channels(asked)
+        if opened is None:
+            return
+        wire, protocol, said = opened
         if asked.path.endswith("/attach"):
             if inside.waits:
                 await self._take_over(inside, protocol, wire, said)
@@ -102,6 +73,30 @@ class Upgrade:
         )
         text = "base64" in protocol
         await self._converse(session, wire, said, text=text)
+
+    async def channels(self, asked: Asked) -> tuple[Wire, str, list[bytes]] | None:
+        """Go on in numbered channels: wire, protocol, and what came with the request; None if the client left."""
+        from controlplane.apiserver.http import channels, streams, websocket
+
+        wire: Wire
+        said: list[bytes] = []
+        if self.wants_spdy(asked):
+            protocol = channels.PROTOCOLS[0]
+            await self.switch_to_spdy(asked, streams.PROTOCOL)
+            names = ("stdin", "stdout", "stderr", "tty")
+            expected = 1 + sum(is_set(asked, name) for name in names)
+            wire = streams.Streams(expected)
+            while not wire.ready:
+                messages, reply, open_still = wire.received(await self._pipe.upgraded())
+                said += messages  # with the last stream there may be data already
+                await self._pipe.send(reply)
+                if not open_still:
+                    return None
+        else:
+            protocol = channels.chosen_protocol(asked.header("sec-websocket-protocol"))
+            await self.switch_to_websocket(asked, protocol)
+            wire = websocket.Socket()
+        return wire, protocol, said
 
     async def _converse(
         self, session: Session, wire: Wire, said: list[bytes], *, text: bool
@@ -147,12 +142,12 @@ class Upgrade:
                 raise Refused(403, "Forbidden")
             elif len(offered) > 1:
                 raise Refused(400, "Bad Request")
-            await self._accept_websocket(accept, protocol)
+            await self.accept_websocket(accept, protocol)
             socket = websocket.Socket()
             text = not is_log and start.content_type.startswith("application/json")
             in_base64 = is_log and protocol == LOG_PROTOCOLS[1]
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._until_closed, socket, nursery.cancel_scope)
+                nursery.start_soon(self.until_closed, socket, nursery.cancel_scope)
                 while (found := await sink.lines()) is not None:
                     for line in found:
                         data = b"".join(bytes(part) for part in encoded([line]))
@@ -170,26 +165,36 @@ class Upgrade:
 
     async def log(self, asked: Asked, text: bytes) -> None:
         """Send a log that is not followed over WebSocket, in messages of at most 32 KiB, and close."""
+        socket, message = await self.log_socket(asked)
+        for at in range(0, len(text), LOG_MESSAGE):
+            await self._pipe.send(message(text[at : at + LOG_MESSAGE]))
+        await self._pipe.send(socket.closed())
+        await self._pipe.linger()
+
+    async def log_socket(self, asked: Asked) -> tuple[Socket, Callable[[bytes], bytes]]:
+        """Go on in WebSocket for a log: the socket, and what makes a message of data."""
         from controlplane.apiserver.http import websocket
 
         accept = websocket.accepted(asked.header("sec-websocket-key"))
         if not accept:
             raise Refused(400, "Bad Request")
         protocol = _log_protocol(offered_protocols(asked))
-        await self._accept_websocket(accept, protocol)
+        await self.accept_websocket(accept, protocol)
         socket = websocket.Socket()
         in_base64 = protocol == LOG_PROTOCOLS[1]
-        for at in range(0, len(text), LOG_MESSAGE):
-            data = text[at : at + LOG_MESSAGE]
-            sent = base64.b64encode(data) if in_base64 else data
-            await self._pipe.send(socket.sent([sent], text=in_base64))
-        await self._pipe.send(socket.closed())
-        await self._pipe.linger()
 
-    def _wants_spdy(self, asked: Asked) -> bool:
+        def message(data: bytes) -> bytes:
+            sent = base64.b64encode(data) if in_base64 else data
+            return socket.sent([sent], text=in_base64)
+
+        return socket, message
+
+    def wants_spdy(self, asked: Asked) -> bool:
+        """Return whether the client asks to go on in SPDY."""
         return asked.header("upgrade").lower().startswith("spdy")
 
-    async def _switch_to_spdy(self, asked: Asked, version: str) -> None:
+    async def switch_to_spdy(self, asked: Asked, version: str) -> None:
+        """Go on in SPDY, with this version of the streams."""
         offered = [
             each.strip()
             for name, value in asked.headers
@@ -205,15 +210,17 @@ class Upgrade:
         ]
         await self._pipe.switch(headers)
 
-    async def _switch_to_websocket(self, asked: Asked, protocol: str) -> None:
+    async def switch_to_websocket(self, asked: Asked, protocol: str) -> None:
+        """Go on in WebSocket with a protocol, "" for one that is unknown."""
         from controlplane.apiserver.http import websocket
 
         accept = websocket.accepted(asked.header("sec-websocket-key"))
         if not protocol or not accept:
             raise Refused(400, "Bad Request")
-        await self._accept_websocket(accept, protocol)
+        await self.accept_websocket(accept, protocol)
 
-    async def _accept_websocket(self, accept: str, protocol: str) -> None:
+    async def accept_websocket(self, accept: str, protocol: str) -> None:
+        """Answer a client's key, and the protocol that was chosen, if any."""
         headers = [
             ("Upgrade", "websocket"),
             ("Connection", "Upgrade"),
@@ -227,8 +234,8 @@ class Upgrade:
         """Connections to ports of a pod, until the client goes."""
         from controlplane.apiserver.http import forwarding, spdy, websocket
 
-        if self._wants_spdy(asked):
-            await self._switch_to_spdy(asked, forwarding.VERSION)
+        if self.wants_spdy(asked):
+            await self.switch_to_spdy(asked, forwarding.VERSION)
             session = forwarding.StreamForwarding(inside)
             data = await self._pipe.upgraded()
             while data and session.open:
@@ -238,17 +245,10 @@ class Upgrade:
                     return
                 data = await self._pipe.upgraded()
             return
-        offered = [each.strip() for each in asked.header("sec-websocket-protocol").split(",")]
-        known = (forwarding.TUNNEL, *forwarding.CHANNELS)
-        protocol = next((each for each in offered if each in known), "")
-        await self._switch_to_websocket(asked, protocol)
+        protocol = await self.switch_to_forwarding(asked)
         socket = websocket.Socket()
         tunnel = forwarding.StreamForwarding(inside)
-        wanted = ",".join(asked.query.get("ports") or ()).split(",")
-        ports = [int(port) for port in wanted if port.isdecimal() and len(port) <= 5]
-        plain = forwarding.ChannelForwarding(
-            inside, [port for port in ports if port < 1 << 16][:128]
-        )
+        plain = forwarding.ChannelForwarding(inside, forwarding.ports_of(asked.query))
         tunnelled = protocol == forwarding.TUNNEL
         if not tunnelled:
             await self._pipe.send(socket.sent(plain.begin()))
@@ -264,6 +264,16 @@ class Upgrade:
                 open_still = False
             await self._pipe.send(reply)
         await self._pipe.linger()
+
+    async def switch_to_forwarding(self, asked: Asked) -> str:
+        """Go on in WebSocket for forwarded ports; return the protocol."""
+        from controlplane.apiserver.http import forwarding
+
+        offered = [each.strip() for each in asked.header("sec-websocket-protocol").split(",")]
+        known = (forwarding.TUNNEL, *forwarding.CHANNELS)
+        protocol = next((each for each in offered if each in known), "")
+        await self.switch_to_websocket(asked, protocol)
+        return protocol
 
     async def _take_over(
         self, inside: Inside, protocol: str, wire: Wire, said: list[bytes]
@@ -305,7 +315,7 @@ class Upgrade:
         ended = not started
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._until_closed, socket, nursery.cancel_scope)
+                nursery.start_soon(self.until_closed, socket, nursery.cancel_scope)
                 while started and (found := await sink.lines()) is not None:
                     data = b"".join(bytes(chunk) for chunk in encoded(found))
                     await self._pipe.send(socket.sent([session.written(data)], text=text))
@@ -317,7 +327,7 @@ class Upgrade:
                 self._host.hung_up(number)
         await self._pipe.linger()
 
-    async def _until_closed(self, socket: Wire, scope: trio.CancelScope) -> None:
+    async def until_closed(self, socket: Wire, scope: trio.CancelScope) -> None:
         """Read on until the client says goodbye; what it types goes nowhere."""
         still_open = True
         while still_open:

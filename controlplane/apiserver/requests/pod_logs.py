@@ -11,12 +11,13 @@ from itertools import chain
 
 from controlplane.api.container_output import Output
 from controlplane.api.flags import flag
+from controlplane.api.host_access import LogOptions
 from controlplane.api.times import SECOND, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.options import parse_int64
 from controlplane.apiserver.schema.status import bad_request
 
-__all__ = ["check_has_log", "first_shown", "shown"]
+__all__ = ["check_has_log", "first_shown", "log_options", "shown"]
 
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _IMAGE_TROUBLE = {
@@ -65,20 +66,37 @@ def _first_reason(pod: Tree) -> str:
 
 def first_shown(output: Output, query: Mapping[str, str], now: int) -> int:
     """The number of the first line that is asked for: by time, and by the number of lines at the end."""
-    since = 0
-    if query.get("sinceSeconds"):
-        since = now - parse_int64(query["sinceSeconds"]) * SECOND
-    elif query.get("sinceTime"):
-        try:
-            since = parse_time(query["sinceTime"])
-        except ValueError as error:
-            raise bad_request(f"unable to decode sinceTime: {error}") from None
+    since = _since(query, now)
     first = output.first
     if since:
         first += bisect_left(output.lines, since, key=lambda line: line.at)
     if query.get("tailLines"):
         first = max(first, output.count - parse_int64(query["tailLines"]))
     return first
+
+
+def _since(query: Mapping[str, str], now: int) -> int:
+    """The time from which on lines are asked for, 0 for all."""
+    if query.get("sinceSeconds"):
+        return now - parse_int64(query["sinceSeconds"]) * SECOND
+    if not query.get("sinceTime"):
+        return 0
+    try:
+        return parse_time(query["sinceTime"])
+    except ValueError as error:
+        raise bad_request(f"unable to decode sinceTime: {error}") from None
+
+
+def log_options(query: Mapping[str, str], now: int) -> LogOptions:
+    """The part of a log that is asked for."""
+    tail, limit = query.get("tailLines"), query.get("limitBytes")
+    return LogOptions(
+        parse_int64(tail) if tail else None,
+        parse_int64(limit) if limit else None,
+        _since(query, now),
+        flag(query.get("follow")),
+        flag(query.get("timestamps")),
+    )
 
 
 def shown(output: Output, query: Mapping[str, str], first: int) -> bytes:

@@ -10,15 +10,17 @@ from attrs import evolve
 from controlplane.api.container_inside import front_of, inside_of
 from controlplane.api.container_output import state_of
 from controlplane.api.flags import flag
+from controlplane.api.host_access import Reached, Refusal
 from controlplane.api.object import Object
 from controlplane.api.request import FollowedLog, Request, Response
 from controlplane.api.times import format_time
-from controlplane.api.tree import Tree, is_ready
+from controlplane.api.tree import Tree, is_fake_node, is_ready
 from controlplane.api.validation import aggregate
 from controlplane.apiserver.kinds.core.pods.kind import bound
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.selectors import selector_of
 from controlplane.apiserver.kinds.strategy import Context
+from controlplane.apiserver.options import Debugging
 from controlplane.apiserver.requests.deleting import check_meant
 from controlplane.apiserver.requests.options import (
     check_connection,
@@ -27,7 +29,12 @@ from controlplane.apiserver.requests.options import (
     parse_int64,
 )
 from controlplane.apiserver.requests.parts import Parts, seen_as
-from controlplane.apiserver.requests.pod_logs import check_has_log, first_shown, shown
+from controlplane.apiserver.requests.pod_logs import (
+    check_has_log,
+    first_shown,
+    log_options,
+    shown,
+)
 from controlplane.apiserver.requests.registry import Registry
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import (
@@ -378,6 +385,14 @@ def log(parts: Parts, ctx: Context) -> Steps[Response]:
     container = _log_container(pod, request.query.get("container", ""))
     if not pod.tree["spec"].get("nodeName"):
         return Response(200, {}, content=b"", content_type="text/plain")
+    if (debugging := _debugging(parts, ctx, pod)) is not None:
+        previous = flag(request.query.get("previous"))
+        options = log_options(request.query, ctx.now)
+        entered = debugging.log(pod.namespace, pod.name, container, options, previous=previous)
+        if isinstance(entered, Refusal):
+            raise status.bad_request(entered.text)
+        if entered is not None:
+            return Response(200, {}, entered=entered)
     if parts.options.container_log is not None:
         previous = flag(request.query.get("previous"))
         check_has_log(pod.tree, container, previous=previous)
@@ -418,6 +433,25 @@ def _log_container(pod: Object, wanted: str) -> str:
     raise status.bad_request(text)
 
 
+def _debugging(parts: Parts, ctx: Context, pod: Object) -> Debugging | None:
+    """What tells to what a pod leads on the machine; None for a pod on a node that is not fake."""
+    found = parts.options.debugging
+    node = None if found is None else ctx.find("", "nodes", "", pod.tree["spec"]["nodeName"])
+    return None if node is None or not is_fake_node(node.tree) else found
+
+
+def _reached(parts: Parts, ctx: Context, pod: Object, container: str) -> Reached | None:
+    """What a connection to a pod on a fake node leads to on the machine; None for any other."""
+    debugging = _debugging(parts, ctx, pod)
+    if debugging is None:
+        return None
+    if ctx.request.subresource == "portforward":
+        return debugging.ports(pod.namespace, pod.name)
+    if ctx.request.subresource == "exec":
+        return debugging.exec(pod.namespace, pod.name, container)
+    return debugging.attach(pod.namespace, pod.name, container)
+
+
 def connect(parts: Parts, ctx: Context) -> Steps[Response]:
     """Exec, attach and port forwarding: all that is checked before a connection is upgraded.
 
@@ -436,6 +470,9 @@ def connect(parts: Parts, ctx: Context) -> Steps[Response]:
         raise status.not_found(ctx.info, node)
     if not request.upgrade:
         raise status.bad_request("Upgrade request required")
+    if (entered := _reached(parts, ctx, pod, container)) is not None:
+        _check_upgrade(request.upgrade)
+        return Response(101, {}, entered=entered)
     if parts.options.container_log is not None and request.subresource == "portforward":
         _check_upgrade(request.upgrade)
         return Response(101, {}, entered=front_of(pod.tree))

@@ -205,6 +205,7 @@ def _kwok(config: ClusterConfig, setting: Setting) -> Changes:
         "stages": True,
         "usage": files.usages,
         "node_pages": NodePages(files.metrics, usages) if files.metrics else None,
+        "debugging": files.debugging,
     }
 
 
@@ -214,7 +215,7 @@ STAGES = Option(
     default=(),
     metavar="FILE",
     names_files=True,
-    help="Stages, Metrics and usages (kwok.x-k8s.io/v1alpha1) of --with kwok. Repeatable.",
+    help="Stages and other objects (kwok.x-k8s.io/v1alpha1) of --with kwok. Repeatable.",
     parse=_read_stages,
 )
 KUEUE_CONFIG = Option(

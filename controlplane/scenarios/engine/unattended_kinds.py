@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.engine.execution import Execution
 
-__all__ = ["Attention", "note_of"]
+__all__ = ["Attention", "note_of", "note_of_all", "note_of_unasked"]
 
 _NOBODYS: Final = frozenset(
     (
@@ -123,6 +123,13 @@ def note_of_all(run: Execution) -> str:
         if info is None or info.custom is not None or info.qualified in _CONTROLLED:
             found.append(kind)
     return note_of(run, found)
+
+
+def note_of_unasked(config: ClusterConfig) -> str:
+    """A line about objects that answer clients, where no client can come; "" for none."""
+    topics = {} if config.debugging is None else config.debugging.topics()
+    listed = ", ".join(f"{name} ({count})" for name, count in sorted(topics.items()))
+    return f"not asked for, as no client comes here (serve has clients): {listed}" if listed else ""
 
 
 def note_of(run: Execution, kinds: Sequence[tuple[str, str]]) -> str:

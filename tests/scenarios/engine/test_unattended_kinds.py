@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.apiserver.schema.resources import builtin_resources
 from controlplane.cluster import ClusterConfig
-from controlplane.scenarios.engine.unattended_kinds import Attention
+from controlplane.scenarios.engine.unattended_kinds import Attention, note_of_unasked
 
 
 def is_kept(config: ClusterConfig, api_version: str, kind: str) -> bool:
@@ -32,3 +32,11 @@ def test_claims_are_acted_on_by_a_scheduler_that_watches_devices(kind, devices, 
 def test_a_workload_is_acted_on_by_its_controller():
     assert is_kept(ClusterConfig(controllers=False), "apps/v1", "Deployment")
     assert not is_kept(ClusterConfig(), "apps/v1", "Deployment")
+
+
+def test_objects_for_clients_are_told_where_no_client_comes():
+    from controlplane.kwok.debugging import Debugging
+
+    assert note_of_unasked(ClusterConfig()) == ""
+    told = note_of_unasked(ClusterConfig(debugging=Debugging({"Logs": (), "Exec": ()})))
+    assert told.endswith(": Exec (0), Logs (0)")
