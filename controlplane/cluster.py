@@ -407,6 +407,7 @@ class Cluster:
                 config.explain_scheduling,
                 config.devices,
                 select_device,
+                config.usage,
             ),
         )
         bare = config.nodes or ()

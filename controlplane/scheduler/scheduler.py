@@ -40,6 +40,7 @@ from controlplane.scheduler.state.listers import Listers
 if TYPE_CHECKING:
     from controlplane.api.device_selection import SelectDevice
     from controlplane.api.pod import Pod
+    from controlplane.api.usage import UsageSource
     from controlplane.scheduler.framework.effects import Effects
     from controlplane.scheduler.framework.preemption_task import PreemptionTask
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
@@ -79,12 +80,14 @@ class Scheduler:
         select: SelectDevice | None = None,
         clock: Callable[[], int] = lambda: 0,
         custom: CustomObjects = NO_OBJECTS,
+        usage: UsageSource | None = None,
     ) -> None:
         """Raises ValueError when a profile cannot be built.
 
         `choose_order` and `choose_offset` answer what upstream leaves to map order or chance;
         `log` receives lines that upstream logs as errors; `select` answers selectors of devices;
-        `clock` returns the time; `custom` has the objects of custom kinds that plugins read.
+        `clock` returns the time; `custom` has the objects of custom kinds that plugins read; `usage` tells the usage
+        of pods.
         """
         self.config = config or SchedulerConfig()
         self.listers = listers
@@ -116,6 +119,7 @@ class Scheduler:
             fixes=fixes,
             choose_order=choose_order,
             custom=custom,
+            usage=usage,
             profiles=tuple(profile.scheduler_name for profile in self.config.profiles),
         )
         if choose_offset is not None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane.api.node import Node
+from controlplane.api.pod import Pod
 from controlplane.errors import UsageError
 from controlplane.scheduler.community import PLUGINS
 from controlplane.scheduler.community.beta import below, probability
+from controlplane.scheduler.community.load import Emulated
 from controlplane.scheduler.community.pod_fingerprint import fingerprint, xxh64
 from controlplane.scheduler.config.user_plugins import load_config, registry_with
+from controlplane.scheduler.framework.handle import Handle
+from controlplane.scheduler.state.node_info import NodeInfo
+from controlplane.scheduler.state.pod_info import PodInfo
 from tests.cli.test_run import ROOT, controlplane
+from tests.scheduler.make import node_tree, pod_tree
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -128,3 +135,88 @@ def test_a_pod_tolerates_preemption_by_priorities_below_a_minimum(tmp_path, mini
     done = controlplane("run", world, "--nodes", 1, "--scheduler-config", config)
     assert done.returncode == 0, done.stderr
     assert told in done.stdout
+
+
+def test_the_load_of_a_node_is_that_of_the_source_at_the_time_of_the_cycle():
+    class Source:
+        def at(self, node_of, now):
+            assert node_of("n").name == "n"
+            return lambda pod, container, resource: {"cpu": 500, "memory": now}[resource]
+
+    running = {"name": "c", "state": {"running": {}}}
+    tree = pod_tree("p", node="n")
+    tree["status"] = {"phase": "Running", "containerStatuses": [running]}
+    info = NodeInfo(PodInfo(Pod.from_tree(tree)))
+    made = node_tree("n", cpu="2", memory="1k")
+    made["status"]["capacity"] = {"cpu": "2", "memory": "1k"}
+    info.set_node(Node.from_tree(made))
+    plain = Emulated(Handle(clock=lambda: 250_000)).metrics(info)
+    assert [each.value for each in plain] == [0, 0]
+    found = Emulated(Handle(clock=lambda: 250_000, usage=Source())).metrics(info)
+    assert [(each.type, each.value) for each in found] == [("CPU", 25), ("Memory", 25)]
+
+
+USAGE = """
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterResourceUsage
+metadata: {name: u}
+spec:
+  selector: {matchNames: [busy]}
+  usages: [{usage: {cpu: {value: "10"}}}]
+"""
+FAKE = """
+apiVersion: v1
+kind: Node
+metadata: {{name: {0}, annotations: {{kwok.x-k8s.io/node: fake}}}}
+status:
+  allocatable: {{cpu: "32", memory: 256Gi, pods: "110"}}
+  capacity: {{cpu: "32", memory: 256Gi, pods: "110"}}
+---
+"""
+BUSY = """
+apiVersion: v1
+kind: Pod
+metadata: {name: busy}
+spec: {nodeName: z, containers: [{name: c, image: i}]}
+"""
+LATER = """
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: later, annotations: {emulate.controlplane/submit-seconds: "30"}}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]}
+"""
+ONLY = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    score: {enabled: [{name: TargetLoadPacking}], disabled: [{name: "*"}]}
+"""
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_pods_are_packed_by_the_usage_that_kwok_tells(used, tmp_path):
+    files = {"world.yaml": FAKE.format("a") + FAKE.format("z") + BUSY + LATER, "config.yaml": ONLY}
+    files["usage.yaml"] = USAGE if used else USAGE.replace("busy", "nothing")
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = controlplane(
+        "run",
+        tmp_path / "world.yaml",
+        "--nodes",
+        0,
+        "--with",
+        "kwok",
+        "--stages",
+        ROOT / "examples" / "kwok" / "stages.yaml",
+        "--stages",
+        tmp_path / "usage.yaml",
+        "--scheduler-config",
+        tmp_path / "config.yaml",
+        "--until",
+        60,
+    )
+    assert done.returncode == 0, done.stderr
+    at = next(line.split()[-1] for line in done.stdout.splitlines() if "default/later" in line)
+    assert at == ("z" if used else "a")

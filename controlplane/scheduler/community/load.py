@@ -1,7 +1,8 @@
 """The measured load of nodes, as trimaran's load watcher tells it.
 
-In a world the figures are those of the emulated usage of pods that run (`emulate.controlplane/cpu-usage`), as the
-metrics server would report them, without its lag. Upstream: pkg/trimaran/collector.go, handler.go, resourcestats.go.
+In a world the figures are those of the emulated usage of pods that run (`emulate.controlplane/cpu-usage`, or usages of
+KWOK's files for pods on fake nodes), as the metrics server would report them, without its lag.
+Upstream: pkg/trimaran/collector.go, handler.go, resourcestats.go.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 from attrs import frozen
 
 from controlplane.api import usage
+from controlplane.api.object import Object
 from controlplane.api.quantity import parse
 
 if TYPE_CHECKING:
     from controlplane.api.tree import Tree
+    from controlplane.scheduler.framework.handle import Handle
     from controlplane.scheduler.state.node_info import NodeInfo
 
-__all__ = ["EMULATED", "Load", "Metric", "Stats", "effective", "milli", "stats_of"]
+__all__ = ["Emulated", "Load", "Metric", "Stats", "effective", "milli", "stats_of"]
 
 AVERAGE: Final = "AVG"
 LATEST: Final = "Latest"
@@ -47,11 +50,19 @@ class Load(Protocol):
         """Return the pods of a node that its figures do not show yet."""
 
 
-class _Emulated:
+@frozen
+class Emulated:
+    """The emulated usage of pods, as it is at the time of the cycle."""
+
+    handle: Handle
+
     def metrics(self, node: NodeInfo) -> Sequence[Metric] | None:
+        """Return the figures of a node with a capacity."""
         assert node.node is not None
-        capacity = (node.node.tree.get("status") or {}).get("capacity") or {}
-        used = usage.of_pods(info.pod.tree for info in node.pods)
+        tree = node.node.tree
+        read = usage.reading(self.handle.usage, lambda _: Object(tree), self.handle.clock())
+        capacity = (tree.get("status") or {}).get("capacity") or {}
+        used = usage.of_pods((info.pod.tree for info in node.pods), read)
         found = []
         for kind, name in ((CPU, "cpu"), (MEMORY, "memory")):
             most = milli(capacity.get(name))
@@ -60,10 +71,8 @@ class _Emulated:
         return found
 
     def unmeasured(self, node: NodeInfo) -> Sequence[Tree]:
+        """Return the pods of a node that do not run yet."""
         return [info.pod.tree for info in node.pods if not usage.running_containers(info.pod.tree)]
-
-
-EMULATED: Final[Load] = _Emulated()
 
 
 def milli(amount: object) -> int:

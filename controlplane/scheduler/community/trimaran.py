@@ -16,9 +16,9 @@ from controlplane.scheduler.community.args import ArgsError, arguments
 from controlplane.scheduler.community.load import (
     AVERAGE,
     CPU,
-    EMULATED,
     LATEST,
     MEMORY,
+    Emulated,
     Load,
     Metric,
     Stats,
@@ -59,10 +59,9 @@ def _capacity(node: NodeInfo) -> float:
 class _Trimaran(ScorePlugin):
     """Common parts of the plugins: arguments, and the source of figures."""
 
-    load: Load = EMULATED
-
     def __init__(self, args: Mapping[str, Any] | None, handle: Handle) -> None:
         self._args = arguments(self.name, args)
+        self.load: Load = Emulated(handle)
 
 
 class TargetLoadPacking(_Trimaran):

@@ -25,6 +25,7 @@ from controlplane.scheduler.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
+    from controlplane.api.usage import UsageSource
     from controlplane.scheduler.framework.preemption_task import PreemptionTask
     from controlplane.scheduler.framework.waiting import WaitingPod
     from controlplane.scheduler.framework.writes import EventIntent
@@ -80,6 +81,8 @@ class Handle:
     """Claims, slices and classes of devices."""
     custom: CustomObjects = NO_OBJECTS
     """Objects of the custom kinds that plugins read (`Plugin.custom`)."""
+    usage: UsageSource | None = None
+    """Tells the usage of pods; without it their annotations do."""
     profiles: tuple[str, ...] = ()
     """The names of all profiles of the scheduler."""
     clock: Callable[[], int] = lambda: 0

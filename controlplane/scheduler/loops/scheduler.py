@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from actors import Condition, Context
     from controlplane.api.device_selection import SelectDevice
+    from controlplane.api.usage import UsageSource
     from controlplane.client.loops.connection import RestConfig
     from controlplane.gates import FixGates
     from controlplane.scheduler.config.model import SchedulerConfig
@@ -105,6 +106,7 @@ class SchedulerOptions:
         explaining: lets every attempt leave the answers of the plugins in the log and on the pod.
         devices: claims, slices and classes of devices are watched from the start, not only once a pod names a claim.
         select: answers the selectors of devices; None where there is no expression language.
+        usage: tells the usage of pods, for plugins that go by it; without it their annotations do.
     """
 
     features: Mapping[str, bool] | None = None
@@ -114,6 +116,7 @@ class SchedulerOptions:
     explaining: bool = False
     devices: bool = False
     select: SelectDevice | None = None
+    usage: UsageSource | None = None
 
 
 DEFAULT_OPTIONS = SchedulerOptions()
@@ -161,6 +164,7 @@ async def run(
         select=options.select,
         clock=lambda: epoch_ns + ctx.now,
         custom=informers.custom,
+        usage=options.usage,
     )
     core.handle.new_uid = lambda: uid(ctx.serial())
     probe.core = core
