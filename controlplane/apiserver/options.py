@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from attrs import field, frozen
 
 from controlplane.api.container_output import Output
 from controlplane.api.host_access import LogOptions, Reached
+from controlplane.api.object import Object
 from controlplane.api.request import User
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
@@ -99,8 +100,16 @@ class NodePages(Protocol):
         ...
 
 
+Stored = Callable[[str, str, str], Iterable[Object[Any]]]
+"""Returns the stored objects of a resource by group, version and name; none of one that is not served."""
+
+
 class Debugging(Protocol):
     """Tells what pods on fake nodes lead to: None leaves the answer to the emulated container."""
+
+    def at(self, stored: Stored) -> Debugging:
+        """Return the same with the objects of the API as they are now."""
+        ...
 
     def log(
         self, namespace: str, pod: str, container: str, options: LogOptions, *, previous: bool

@@ -10,10 +10,10 @@ jitter. Upstream: pkg/kwok/controllers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from controlplane.api.times import SECOND, format_micro_time, format_nano_time, parse_time
 from controlplane.api.tree import is_fake_node
@@ -27,8 +27,10 @@ from controlplane.decisions import Choose
 from controlplane.kwok import lifecycle, patching
 from controlplane.kwok.addresses import Pool
 from controlplane.kwok.cel.results import ExpressionError
+from controlplane.kwok.definitions import STAGES
 from controlplane.kwok.lifecycle import KwokError, Moment
 from controlplane.kwok.rendering import renderer
+from controlplane.kwok.stored_stages import StoredStages
 
 if TYPE_CHECKING:
     from controlplane.api.object import Object
@@ -46,6 +48,10 @@ LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
 PREPROCESS: Final = "kwok.preprocess"
 PLAY: Final = "kwok.play"
+STAGES_QUEUE: Final = "kwok.stages"
+MANY: Final = ("Pod", "Node")
+OTHERS: Final = "others"
+"""The queue of all other kinds, where these are not known from the start."""
 WORKERS: Final = 4
 """Tasks that play stages of pods, and of nodes; other kinds have one."""
 SHARES: Final = 64
@@ -70,8 +76,10 @@ class _Job:
     cancelled: bool = False
 
 
-@frozen(eq=False)
+@define(eq=False)
 class _Kind:
+    api_version: str
+    kind: str
     resource: Resource[Any]
     stages: tuple[Stage, ...]
     jobs: dict[str, _Job] = field(factory=dict)
@@ -79,11 +87,17 @@ class _Kind:
 
 
 class Kwok(Controller):
-    """The process. `stages` are those of its files."""
+    """The process. `stages` are those of its files; where it `watches`, they are those of the API in their place.
+
+    A kind is taken up when its first stage comes, with all its objects, and left with its last one: jobs that wait are
+    then dropped. A stage that comes to a kind that has some is asked at the next change of an object. To take up any
+    kind at once, a process that watches has the objects of all kinds.
+    """
 
     name = "kwok-controller"
     component = "kwok_controller"
     stages: tuple[Stage, ...] = ()
+    watches: bool = False
 
     def __init__(self, host: Host, caches: Caches) -> None:
         super().__init__(host, caches)
@@ -98,48 +112,122 @@ class Kwok(Controller):
         self._made = 0
         self._pools: dict[str, Pool] = {}
         self._last: dict[tuple[str, str], str] = {}
+        self._objects: dict[tuple[str, str], dict[str, Object[Any]]] = {}
+        """The objects of custom kinds that came later, which no cache has."""
+        if self.watches:
+            self._changes = host.queue(STAGES_QUEUE)
+            self._stored = StoredStages(caches.of(STAGES), self._complain)
+            for each in self._monitored():
+                caches.of(each.resource)
         for api_version, kind in kinds_of(self.stages):
             served = host.rest_mapper.kinds.get((api_version, kind))
             if served is not None:
+                caches.of(served.resource)
                 self._serve(served)
 
-    def _serve(self, served: ServedKind) -> Handlers:
+    def _monitored(self) -> list[ServedKind]:
+        """The built-in kinds that stages may be for."""
+        kinds = self.host.rest_mapper.kinds.values()
+        return [
+            each for each in kinds if each.has("list", "watch") and each.resource.name != "events"
+        ]
+
+    def _serve(self, served: ServedKind) -> None:
         known = served.resource.api_version, served.kind
         stages = tuple(s for s in self.stages if (s.api_version, s.kind) == known)
-        found = self._kinds[known] = _Kind(served.resource, stages)
-        self._caches.of(served.resource)
-        return self._handlers(found, f"{known[0]} {known[1]}")
+        self._kinds[known] = _Kind(*known, served.resource, stages)
+
+    # -- stages of the API -----------------------------------------------------------------------
+
+    def _stages_changed(self, *_: Any) -> None:
+        """Take in the stages at once; kinds are taken up and left in a step of their own."""
+        self.stages = self._stored.read()
+        for known, kind in self._kinds.items():
+            kind.stages = tuple(s for s in self.stages if (s.api_version, s.kind) == known)
+        self._changes.add("stages")
+
+    def _manage(self, _key: str) -> Reconcile[None]:
+        """Take up the kinds that have stages, and leave those that have none."""
+        yield from ()
+        wanted = tuple(kinds_of(self.stages))
+        for known in wanted:
+            served = self.host.rest_mapper.kinds.get(known)
+            if known not in self._kinds and served is not None:
+                self._serve(served)
+                added = self._handlers(known).added
+                for obj in self._objects_of(known, served.resource):
+                    added(obj)
+        for known in [known for known in self._kinds if known not in wanted]:
+            for job in self._kinds.pop(known).jobs.values():
+                job.cancelled = True
+
+    def _objects_of(self, known: tuple[str, str], resource: Resource[Any]) -> Iterable[Object[Any]]:
+        later = self._objects.get(known)
+        return [*(self._caches.of(resource) if later is None else later.values())]
+
+    def _complain(self, stage: Tree, why: str) -> None:
+        self.host.event(stage, "Warning", "StageInvalid", why)
 
     # -- events ----------------------------------------------------------------------------------
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Match every object that is added or changed; nodes also bring their pods along."""
-        made = {
-            kind.resource: self._handlers(kind, f"{known[0]} {known[1]}")
-            for known, kind in self._kinds.items()
-        }
+        made = {kind.resource: self._handlers(known) for known, kind in self._kinds.items()}
+        if self.watches:
+            for each in self._monitored():
+                made[each.resource] = self._handlers((each.resource.api_version, each.kind))
+            told = self._stages_changed
+            made[STAGES] = Handlers(told, told, told)
         made.setdefault(NODES, Handlers(self._node_added, ignore, ignore))
         return made
 
     def handlers_of_kind(self, kind: ServedKind) -> Handlers | None:
-        """Match the objects of a custom kind that has stages."""
+        """Match the objects of a custom kind that has stages, or may come to have some."""
         known = kind.resource.api_version, kind.kind
-        if known in self._kinds or not any((s.api_version, s.kind) == known for s in self.stages):
+        if kind.resource == STAGES:
             return None
-        return self._serve(kind)
+        if not self.watches:
+            if known in self._kinds or known not in kinds_of(self.stages):
+                return None
+            self._serve(kind)
+        objects = self._objects[known] = {}
+        told = self._handlers(known)
 
-    def _handlers(self, kind: _Kind, named: str) -> Handlers:
+        def added(obj: Object[Any]) -> None:
+            objects[obj.key] = obj
+            told.added(obj)
+
+        def updated(old: Object[Any], new: Object[Any]) -> None:
+            objects[new.key] = new
+            told.updated(old, new)
+
+        def deleted(obj: Object[Any], unknown: bool) -> None:
+            objects.pop(obj.key, None)
+            told.deleted(obj, unknown)
+
+        if self.watches:
+            self._changes.add("stages")
+        return Handlers(added, updated, deleted)
+
+    def _handlers(self, known: tuple[str, str]) -> Handlers:
+        """Handle changes of the objects of a kind, while it has stages."""
+        named = f"{known[0]} {known[1]}"
+
         def changed(obj: Object[Any]) -> None:
-            if self._managed(kind, obj):
+            kind = self._kinds.get(known)
+            if kind is not None and self._managed(kind, obj):
                 self._preprocess.add(f"{named} {obj.key}")
 
         def added(obj: Object[Any]) -> None:
             changed(obj)
-            if kind.resource == NODES:
+            if known == ("v1", "Node"):
                 self._node_added(obj)
 
         def deleted(obj: Object[Any], _unknown: bool) -> None:
-            self._last.pop((kind.stages[0].kind, obj.key), None)
+            kind = self._kinds.get(known)
+            if kind is None:
+                return
+            self._last.pop((kind.kind, obj.key), None)
             job = kind.jobs.pop(obj.key, None)
             if job is not None and job.due > self.host.now:
                 job.cancelled = True
@@ -170,8 +258,12 @@ class Kwok(Controller):
     def work(self) -> Sequence[Work]:
         """One queue to match, and one to play for each kind."""
         work = [Work(PREPROCESS, self._match, workers=1)]
+        if self.watches:
+            work.append(Work(STAGES_QUEUE, self._manage, workers=1))
+            work += [Work(f"{PLAY}.{kind}", self._play, workers=WORKERS) for kind in MANY]
+            return [*work, Work(f"{PLAY}.{OTHERS}", self._play, workers=1)]
         for api_version, kind in kinds_of(self.stages):
-            workers = WORKERS if kind in ("Pod", "Node") and api_version == "v1" else 1
+            workers = WORKERS if kind in MANY and api_version == "v1" else 1
             work.append(Work(f"{PLAY}.{kind}", self._play, workers=workers))
         return work
 
@@ -182,8 +274,11 @@ class Kwok(Controller):
     def _match(self, key: str) -> Reconcile[None]:
         """Match one object, and queue the job of its stage."""
         api_version, kind_name, name = key.split(" ", 2)
-        kind = self._kinds[api_version, kind_name]
-        obj = self._caches.of(kind.resource).get(name)
+        kind = self._kinds.get((api_version, kind_name))
+        if kind is None:
+            return  # left meanwhile
+        later = self._objects.get((api_version, kind_name))
+        obj = self._caches.of(kind.resource).get(name) if later is None else later.get(name)
         if obj is None or not self._managed(kind, obj):
             return
         yield from self._matched(kind, name, obj.tree)
@@ -200,7 +295,7 @@ class Kwok(Controller):
                 return
             bounds = lifecycle.delay_range(stage, moment) or (0,)
         except (KwokError, ExpressionError) as error:
-            about = _reference(kind.stages[0], tree)
+            about = _reference(kind, tree)
             self.host.event(about, "Warning", "StageMatchFailed", f"stage match: {error}")
             return
         wait = bounds[0]
@@ -230,7 +325,9 @@ class Kwok(Controller):
         self._ask(job, wait, idle=again)
 
     def _ask(self, job: _Job, wait: int, *, idle: bool) -> None:
-        queue = self.host.queue(f"{PLAY}.{job.stage.kind}")
+        stage = job.stage
+        alone = not self.watches or (stage.kind in MANY and stage.api_version == "v1")
+        queue = self.host.queue(f"{PLAY}.{stage.kind if alone else OTHERS}")
         queue.add_after(f"{job.number} {job.key}", wait, idle=idle)
 
     # -- playing ---------------------------------------------------------------------------------
@@ -239,7 +336,9 @@ class Kwok(Controller):
         job = self._jobs.pop(int(key.split(" ", 1)[0]))
         if job.cancelled:
             return
-        kind = self._kinds[job.stage.api_version, job.stage.kind]
+        kind = self._kinds.get((job.stage.api_version, job.stage.kind))
+        if kind is None:
+            return  # left meanwhile
         kind.jobs.pop(job.key, None)
         self._last[job.stage.kind, job.key] = job.stage.name
         result: Tree | None = None
@@ -377,6 +476,8 @@ class Kwok(Controller):
     # -- leases ----------------------------------------------------------------------------------
 
     def _renew(self) -> Reconcile[None]:
+        if self.watches and ("v1", "Node") not in self._kinds:
+            return  # leases come with the stages of nodes
         for node in list(self._nodes):
             if not is_fake_node(node.tree):
                 continue
@@ -406,7 +507,7 @@ class Kwok(Controller):
             yield from calls.update(LEASES, {**lease.tree, "spec": {**spec, **held}})
 
 
-def _reference(stage: Stage, tree: Tree) -> Tree:
+def _reference(stage: Stage | _Kind, tree: Tree) -> Tree:
     """Return what an event about an object names."""
     meta = tree["metadata"]
     return {
@@ -423,12 +524,15 @@ def kinds_of(stages: Sequence[Stage]) -> Iterator[tuple[str, str]]:
     yield from dict.fromkeys((stage.api_version, stage.kind) for stage in stages)
 
 
-def kwok_of(stages: tuple[Stage, ...], built_in: frozenset[tuple[str, str]]) -> type[Kwok]:
+def kwok_of(
+    stages: tuple[Stage, ...], built_in: frozenset[tuple[str, str]], *, watches: bool = False
+) -> type[Kwok]:
     """Return KWOK with these stages, as a process of a cluster (`ClusterConfig.own_controllers`).
 
     Args:
         stages: in the order in which they are asked.
         built_in: the kinds that are served from the start; for others all kinds are watched.
+        watches: the stages are those of the API.
     """
-    custom = any(known not in built_in for known in kinds_of(stages))
-    return type("Kwok", (Kwok,), {"stages": stages, "any_kind": custom})
+    custom = watches or any(known not in built_in for known in kinds_of(stages))
+    return type("Kwok", (Kwok,), {"stages": stages, "any_kind": custom, "watches": watches})

@@ -7,7 +7,8 @@ Upstream: pkg/kwok/server/debugging*.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from attrs import field, frozen
@@ -21,9 +22,11 @@ from controlplane.api.host_access import (
     Reached,
     Refusal,
 )
+from controlplane.api.object import Object
 from controlplane.api.tree import Tree
+from controlplane.errors import UsageError
 from controlplane.kwok import selection
-from controlplane.kwok.fields import Fields
+from controlplane.kwok.fields import GROUP, VERSION, Fields
 from controlplane.kwok.selection import CLUSTER, Entry, Rule, choose
 
 __all__ = ["KINDS", "Debugging", "Log", "read", "topic_of"]
@@ -171,10 +174,24 @@ _READERS: Final[Mapping[str, Any]] = {
 
 @frozen
 class Debugging:
-    """What the pods of fake nodes lead to, by the objects of files."""
+    """What the pods of fake nodes lead to, by objects of files, and of the API for the kinds that are `stored`."""
 
-    of_files: Mapping[str, Sequence[Rule[Any]]] = field(factory=dict)
-    """By topic, in the order of the files."""
+    rules: Mapping[str, Sequence[Rule[Any]]] = field(factory=dict)
+    """By topic, in the order of the files; a topic may have none."""
+    stored: Mapping[str, str] = field(factory=dict)
+    """The resource of each kind whose objects are those of the API."""
+
+    def at(self, objects: Callable[[str, str, str], Iterable[Object[Any]]]) -> Debugging:
+        """Return the same with the objects of the API as they are now; one that is malformed is left out."""
+        if not self.stored:
+            return self
+        found = {topic: list(rules) for topic, rules in self.rules.items()}
+        for kind, resource in self.stored.items():
+            rules = found.setdefault(topic_of(kind), [])
+            for each in objects(GROUP, VERSION, resource):
+                with suppress(UsageError):
+                    rules.append(read(each.tree))
+        return Debugging(found)
 
     def log(
         self, namespace: str, pod: str, container: str, options: LogOptions, *, previous: bool
@@ -202,7 +219,7 @@ class Debugging:
 
     def ports(self, namespace: str, pod: str) -> Reached | None:
         """Return what the ports of a pod lead to; None where no object tells of any."""
-        if not self.of_files.get(PORT_FORWARD):
+        if PORT_FORWARD not in self.rules:
             return None
 
         def at(port: int) -> Program | Address | Refusal:
@@ -214,14 +231,14 @@ class Debugging:
 
     def topics(self) -> Mapping[str, int]:
         """Return the number of objects of each topic, such as Logs."""
-        return {topic: len(rules) for topic, rules in self.of_files.items()}
+        return {topic: len(rules) for topic, rules in self.rules.items()}
 
     def _found(
         self, topic: str, namespace: str, pod: str, name: str | int
     ) -> Log | Program | Address | Refusal | None:
         """Return what is told of a container or port, or a refusal; None where no object has the topic."""
-        rules = self.of_files.get(topic)
-        if not rules:
+        rules = self.rules.get(topic)
+        if rules is None:
             return None
         choice = choose(rules, namespace, pod, name)
         if choice.value is not None:

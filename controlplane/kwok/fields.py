@@ -10,9 +10,11 @@ from attrs import frozen
 from controlplane.api.tree import Tree
 from controlplane.errors import UsageError
 
-__all__ = ["API_VERSION", "Fields", "fields_of", "name_of"]
+__all__ = ["API_VERSION", "GROUP", "VERSION", "Fields", "fields_of", "name_of"]
 
-API_VERSION: Final = "kwok.x-k8s.io/v1alpha1"
+GROUP: Final = "kwok.x-k8s.io"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 
 @frozen

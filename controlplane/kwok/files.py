@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,8 +34,13 @@ class Files:
     debugging: Debugging | None = None
 
 
-def load(paths: Sequence[Path]) -> Files:
-    """Return what these files have. Raises UsageError with file and object."""
+def load(paths: Sequence[Path], stored: Collection[str] = ()) -> Files:
+    """Return what these files have. Raises UsageError with file and object.
+
+    Args:
+        paths: the files.
+        stored: the kinds whose objects are read from the API; files may have none of them.
+    """
     found: list[Stage] = []
     told: list[Metric] = []
     used: list[ResourceUsage] = []
@@ -43,6 +48,10 @@ def load(paths: Sequence[Path]) -> Files:
     for path in paths:
         for tree in read_documents(path):
             kind = tree.get("kind") if isinstance(tree, dict) else tree
+            if kind in stored:
+                raise UsageError(
+                    f"{path}: {kind}: --enable-crds reads objects of this kind from the API"
+                )
             if kind == "Stage":
                 found.append(stages.read(tree, str(path)))
             elif kind == "Metric":
@@ -54,7 +63,7 @@ def load(paths: Sequence[Path]) -> Files:
                 led.setdefault(debugging.topic_of(kind), []).append(rule)
             else:
                 raise UsageError(f"{path}: {shown(str(kind))}: expected kind {', '.join(_KINDS)}")
-    if not found:
+    if not found and "Stage" not in stored:
         raise UsageError(f"{', '.join(map(str, paths))}: no Stage ({API_VERSION})")
     return Files(
         tuple(found),

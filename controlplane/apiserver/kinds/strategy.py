@@ -37,6 +37,9 @@ class Lookup(Protocol):
     def within(self, group: str, resource: str, namespace: str) -> list[Object]:
         """The objects of a namespace, by name."""
 
+    def read_within(self, info: ResourceInfo, namespace: str) -> list[Object]:
+        """The objects of any resource in a namespace ("" for all), custom ones too, by name."""
+
     def info(self, group: str, resource: str) -> ResourceInfo:
         """The resource itself, in the version that is stored."""
 

@@ -5,6 +5,8 @@ Upstream: pkg/registry/core/pod/storage.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import evolve
 
 from controlplane.api.container_inside import front_of, inside_of
@@ -437,7 +439,14 @@ def _debugging(parts: Parts, ctx: Context, pod: Object) -> Debugging | None:
     """What tells to what a pod leads on the machine; None for a pod on a node that is not fake."""
     found = parts.options.debugging
     node = None if found is None else ctx.find("", "nodes", "", pod.tree["spec"]["nodeName"])
-    return None if node is None or not is_fake_node(node.tree) else found
+    if found is None or node is None or not is_fake_node(node.tree):
+        return None
+
+    def stored(group: str, version: str, resource: str) -> Iterable[Object]:
+        info = parts.registries.table.get(group, version, resource)
+        return () if info is None else ctx.lookup.read_within(info, "")
+
+    return found.at(stored)
 
 
 def _reached(parts: Parts, ctx: Context, pod: Object, container: str) -> Reached | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
     from controlplane.descheduler.policy import Policy
     from controlplane.kueue.process.settings import Settings
+    from controlplane.kwok.debugging import Debugging
     from controlplane.kwok.files import Files
     from controlplane.scenarios.engine.setting import Setting
 
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
 class System:
     """One system.
 
-    `options` are its own options, of which `needed` must be given; `changes` returns the fields of the cluster's
-    configuration that change, and raises UsageError; `installs` returns the objects that are there from the start;
-    `waits_s` returns for how many seconds at most it does nothing although it will do something. One that
-    `brings_nodes` makes nodes itself: none are made where neither files nor options ask for some.
+    `options` are its own options, of which `needed` must be given, unless `goes_without` says otherwise; `changes`
+    returns the fields of the cluster's configuration that change, and raises UsageError; `installs` returns the objects
+    that are there from the start; `waits_s` returns for how many seconds at most it does nothing although it will do
+    something. One that `brings_nodes` makes nodes itself: none are made where neither files nor options ask for some.
     """
 
     changes: Callable[[ClusterConfig, Setting], Changes]
@@ -46,6 +47,7 @@ class System:
     installs: Callable[[Setting], Installed] = lambda _: ()
     brings_nodes: bool = False
     waits_s: Callable[[Setting], float] = lambda _: 0.0
+    goes_without: Callable[[Setting], bool] = lambda _: False
 
 
 def _read_policy(setting: Setting) -> Policy:
@@ -186,29 +188,69 @@ DESCHEDULER_DRY_RUN = Option(
 def _read_stages(setting: Setting) -> Files:
     from controlplane.kwok.files import load
 
-    return load([Path(name) for name in setting["stages"]])
+    return load([Path(name) for name in setting["stages"]], setting["enable_crds"])
 
 
 def _kwok(config: ClusterConfig, setting: Setting) -> Changes:
     from controlplane.cluster import served_kinds
     from controlplane.kwok.controller import kwok_of
+    from controlplane.kwok.files import Files
     from controlplane.kwok.metrics import NodePages
     from controlplane.kwok.usages import ResourceUsages
 
-    files: Files = setting.parsed["stages"]
+    enabled = setting["enable_crds"]
+    files: Files = setting.parsed.get("stages") or Files(())
     built_in = frozenset(
         (kind.resource.api_version, kind.kind) for kind in served_kinds(setting.release)
     )
     usages = files.usages or ResourceUsages(())
     return {
-        "own_controllers": (*config.own_controllers, kwok_of(files.stages, built_in)),
+        "own_controllers": (
+            *config.own_controllers,
+            kwok_of(files.stages, built_in, watches=STAGE in enabled),
+        ),
+        "installed": (*config.installed, *_kwok_objects(setting)),
         "stages": True,
         "usage": files.usages,
         "node_pages": NodePages(files.metrics, usages) if files.metrics else None,
-        "debugging": files.debugging,
+        "debugging": _debugging(files, enabled),
     }
 
 
+def _debugging(files: Files, enabled: Sequence[str]) -> Debugging | None:
+    """What leads clients of fake nodes to the machine, by objects of files and of the API."""
+    from controlplane.kwok.debugging import KINDS, Debugging
+    from controlplane.kwok.definitions import plural_of
+
+    stored = {kind: plural_of(kind) for kind in KINDS if kind in enabled}
+    if not stored:
+        return files.debugging
+    return Debugging({} if files.debugging is None else files.debugging.rules, stored)
+
+
+def _kwok_objects(setting: Setting) -> Installed:
+    enabled = setting["enable_crds"]
+    if not enabled:
+        return ()
+    from controlplane.kwok.definitions import KINDS, installation
+
+    return installation(kind for kind in KINDS if kind in enabled)
+
+
+def _kwok_kinds() -> tuple[str, ...]:
+    from controlplane.kwok.definitions import KINDS
+
+    return KINDS
+
+
+STAGE: Final = "Stage"
+ENABLE_CRDS = Option(
+    "enable-crds",
+    many=True,
+    default=(),
+    choices=_kwok_kinds,
+    help="Read KWOK's objects of this kind from the API, and define it there (--with kwok). Repeatable.",
+)
 STAGES = Option(
     "stages",
     many=True,
@@ -250,7 +292,13 @@ SYSTEMS: Final[Mapping[str, System]] = {
         needed=(DESCHEDULER_POLICY,),
         waits_s=lambda setting: float(setting["descheduling_interval"]),
     ),
-    "kwok": System(_kwok, (STAGES,), needed=(STAGES,)),
+    "kwok": System(
+        _kwok,
+        (STAGES, ENABLE_CRDS),
+        needed=(STAGES,),
+        installs=_kwok_objects,
+        goes_without=lambda setting: STAGE in setting["enable_crds"],
+    ),
     "kueue": System(_kueue, (KUEUE_CONFIG,), installs=_kueue_objects),
     "scheduler-plugins": System(
         _scheduler_plugins, (TOPOLOGY_INTERVAL,), installs=_scheduler_plugins_objects
@@ -262,7 +310,7 @@ def parse_with(setting: Setting) -> None:
     """Refuse a system without the options that it needs. Raises UsageError."""
     for name in setting["with"]:
         for option in SYSTEMS[name].needed:
-            if not setting[option.key]:
+            if not setting[option.key] and not SYSTEMS[name].goes_without(setting):
                 raise UsageError(f"--with {name} needs --{option.name} {option.metavar}".rstrip())
 
 
