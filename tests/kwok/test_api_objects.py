@@ -75,6 +75,9 @@ def test_stages_of_files_and_of_the_api_are_not_mixed():
     assert refused.returncode == 2
     told = "stages.yaml: Stage: --enable-crds reads objects of this kind from the API"
     assert told in refused.stderr
+    unknown = controlplane("run", FOLDER / "web.yaml", *ENABLED, "--enable-crds", "Metric")
+    assert unknown.returncode == 2
+    assert "--enable-crds: 'Metric': expected Stage, Logs, ClusterLogs" in unknown.stderr
     missing = controlplane("run", FOLDER / "web.yaml", "--with", "kwok", "--enable-crds", "Logs")
     assert missing.returncode == 2
     assert "--with kwok needs --stages FILE" in missing.stderr

@@ -27,6 +27,7 @@ OTHER = {
     "with": ("descheduler",),
     "descheduler_policy": str(Path(__file__).with_name("another_policy.yaml")),
     "stages": (str(EXAMPLES / "kwok" / "stages.yaml"),) * 2,
+    "enable_crds": ("Logs", "ClusterLogs"),
     "node_groups": str(EXAMPLES / "cluster-autoscaler" / "zone-groups.yaml"),
     "descheduling_interval": 60.0,
     "topology_interval": 30.0,

@@ -237,10 +237,13 @@ def _kwok_objects(setting: Setting) -> Installed:
     return installation(kind for kind in KINDS if kind in enabled)
 
 
-def _kwok_kinds() -> tuple[str, ...]:
+def _check_enabled(setting: Setting) -> None:
+    from controlplane.errors import shown
     from controlplane.kwok.definitions import KINDS
 
-    return KINDS
+    for kind in setting["enable_crds"]:
+        if kind not in KINDS:
+            raise UsageError(f"--enable-crds: {shown(kind)}: expected {', '.join(KINDS)}")
 
 
 STAGE: Final = "Stage"
@@ -248,8 +251,9 @@ ENABLE_CRDS = Option(
     "enable-crds",
     many=True,
     default=(),
-    choices=_kwok_kinds,
-    help="Read KWOK's objects of this kind from the API, and define it there (--with kwok). Repeatable.",
+    metavar="KIND",
+    help="Define a kind of KWOK, such as Stage, and read its objects from the API (--with kwok). Repeatable.",
+    parse=_check_enabled,
 )
 STAGES = Option(
     "stages",

@@ -14,6 +14,7 @@ GIVEN = {
     "descheduling_interval": ("descheduler", 4.0),
     "descheduler_dry_run": ("descheduler", True),
     "stages": ("kwok", ("p.yaml",)),
+    "enable_crds": ("kwok", ("Stage",)),
     "node_groups": ("cluster-autoscaler", "p.yaml"),
 }
 
