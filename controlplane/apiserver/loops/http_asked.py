@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import base64
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote_to_bytes
 
-from attrs import frozen
+from attrs import define
 
 from controlplane.api.flags import flag
+from controlplane.apiserver.http.query import parse_query
+from controlplane.apiserver.requests.routing import request_line
 from controlplane.apiserver.schema.status import ApiError
 
 if TYPE_CHECKING:
     from controlplane.apiserver.requests.routing import RequestLine
 
 
-@frozen
+@define
 class Asked:
     """A request as far as the rim looks at it."""
 
@@ -22,9 +25,9 @@ class Asked:
     query: dict[str, list[str]]
     headers: list[tuple[str, str]]
     streamed: bool
-    """The client accepts chunked bodies: HTTP/1.1."""
-    has_body: bool
+    """The client accepts answers without a length that do not end its connection: any version after HTTP/1.0."""
     _first: dict[str, str]
+    has_body: bool = False
 
     @property
     def method(self) -> str:
@@ -47,6 +50,40 @@ class Refused(Exception):
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
         self.code = code
+
+
+def asked_of(
+    method: str,
+    target: str,
+    headers: list[tuple[str, str]],
+    header_limit: int,
+    *,
+    streamed: bool = True,
+) -> Asked:
+    """The request of a head, names of headers in lower case. Raises Refused."""
+    size = sum([len(name) + len(value) for name, value in headers])
+    if size + len(target) > header_limit:
+        raise Refused(431, "Request Header Fields Too Large")
+    if target.startswith(("http://", "https://")):
+        target = "/" + target.split("/", 3)[3] if target.count("/") > 2 else "/"
+    raw_path, _, raw_query = target.partition("?")
+    path = unquoted(raw_path)
+    if not path.startswith("/"):
+        raise Refused(400, "Bad Request")
+    query = parse_query(raw_query) if raw_query else {}
+    return Asked(request_line(method, path), query, headers, streamed, dict(reversed(headers)))
+
+
+def unquoted(raw: str) -> str:
+    """A path without percent signs; a malformed escape is refused, as Go's URL parser does."""
+    if "%" not in raw and raw.isascii():
+        return raw
+    for at, char in enumerate(raw):
+        if char == "%":
+            digits = raw[at + 1 : at + 3]
+            if len(digits) != 2 or not all(digit in "0123456789abcdefABCDEF" for digit in digits):
+                raise Refused(400, "Bad Request")
+    return unquote_to_bytes(raw.encode("latin-1")).decode("utf-8", "replace")
 
 
 def is_set(asked: Asked, name: str) -> bool:

@@ -20,8 +20,7 @@ from controlplane.apiserver.front.answering import HttpAnswer, WatchAnswer, answ
 from controlplane.apiserver.http import answer_bodies
 from controlplane.apiserver.http.impersonation import acting
 from controlplane.apiserver.http.message import packed, to_request
-from controlplane.apiserver.loops.http_asked import Refused
-from controlplane.apiserver.loops.http_connection import _unquoted
+from controlplane.apiserver.loops.http_asked import Refused, unquoted
 from controlplane.apiserver.loops.http_server import json_request
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer, failure
@@ -162,7 +161,7 @@ class Process:
     def _answer(self, message: Message) -> Answered:
         raw_path, _, raw_query = message.target.partition("?")
         try:
-            path = _unquoted(raw_path)
+            path = unquoted(raw_path)
             query = parse_qs(raw_query, keep_blank_values=True)
         except (Refused, ValueError):
             return Answered(400, {}, b"", None)
