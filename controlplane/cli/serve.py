@@ -67,6 +67,8 @@ class Entrance:
     host: str
     port: int
     tls: bool
+    http2: bool
+    http2_streams: int
     open_to_everybody: bool
     token: str | None = field(repr=False)
     key_files: tuple[Path, ...]
@@ -85,18 +87,21 @@ class Entrance:
 
     def rim(self, run: Execution, *, ui: bool) -> Rim:
         """The same for the session, with a random token unless one is given. Raises UsageError for the keys."""
+        from controlplane.apiserver.loops.http_host import Limits
         from controlplane.serving.session import Rim
 
         return Rim(
             self.host,
             self.port,
             self.tls,
+            self.http2,
             secrets.token_urlsafe(24) if self.token is None else self.token,
             keys=tuple(_keys(self.key_files)),
             token_key=_token_key(run),
             record_token_key=self.record_token_key,
             ui=ui,
             origins=self.origins,
+            limits=Limits(http2_streams=self.http2_streams or Limits().http2_streams),
         )
 
 
@@ -174,6 +179,19 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     help='Confirm --token "" with a --host beyond this machine: every client that reaches it is administrator.',
 )
 @click.option("--tls/--no-tls", default=True, help="HTTPS with a certificate made for the session.")
+@click.option(
+    "--http2/--disable-http2-serving",
+    default=True,
+    help="Whether clients may choose HTTP/2 over TLS.",
+)
+@click.option(
+    "--http2-max-streams-per-connection",
+    "http2_streams",
+    type=click.IntRange(0, (1 << 31) - 1),
+    default=0,
+    show_default="0: 100, as in kube-apiserver",
+    help="Concurrent streams of a client's HTTP/2 connection.",
+)
 @click.option(
     "--token",
     metavar="TEXT",

@@ -74,6 +74,8 @@ class Rim:
     host: str = "127.0.0.1"
     port: int = 0
     tls: bool = True
+    http2: bool = True
+    """If true, clients may choose HTTP/2 over TLS."""
     token: str = field(default="", repr=False)
     limits: Limits = field(factory=Limits)
     keys: tuple[Key, ...] = field(default=(), repr=False)
@@ -300,7 +302,7 @@ async def serve_async(
     if rim.tls:
         from controlplane.apiserver.http import certificates
 
-        made = certificates.make(rim.host)
+        made = certificates.make(rim.host, http2=rim.http2)
         tls, authority = made.context, made.authority
     epoch = cluster.config.epoch_ns
     key = rim.token_key or _fresh_key()

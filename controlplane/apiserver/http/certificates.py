@@ -40,8 +40,8 @@ class ServerIdentity:
     authority: bytes
 
 
-def make(host: str) -> ServerIdentity:
-    """A fresh identity for a server that listens on `host`."""
+def make(host: str, *, http2: bool = True) -> ServerIdentity:
+    """A fresh identity for a server that listens on `host`; clients may choose HTTP/2 if `http2`."""
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority_name = _name("controlplane-ca")
     authority = (
@@ -70,12 +70,12 @@ def make(host: str) -> ServerIdentity:
     chain = certificate.public_bytes(pem) + key.private_bytes(
         pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return ServerIdentity(_context(chain), authority.public_bytes(pem))
+    return ServerIdentity(_context(chain, http2=http2), authority.public_bytes(pem))
 
 
-def _context(chain: bytes) -> ssl.SSLContext:
+def _context(chain: bytes, *, http2: bool) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols(["h2", "http/1.1"] if http2 else ["http/1.1"])
     with TemporaryDirectory() as folder:  # the ssl module reads keys from files only
         path = Path(folder, "server.pem")
         path.touch(mode=0o600)

@@ -34,13 +34,17 @@ if TYPE_CHECKING:
     from controlplane.apiserver.loops.http_host import Host, Pipe
     from controlplane.apiserver.requests.routing import HttpRequest
 
-__all__ = ["CLOSED", "Entry", "Handler", "Wire", "failure"]
+__all__ = ["CLOSED", "Cut", "Entry", "Handler", "Wire", "failure"]
 
 JSON = "application/json"
 _NO_BODY = (204, 304)
 _LONG = ("attach", "exec", "log", "portforward", "proxy")
 CLOSED = (trio.BrokenResourceError, trio.ClosedResourceError)
 """The client is gone, or does not read."""
+
+
+class Cut(trio.ClosedResourceError):
+    """A plan cuts the connection."""
 
 
 @frozen
@@ -188,7 +192,7 @@ class Handler:
         with trio.move_on_after(self._limits.answer_s):
             answered = await sink.first()
         if answered is CUT:
-            raise trio.ClosedResourceError("a plan cuts the connection")
+            raise Cut
         if isinstance(answered, StreamStart):
             if is_websocket(asked):
                 await wire.upgrade_stream(asked, answered, number, sink)
@@ -302,7 +306,7 @@ class Handler:
             if not ended:
                 hang_up()
         if not ended and not over.is_set():
-            raise trio.ClosedResourceError
+            raise Cut if sink.cut else trio.ClosedResourceError
 
     async def _end_while_paused(
         self, seconds: float, over: trio.Event, scope: trio.CancelScope

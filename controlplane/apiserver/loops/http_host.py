@@ -113,6 +113,8 @@ class Limits:
     write_s: float = 60.0
     answer_s: float = 60.0
     linger_s: float = 0.5
+    http2_streams: int = 100
+    """Concurrent streams of an HTTP/2 connection. Upstream: pkg/server/secure_serving.go."""
 
 
 class Host(Protocol):
@@ -170,6 +172,15 @@ class Host(Protocol):
 
     async def idle(self, until: float, wait: Callable[[], Awaitable[bytes]]) -> bytes:
         """While a connection waits for its next request, it may be closed at any time: b"" then, or at that time."""
+
+    def on_close(self, leave: Callable[[], None]) -> None:
+        """Call `leave` when the server begins to close; at once if it has begun."""
+
+    def off_close(self, leave: Callable[[], None]) -> None:
+        """Forget what `on_close` was told."""
+
+    def defect(self, error: Exception) -> None:
+        """Count an exception of ours, and let the world's log have it."""
 
     def enter(self, lane: str) -> bool:
         """Return whether another request may begin; `leave` follows if so."""

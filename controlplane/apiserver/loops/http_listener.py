@@ -112,6 +112,7 @@ class Listener:
         self._date_until = 0.0
         self._idle: dict[int, trio.CancelScope] = {}
         self._closing = False
+        self._leaving: dict[Callable[[], None], None] = {}
         self._accepting = trio.CancelScope()
         self._sockets: list[trio.SocketListener] = []
         self._disks = site.disks
@@ -138,6 +139,8 @@ class Listener:
         self._accepting.cancel()
         for scope in list(self._idle.values()):
             scope.cancel()
+        for leave in list(self._leaving):
+            leave()
         with trio.move_on_after(grace_s):
             while self.connections:
                 await trio.sleep(0.01)
@@ -152,8 +155,7 @@ class Listener:
             with guest.scope:
                 await self._serve_one(stream, guest)
         except Exception as error:
-            self.defects += 1
-            self._inlet.put(self._actor, defect(panic("a connection", error)))
+            self.defect(error)
         finally:
             self.connections -= 1
             guest.depart()
@@ -175,7 +177,12 @@ class Listener:
                 socket.socket.close()
                 raise
         try:
-            await Connection(stream, self, guest).serve()
+            if self._tls is not None and secure.selected_alpn_protocol() == "h2":
+                from controlplane.apiserver.loops.http2_connection import Http2Connection
+
+                await Http2Connection(stream, self, guest).serve()
+            else:
+                await Connection(stream, self, guest).serve()
         finally:
             if guest.scope.cancel_called:
                 socket.socket.close()
@@ -212,6 +219,22 @@ class Listener:
             finally:
                 del self._idle[id(scope)]
         return b""
+
+    def on_close(self, leave: Callable[[], None]) -> None:
+        """Call `leave` when the server begins to close; at once if it has begun."""
+        if self._closing:
+            leave()
+        else:
+            self._leaving[leave] = None
+
+    def off_close(self, leave: Callable[[], None]) -> None:
+        """Forget what `on_close` was told."""
+        self._leaving.pop(leave, None)
+
+    def defect(self, error: Exception) -> None:
+        """Count an exception of ours, and let the world's log have it."""
+        self.defects += 1
+        self._inlet.put(self._actor, defect(panic("a connection", error)))
 
     def enter(self, lane: str) -> bool:
         """Return whether another request may begin; `leave` follows if so.

@@ -13,7 +13,7 @@ from controlplane.apiserver.http.answer_bodies import Chunk, Late
 from controlplane.apiserver.http.message import CUT, END
 from controlplane.apiserver.storage.watch_cache import WatchEvent
 
-__all__ = ["COPIED", "Line", "Sink", "at_once", "encoded"]
+__all__ = ["COPIED", "Line", "Sink", "at_once", "encoded", "short_lines"]
 
 Line = bytes | WatchEvent | Late
 COPIED: Final = 16_384
@@ -85,6 +85,18 @@ class Sink:
         return found or None
 
 
+def short_lines(lines: Iterable[Line]) -> bytes | None:
+    """The lines as bytes if they are few and short, None if they are to wait for their turn."""
+    data = b""
+    for line in lines:
+        if isinstance(line, Late):
+            return None
+        data += line if isinstance(line, bytes) else answer_bodies.short_line(line)
+        if not COPIED > len(data) > 0:
+            return None
+    return data
+
+
 def at_once(
     system_write: Callable[[int, bytes], int],
     descriptor: int,
@@ -96,13 +108,7 @@ def at_once(
     """
 
     def write(lines: Iterable[Line]) -> bytes | None:
-        data = b""
-        for line in lines:
-            if isinstance(line, Late):
-                return None
-            data += line if isinstance(line, bytes) else answer_bodies.short_line(line)
-            if not COPIED > len(data) > 0:
-                return None
+        data = short_lines(lines)
         if not data:
             return data
         frame = framed(data)

@@ -169,7 +169,9 @@ class _Attempt:
             ready.set()
 
         async def serve() -> None:
-            rim = Rim(token=secrets.token_urlsafe(24))
+            rim = Rim(
+                token=secrets.token_urlsafe(24), http2=False
+            )  # plans cut one request's connection
             await serve_async(self._run, rim, Pacer(), reached, stop, keep=False)
             ready.set()
 

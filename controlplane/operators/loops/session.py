@@ -143,7 +143,9 @@ class _Session:
     async def perform(self) -> Record:
         begin = time.perf_counter()
         keep = self._conditions.folder is not None
-        rim = Rim(token=secrets.token_urlsafe(24))
+        rim = Rim(
+            token=secrets.token_urlsafe(24), http2=False
+        )  # plans cut one request's connection
         self._start_revision = self._cluster.store.revision
         steps: list[StepResult] = []
         settled = False

@@ -170,6 +170,8 @@ async def served(
     without: tuple[str, ...] = (),
     record_token_key: bool = True,
     origins: tuple[str, ...] = (),
+    tls: bool = False,
+    http2: bool = True,
     lacking: str = "",
     **options: Any,
 ) -> AsyncIterator[Session]:
@@ -196,7 +198,8 @@ async def served(
         ready.set()
 
     rim = Rim(
-        tls=False,
+        tls=tls,
+        http2=http2,
         token=token,
         limits=limits or Limits(),
         record_token_key=record_token_key,
