@@ -21,6 +21,7 @@ from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 
 from controlplane.apiserver.http.authentication import ANONYMOUS
+from controlplane.apiserver.http.http2_frames import goaway
 from controlplane.apiserver.http.http2_headers import LiteralEncoder, Malformed, head_of
 from controlplane.apiserver.loops.http2_stream import FULL, Stream, UpgradeNeeded
 from controlplane.apiserver.loops.http_asked import Refused, asked_of
@@ -121,6 +122,13 @@ class Http2Connection:
     def send(self) -> None:
         """Let what was framed leave."""
         self._out += self.http.data_to_send()
+        if self._out:
+            self._wake.set()
+
+    def put(self, frames: bytes | bytearray) -> None:
+        """Let frames leave behind what was framed before."""
+        self._out += self.http.data_to_send()
+        self._out += frames
         self._wake.set()
 
     async def drained(self) -> None:
@@ -147,10 +155,7 @@ class Http2Connection:
 
     def _goaway(self, code: int) -> None:
         """Frame GOAWAY by hand: after h2's own nothing more could be sent, and requests are under way."""
-        last = self.http.highest_inbound_stream_id
-        self._out += self.http.data_to_send()
-        self._out += b"\0\0\x08\x07\0\0\0\0\0" + last.to_bytes(4, "big") + code.to_bytes(4, "big")
-        self._wake.set()
+        self.put(goaway(self.http.highest_inbound_stream_id, code))
 
     def _begin(self) -> None:
         limits, http = self._limits, self.http

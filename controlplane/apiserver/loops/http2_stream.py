@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 import trio
 from h2.exceptions import ProtocolError
 
+from controlplane.apiserver.http.http2_frames import data_frames
 from controlplane.apiserver.loops.http_sink import Line, Sink, short_lines
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class Carrier(Protocol):
 
     def send(self) -> None:
         """Let what was framed leave."""
+
+    def put(self, frames: bytearray) -> None:
+        """Let frames leave behind what was framed before."""
 
     async def drained(self) -> None:
         """Wait until something has left."""
@@ -132,6 +136,7 @@ class Stream:
     async def begin_stream(self, headers: list[tuple[str, str]]) -> None:
         """Send the headers of an answer that goes on until one side ends it."""
         self._headers(200, headers)
+        self._carrier.send()
 
     def feed_at_once(self, asked: Asked, sink: Sink) -> None:
         """Frame short lines from where they are made, if the client has room for them."""
@@ -195,7 +200,8 @@ class Stream:
         except ProtocolError as error:
             raise trio.BrokenResourceError from error
         self.sent = last
-        self._carrier.send()
+        if last:
+            self._carrier.send()
 
     async def _send(self, data: Chunk, *, last: bool) -> None:
         """Data, as far as the client's windows are open; then as they open."""
@@ -205,11 +211,15 @@ class Stream:
             while self._carrier.waiting > FULL:
                 self._carrier.send()
                 await self._carrier.drained()
-            room = min(self._room(), self._http.max_outbound_frame_size, FRAME, size - at)
+            room = min(self._room(), size - at, FULL)
             if room <= 0:
                 await self._opened()
                 continue
-            self._frame(view[at : at + room], last=last and at + room == size)
+            frame = min(self._http.max_outbound_frame_size, FRAME)
+            many = (room - 1) // frame * frame
+            if many:
+                self._put(view[at : at + many], frame)
+            self._frame(view[at + many : at + room], last=last and at + room == size)
             at += room
         self._carrier.send()
 
@@ -230,6 +240,12 @@ class Stream:
         except ProtocolError as error:
             raise trio.BrokenResourceError from error
         self.sent = last
+
+    def _put(self, data: memoryview, frame: int) -> None:
+        """Frame all but the last of some frames ourselves: h2 takes 25 us for each, and a page has dozens."""
+        self._http.streams[self.number].outbound_flow_control_window -= len(data)
+        self._http.outbound_flow_control_window -= len(data)
+        self._carrier.put(data_frames(self.number, data, frame))
 
     async def _opened(self) -> None:
         """Wait for a window to open, within the time that a client has to take what it is sent."""
