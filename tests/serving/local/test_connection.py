@@ -14,6 +14,7 @@ import trio
 import yaml
 
 from controlplane.scenarios.search import replaying
+from tests.apiserver.http import http2_client
 from tests.apiserver.http.exec_client import asked, connected
 from tests.apiserver.http.session import PODS, more, request, served
 from tests.apiserver.http.test_port_forward import Client
@@ -100,6 +101,27 @@ async def test_a_log_is_read_when_it_is_asked_for(tmp_path):
         assert (late.code, late.body) == (200, b"")
         wrong = await session.ask("GET", f"{PODS}/web/log?tailLines=-1")
         assert wrong.code == 422
+
+
+async def test_a_log_is_sent_over_http2(tmp_path):
+    file = tmp_path / "app.log"
+    path = tmp_path / "rules.yaml"
+    path.write_text(yaml.safe_dump(rule("ClusterLogs", logs=[{"logsFile": str(file)}])))
+    options = {"with": ("kwok",), "stages": (str(STAGES), str(path))}
+    async with (
+        served(controllers="*", tls=True, **options) as session,
+        http2_client.connected(session) as client,
+    ):
+        for place, tree in (("/api/v1/nodes", NODE), (PODS, POD)):
+            made = await client.ask("POST", place, tree)
+            assert made.code == 201
+        absent = await client.ask("GET", f"{PODS}/web/log")
+        assert (absent.code, absent.tree["reason"]) == (400, "BadRequest")
+        file.write_text(line("one"))
+        found = await client.ask("GET", f"{PODS}/web/log")
+        assert (found.code, found.headers["content-type"]) == (200, "text/plain")
+        assert found.body == b"one\n"
+        assert (await client.ask("GET", f"{PODS}/web/log?tailLines=1")).body == b"one\n"
 
 
 async def test_a_followed_log_goes_on_until_the_client_leaves(tmp_path):
