@@ -1,7 +1,6 @@
 """Invariants of pods on their nodes: from what a status tells to when an object may go.
 
-Upstream: pkg/kubelet/status/status_manager.go, pkg/kubelet/pod_workers.go and
-pkg/kubelet/allocation/allocation_manager.go.
+Upstream: pkg/kubelet/status/status_manager.go and pkg/kubelet/pod_workers.go.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORCED",
-    "deferred_resizes_do_not_fit",
     "deleted_pods_go",
     "ended_pods_stay_ended",
     "objects_outlast_their_mounts",
@@ -30,7 +28,6 @@ __all__ = [
 FORCED: Final = "pods deleted by force"
 """Note: the uids of pods that a user deletes without a grace period, so that nothing is waited for."""
 MIRROR: Final = "kubernetes.io/config.mirror"
-PENDING: Final = "PodResizePending"
 
 
 def _on(run: Run, nodes: tuple[str, ...]) -> Iterator[tuple[Object[Any], Host]]:
@@ -91,43 +88,6 @@ def statuses_tell_what_runs(*nodes: str) -> Invariant:
         return None
 
     return Invariant("a status tells what runs", check)
-
-
-def deferred_resizes_do_not_fit(*nodes: str) -> Invariant:
-    """At rest no resize is deferred that fits beside what is allocated to the other pods of the node.
-
-    Pods with CPUs of their own, or with devices, are left out: their managers may refuse them for other reasons.
-    """
-
-    def check(run: Run) -> str | None:
-        from controlplane.api.pod_resources import GUARANTEED, pod_qos, pod_requests
-        from controlplane.kubelet.node.admission import amount, together
-
-        for pod, host in _on(run, nodes):
-            promises = host.promises
-            if promises is None or not _is_deferred(pod) or pod_qos(pod.view) == GUARANTEED:
-                continue
-            if not pod_requests(pod.view).keys() <= {"cpu", "memory"}:
-                continue
-            allocatable, allocated = promises()
-            others = together([each for each in allocated if each.uid != pod.uid])
-            wanted = together([pod.view])
-            if all(
-                others[name] + wanted[name] <= amount(name, allocatable[name])
-                for name in wanted
-                if name in allocatable
-            ):
-                return f"the resize of {pod.key} is deferred, and fits"
-        return None
-
-    return Invariant("a deferred resize does not fit", check)
-
-
-def _is_deferred(pod: Object[Any]) -> bool:
-    return any(
-        each["type"] == PENDING and each.get("reason") == "Deferred"
-        for each in (pod.tree.get("status") or {}).get("conditions") or ()
-    )
 
 
 def objects_outlast_their_mounts(after: str, driver: str) -> Invariant:
