@@ -1,4 +1,4 @@
-"""What a pod on a fake node leads to on the machine that serves the cluster: a file, a program, an address.
+"""Targets on the serving machine of requests to a pod on a fake node: a file, a program, an address.
 
 These are values: the world decides what is reached, and the rim of a served cluster reaches it.
 """

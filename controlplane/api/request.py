@@ -128,7 +128,7 @@ class Response:
     audit: dict[str, str] = field(factory=dict)
     """The audit annotations of admission."""
     entered: Inside | Reached | None = None
-    """What a connection leads into: a container, or what is reached on the machine."""
+    """The target of an upgraded connection: a container, or a target on the serving machine."""
 
     @property
     def ok(self) -> bool:

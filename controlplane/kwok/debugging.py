@@ -174,7 +174,7 @@ _READERS: Final[Mapping[str, Any]] = {
 
 @frozen
 class Debugging:
-    """What the pods of fake nodes lead to, by objects of files, and of the API for the kinds that are `stored`."""
+    """Debugging rules for pods on fake nodes, from files, and from the API for the kinds in `stored`."""
 
     rules: Mapping[str, Sequence[Rule[Any]]] = field(factory=dict)
     """By topic, in the order of the files; a topic may have none."""

@@ -37,7 +37,7 @@ class Selector:
 
 @frozen
 class Entry(Generic[T]):
-    """What is told of some containers or ports, of all others where `names` is empty."""
+    """A value for the containers or ports in `names`; with no names, for all others."""
 
     names: tuple[str | int, ...]
     value: T
@@ -64,7 +64,7 @@ class Rule(Generic[T]):
 
 @frozen
 class Choice(Generic[T]):
-    """What the objects tell; `own`: the pod has an object of its own, which was the only one to be asked."""
+    """The selected value; `own`: it comes from the object of the pod's own name, which excludes all others."""
 
     value: T | None
     own: bool

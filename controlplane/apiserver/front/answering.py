@@ -134,7 +134,7 @@ class HttpAnswer:
     log: LogAnswer | None = None
     """The log to stream after `text` has been sent."""
     entered: Inside | Reached | None = None
-    """What the connection leads into from now on: a container, or what is reached on the machine."""
+    """The target of the upgraded connection: a container, or a target on the serving machine."""
 
     @property
     def tree(self) -> Any:

@@ -42,7 +42,7 @@ SLICE: Final = 2048
 WINDOW: Final = 256 * 1024
 """The window of a stream, and the largest frame. Upstream: MaxUploadBufferPerStream, MaxReadFrameSize."""
 FIELD: Final = 32
-"""What a header costs beside its bytes in a header list (RFC 9113, 6.5.2); Go adds it for ten."""
+"""Overhead of one header field in the size of a header list (RFC 9113, 6.5.2); Go adds it for ten fields."""
 EARLY_RESETS: Final = 4
 """Times the streams of a connection: requests that wait because those that were reset are still under way."""
 

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
     from h2.connection import H2Connection
 
-    from controlplane.api.container_inside import Inside
     from controlplane.apiserver.http.answer_bodies import Chunk
-    from controlplane.apiserver.http.message import StreamStart
     from controlplane.apiserver.loops.http_asked import Asked
 
 __all__ = ["Carrier", "Stream", "UpgradeNeeded"]
@@ -171,20 +169,6 @@ class Stream:
             scope.cancel()
         self._hung_up = scope
         await trio.sleep_forever()
-
-    async def upgrade(self, asked: Asked, inside: Inside) -> None:
-        """Refuse: clients choose HTTP/1.1 for these."""
-        raise UpgradeNeeded
-
-    async def upgrade_stream(
-        self, asked: Asked, start: StreamStart, number: int, sink: Sink
-    ) -> None:
-        """Refuse: no request of HTTP/2 has the headers that ask for it."""
-        raise UpgradeNeeded
-
-    async def upgrade_log(self, asked: Asked, text: bytes) -> None:
-        """Refuse: no request of HTTP/2 has the headers that ask for it."""
-        raise UpgradeNeeded
 
     def pipe(self) -> NoReturn:
         """Refuse: clients choose HTTP/1.1 to go on in another protocol."""

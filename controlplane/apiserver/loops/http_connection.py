@@ -17,15 +17,12 @@ from controlplane.apiserver.http import answer_bodies
 from controlplane.apiserver.loops.http_asked import Asked, Refused, asked_of
 from controlplane.apiserver.loops.http_handler import CLOSED, Handler, failure
 from controlplane.apiserver.loops.http_sink import COPIED, Sink, at_once
-from controlplane.apiserver.loops.http_upgrade import Upgrade
 from controlplane.apiserver.schema.status import too_large
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from controlplane.api.container_inside import Inside
     from controlplane.apiserver.http.answer_bodies import Chunk
-    from controlplane.apiserver.http.message import StreamStart
     from controlplane.apiserver.loops.http_guest import Guest
     from controlplane.apiserver.loops.http_host import Host
 
@@ -194,20 +191,6 @@ class Connection:
         twice = asked.header("content-length") and asked.header("transfer-encoding")
         if self._http.their_state is not h11.DONE or twice:
             headers.append(("Connection", "close"))
-
-    async def upgrade(self, asked: Asked, inside: Inside) -> None:
-        """Speak WebSocket or SPDY from now on, for a program in a container or a port of a pod."""
-        await Upgrade(self, self._host).run(asked, inside)
-
-    async def upgrade_stream(
-        self, asked: Asked, start: StreamStart, number: int, sink: Sink
-    ) -> None:
-        """Send a watch or a followed log over WebSocket."""
-        await Upgrade(self, self._host).stream(asked, start, number, sink)
-
-    async def upgrade_log(self, asked: Asked, text: bytes) -> None:
-        """Send a log that is not followed over WebSocket."""
-        await Upgrade(self, self._host).log(asked, text)
 
     def pipe(self) -> Connection:
         """Return the connection itself, to go on in another protocol."""

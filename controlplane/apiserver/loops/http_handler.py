@@ -20,6 +20,7 @@ from controlplane.apiserver.loops import time_control as control
 from controlplane.apiserver.loops.http_asked import Asked, bearer_of, is_set, is_websocket
 from controlplane.apiserver.loops.http_host import PageStream
 from controlplane.apiserver.loops.http_sink import Sink, encoded
+from controlplane.apiserver.loops.http_upgrade import Upgrade
 from controlplane.apiserver.requests.authorization.rbac import MASTERS
 from controlplane.apiserver.requests.routing import no_such_method
 from controlplane.apiserver.schema.status import ApiError, internal_error, timeout
@@ -85,23 +86,12 @@ class Wire(Protocol):
     async def until_hang_up(self, scope: trio.CancelScope) -> None:
         """Cancel `scope` when the client hangs up."""
 
-    async def upgrade(self, asked: Asked, inside: Inside) -> None:
-        """Speak another protocol from now on, for a program in a container or a port of a pod."""
-
-    async def upgrade_stream(
-        self, asked: Asked, start: StreamStart, number: int, sink: Sink
-    ) -> None:
-        """Send a watch or a followed log over WebSocket."""
-
-    async def upgrade_log(self, asked: Asked, text: bytes) -> None:
-        """Send a log that is not followed over WebSocket."""
-
     def pipe(self) -> Pipe:
         """Return the connection itself, to go on in another protocol."""
 
 
 class Handler:
-    """What happens to the requests of a connection between their framing and that of their answers."""
+    """Handling of a connection's requests: admission, the answer, and its form, apart from the framing."""
 
     def __init__(self, host: Host, guest: Guest) -> None:
         self._host = host
@@ -195,20 +185,20 @@ class Handler:
             raise Cut
         if isinstance(answered, StreamStart):
             if is_websocket(asked):
-                await wire.upgrade_stream(asked, answered, number, sink)
+                await Upgrade(wire.pipe(), host).stream(asked, answered, number, sink)
                 return
             await self._stream_out(
                 wire, asked, answered.content_type, sink, lambda: host.hung_up(number)
             )
         elif isinstance(answered, HttpAnswer) and answered.entered is not None:
             if isinstance(answered.entered, Inside):
-                await wire.upgrade(asked, answered.entered)
+                await Upgrade(wire.pipe(), host).run(asked, answered.entered)
             else:
                 await self._lead(wire, asked, answered.entered)
         elif isinstance(answered, HttpAnswer):
             if answered.code == 200 and asked.path.endswith("/log") and is_websocket(asked):
                 pieces = answer_bodies.encoded(answered, pretty=False)
-                await wire.upgrade_log(asked, bytes(await _joined(pieces)))
+                await Upgrade(wire.pipe(), host).log(asked, bytes(await _joined(pieces)))
                 return
             await self.answer(wire, asked, answered)
         else:

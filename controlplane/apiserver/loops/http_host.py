@@ -160,7 +160,7 @@ class Host(Protocol):
 
     @property
     def local(self) -> Local | None:
-        """What leads clients to files, programs and addresses of the machine; None where nothing does."""
+        """Connect clients to files, programs and addresses of the serving machine; None if that is disabled."""
 
     @property
     def origins(self) -> tuple[str, ...]:

@@ -436,7 +436,7 @@ def _log_container(pod: Object, wanted: str) -> str:
 
 
 def _debugging(parts: Parts, ctx: Context, pod: Object) -> Debugging | None:
-    """What tells to what a pod leads on the machine; None for a pod on a node that is not fake."""
+    """Return the debugging rules for a pod on a fake node; None for a pod on any other node."""
     found = parts.options.debugging
     node = None if found is None else ctx.find("", "nodes", "", pod.tree["spec"]["nodeName"])
     if found is None or node is None or not is_fake_node(node.tree):
@@ -450,7 +450,7 @@ def _debugging(parts: Parts, ctx: Context, pod: Object) -> Debugging | None:
 
 
 def _reached(parts: Parts, ctx: Context, pod: Object, container: str) -> Reached | None:
-    """What a connection to a pod on a fake node leads to on the machine; None for any other."""
+    """Return the target on the serving machine for a pod on a fake node; None for any other pod."""
     debugging = _debugging(parts, ctx, pod)
     if debugging is None:
         return None

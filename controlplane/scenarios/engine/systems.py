@@ -218,7 +218,7 @@ def _kwok(config: ClusterConfig, setting: Setting) -> Changes:
 
 
 def _debugging(files: Files, enabled: Sequence[str]) -> Debugging | None:
-    """What leads clients of fake nodes to the machine, by objects of files and of the API."""
+    """Return the debugging rules for fake nodes, from files and from the API."""
     from controlplane.kwok.debugging import KINDS, Debugging
     from controlplane.kwok.definitions import plural_of
 
