@@ -11,6 +11,7 @@ from controlplane.client.resources import CLAIMS, PODS, SECRETS, STORAGE_CLASSES
 from controlplane.controllers.loops.storage import CsiDriver, Storage
 from controlplane.controllers.storage.csi.faults import Fault
 from controlplane.controllers.storage.csi.hostpath import DriverOptions
+from controlplane.controllers.storage.volume.binder import PROVISIONERS
 from controlplane.controllers.storage.volume.topology import (
     TopologyError,
     flattened,
@@ -89,6 +90,18 @@ def failures(small: Small) -> list[str]:
 
 def by_name(small: Small, prefix: str, name: str) -> Any:
     return next(each.tree for each in small.objects(prefix) if each.name == name)
+
+
+@pytest.mark.parametrize("drivers", [True, False])
+def test_a_claim_that_is_heard_of_before_its_class_gets_a_volume(drivers):
+    resource, tree = claim("data")
+    notes = dict.fromkeys(PROVISIONERS, DRIVER)
+    handed_over = {**tree, "metadata": {**tree["metadata"], "annotations": notes}}
+    steps = ((resource, handed_over), 5, storage_class(), 30)
+    small = world(*steps) if drivers else Small(("*",), *steps)
+    small.run()
+    (stored,) = small.objects("persistentvolumeclaims")
+    assert stored.tree["status"]["phase"] == "Bound"
 
 
 # ---------------------------------------------------------------------- clones

@@ -179,8 +179,8 @@ class CsiProvisioner(Controller):
         claim = self._claim(uid)
         if claim is None:
             return
-        storage_class = self._class_of(claim)
-        if storage_class is None or not self._is_asked(claim, storage_class):
+        storage_class = self._class_of(claim) if self._is_handed_over(claim) else None
+        if storage_class is None or not self._is_for_driver(claim, storage_class):
             self._in_progress.pop(uid, None)
             return
         held = self._held_until.get(uid, 0) - self.host.now
@@ -219,24 +219,37 @@ class CsiProvisioner(Controller):
                 return obj.tree
         return self._in_progress.get(uid)
 
-    def _class_of(self, claim: Tree) -> Tree | None:
+    def _class_of(self, claim: Tree) -> Tree:
+        """Return the class of a claim.
+
+        Raises Retry if the cache has none: the class may just not have been heard of, and its arrival wakes no claim
+        (sig-storage-lib-external-provisioner, `shouldProvision`).
+        """
         name = claim["spec"].get("storageClassName") or ""
         found = self._classes.get(name)
-        return None if found is None else found.tree
+        if found is None:
+            raise Retry(f'storageClass "{name}" not found')
+        return found.tree
 
-    def _is_asked(self, claim: Tree, storage_class: Tree) -> bool:
-        """Return whether the binder has handed the claim over to this driver."""
+    def _is_handed_over(self, claim: Tree) -> bool:
+        """Return whether the binder has asked this driver for a volume of the claim."""
         if claim["spec"].get("volumeName"):
             return False
         if claim["metadata"]["uid"] in self._in_progress:
             return True
         notes = annotations_of(claim)
-        if is_deleting(claim) or storage_class["provisioner"] != self.flags.driver:
-            return False
-        if all(notes.get(each) != self.flags.driver for each in PROVISIONERS):
+        return not is_deleting(claim) and any(
+            notes.get(each) == self.flags.driver for each in PROVISIONERS
+        )
+
+    def _is_for_driver(self, claim: Tree, storage_class: Tree) -> bool:
+        """Return whether the class is this driver's, and a node has been selected if the class waits for one."""
+        if claim["metadata"]["uid"] in self._in_progress:
+            return True
+        if storage_class["provisioner"] != self.flags.driver:
             return False
         delayed = storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
-        return not delayed or SELECTED_NODE in notes
+        return not delayed or SELECTED_NODE in annotations_of(claim)
 
     def _failed(self, claim: Tree, error: CsiError) -> None:
         uid = claim["metadata"]["uid"]

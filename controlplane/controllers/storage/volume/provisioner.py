@@ -12,7 +12,7 @@ from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.resources import CLAIMS, STORAGE_CLASSES, VOLUMES, Resource
 from controlplane.controllers.common.controller import NORMAL, Controller, Handlers, Work, ignore
-from controlplane.controllers.common.effects import Reconcile
+from controlplane.controllers.common.effects import Reconcile, Retry
 from controlplane.controllers.storage.volume.binder import IN_TREE, PROVISIONERS, SELECTED_NODE
 from controlplane.controllers.storage.volume.matching import PROVISIONED_BY, claim_class
 
@@ -68,8 +68,12 @@ class ExternalProvisioner(Controller):
         if obj is None:
             return
         claim: PersistentVolumeClaim = obj.view
+        if not _is_handed_over(claim):
+            return
         found = self._classes.get(claim_class(claim))
-        if found is None or not _is_asked(claim, found.view):
+        if found is None:  # it may just not have been heard of, and its arrival wakes no claim
+            raise Retry(f'storageClass "{claim_class(claim)}" not found')
+        if not _is_asked(claim, found.view):
             return
         name = f"pvc-{claim.uid}"
         if name in self._volumes:
@@ -104,10 +108,15 @@ class ExternalProvisioner(Controller):
                 raise
 
 
-def _is_asked(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
-    """Return whether the binder has handed a claim over, and the scheduler has chosen a node where that is needed."""
+def _is_handed_over(claim: PersistentVolumeClaim) -> bool:
+    """Return whether the binder has asked a provisioner for a volume of the claim."""
     if claim.spec.volume_name or claim.metadata.deletion_timestamp is not None:
         return False
+    return any(each in claim.annotations for each in PROVISIONERS)
+
+
+def _is_asked(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
+    """Return whether the claim names the class's provisioner, and has a node if the class waits for one."""
     provisioner = storage_class.provisioner
     if provisioner.startswith(IN_TREE):
         return False
