@@ -87,6 +87,7 @@ class VolumeManager:
         self._shared.ctx.spawn(self._register, name="plugins")
         self._shared.ctx.spawn(self._populator, name="volumes.populator")
         self._shared.ctx.spawn(self._reconciler, name="volumes.reconciler")
+        self.look_again()  # mounts that a process before this one left
 
     # ------------------------------------------------------------------ what workers ask
 
