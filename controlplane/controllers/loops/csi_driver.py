@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from actors import Context, Message
     from controlplane.controllers.storage.csi.hostpath import DriverOptions
 
-MOODS: Final = ("well", "refused", "answer lost")
-"""Outcomes of a call where they are explored; the first is the default one."""
+MOODS: Final = ("well", "refused", "answer lost", "well", "well", "well")
+"""Outcomes of a call where they are explored; the first is the default one.
+
+Most are good: otherwise the first calls of a run use up all failures, and no later one, such as a detach, ever fails.
+"""
 MOST_FAILURES: Final = 6
 """The maximum number of a process's calls that fail where that is explored: backoff grows, and a run has to end."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from controlplane.scenarios.churns import storage_world as storage
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario
-from controlplane.scenarios.invariants.attachment import ATTACHED
+from controlplane.scenarios.invariants.attachment import ATTACHED, NODES
 from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
 from controlplane.scenarios.invariants.pod_lives import (
     FORCED,
@@ -156,8 +156,26 @@ async def attach(user: User) -> None:
     await _remove_pod(user, "first")
     await _die(user)
     await user.wait_until(lambda run: storage.runs(run, "second"), patience_s=PATIENCE_S)
-    if user.choose(2, "the second goes too"):
+    ending = user.choose(4, "the second goes too")
+    if ending:
         await storage.remove(user, "Pod", "second")
+    if ending > 1:
+        # The volume comes back while its detach is under way: nothing may mount what is about to be detached.
+        await user.wait_until(
+            lambda run: not _is_used(run, "node-2"), every_s=0.05, patience_s=PATIENCE_S
+        )
+        await user.sleep((0.1, 0, 0.05, 0.15, 0.2, 1, 5)[user.choose(7, "when it comes back")])
+        await storage.pod(user, "third", "pvc-0", node="node-2", notes=notes)
+        await user.wait_until(lambda run: storage.runs(run, "third"), patience_s=PATIENCE_S)
+
+
+def _is_used(run: Run, node: str) -> bool:
+    """Return whether a node's status shows a volume as in use."""
+    return any(
+        (each.tree.get("status") or {}).get("volumesInUse")
+        for each in run.objects(NODES)
+        if each.name == node
+    )
 
 
 async def _remove_pod(user: User, name: str) -> None:
@@ -179,8 +197,11 @@ async def claims(user: User) -> None:
         await storage.restore(user, name, "")
     await user.wait_until(lambda run: storage.bound(run) == 3, patience_s=PATIENCE_S)
     await storage.pod(user, "first", "data", "pvc-0", node="node-1")
-    if user.choose(2, "once it runs"):
+    progress = user.choose(3, "once it runs")
+    if progress == 1:
         await user.wait_until(lambda run: storage.runs(run, "first"), patience_s=PATIENCE_S)
+    elif progress == 2:  # before the caches of the controllers know that the pod has a node
+        await _until_it_has_a_node(user)
     for name in ("data", "spare", "pvc-0"):
         await storage.remove(user, "PersistentVolumeClaim", name)
     await _die(user)
@@ -190,12 +211,20 @@ async def claims(user: User) -> None:
     await _die(user)
     for name in ("data", "spare"):
         await storage.restore(user, name, "")
-    await storage.claim_by_hand(user, 0)
+    await storage.claim_by_hand(user, 0, from_backup=bool(user.choose(2, "from a backup")))
     await storage.pod(user, "second", "data", node="node-1")
     await user.wait_until(lambda run: storage.runs(run, "second"), patience_s=PATIENCE_S)
     if user.choose(2, "the volume is given free"):
         free = {"spec": {"claimRef": None}}
         await user.attempt(user.patch("PersistentVolume", "pv-0", free))
+
+
+async def _until_it_has_a_node(user: User, *, moments: int = 2000) -> None:
+    """Wait without time until a pod is bound, or this many steps."""
+    for _ in range(moments):
+        if any(each.tree["spec"].get("nodeName") for each in user.run.objects(PODS)):
+            return
+        await user.point("user.wait")
 
 
 async def _snapshotted_while(user: User, writer: Task) -> None:
@@ -230,7 +259,8 @@ PARTS: dict[str, Callable[[User], Coroutine[Any, Any, None]]] = {
     "attach": attach,
     "claims": claims,
 }
-NODES = {"pods": 1, "attach": 2, "claims": 1}
+KUBELETS = {"pods": 1, "attach": 2, "claims": 1}
+"""The nodes of the parts that have pods."""
 PART = Option("part", choices=tuple(PARTS), varied=True, help="The user's actions.")
 FAULT = Option(
     "fault",
@@ -266,7 +296,7 @@ def build(setting: Setting) -> ClusterConfig:
     moods = setting[FAULT.key] == "driver"
     copies = 2 if setting[FAULT.key] == "leader" else 1
     part = setting[PART.key]
-    nodes = NODES.get(part, 0)
+    nodes = KUBELETS.get(part, 0)
     if part in SIDECARS:
         copies = 1
     return storage.world(
@@ -277,7 +307,7 @@ def build(setting: Setting) -> ClusterConfig:
 def invariants(setting: Setting) -> tuple[Invariant, ...]:
     """The invariants."""
     attached: tuple[Invariant, ...] = ()
-    if setting[PART.key] in NODES:
+    if setting[PART.key] in KUBELETS:
         lives = (
             ended_pods_stay_ended("apiserver"),
             objects_outlast_their_mounts("apiserver", DRIVER),

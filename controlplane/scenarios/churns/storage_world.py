@@ -44,6 +44,7 @@ CUT_S: Final = 40
 """Longer than a lease, and than another process needs to acquire it."""
 GROUP_API: Final = "groupsnapshot.storage.k8s.io"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 VOLUME_CONTROLLERS: Final = (
     "persistentvolume-binder-controller",
     "persistentvolumeclaim-protection-controller",
@@ -219,9 +220,11 @@ async def claims(user: User, count: int = 2) -> None:
     await user.wait_until(lambda run: bound(run) >= count, every_s=0.1)
 
 
-async def claim_by_hand(user: User, number: int) -> None:
-    """A claim that asks for the volume of its number."""
-    metadata = {"name": f"pvc-{number}", "namespace": NAMESPACE, "labels": {"group": "one"}}
+async def claim_by_hand(user: User, number: int, *, from_backup: bool = False) -> None:
+    """A claim that asks for the volume of its number; from a backup it has the annotations of a bound one."""
+    metadata: Tree = {"name": f"pvc-{number}", "namespace": NAMESPACE, "labels": {"group": "one"}}
+    if from_backup:
+        metadata["annotations"] = {BIND_COMPLETED: "yes"}
     asked = {"requests": {"storage": "100Mi"}}
     spec = {**BY_HAND, "volumeName": f"pv-{number}", "resources": asked}
     kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}

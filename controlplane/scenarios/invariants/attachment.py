@@ -1,17 +1,20 @@
-"""Invariants of attached volumes: I15 and I16 of docs/interleavings-storage.md."""
+"""Invariants of attached volumes: I15, I16, I21 and I22 of docs/interleavings-storage.md."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from controlplane.api.csi import unique_name
 from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.storage import DRIVER
+from controlplane.scenarios.invariants.views import PODS, stored
 
 if TYPE_CHECKING:
     from controlplane.scenarios.engine.run import Run
 
+VOLUMES: Final = "/registry/persistentvolumes/"
 ATTACHMENTS: Final = "/registry/volumeattachments/"
-PODS: Final = "/registry/pods/"
+NODES: Final = "/registry/minions/"
 
 
 def mounted_where_attached() -> Invariant:
@@ -53,5 +56,83 @@ def nothing_stays_attached() -> Invariant:
     return Invariant("nothing stays attached", check)
 
 
-ATTACHED: Final = (mounted_where_attached(), nothing_stays_attached())
-"""I15 and I16: what must hold besides where pods have volumes."""
+def attached_where_reported(after: str) -> Invariant:
+    """I21: each volume that a node's status shows as attached has a VolumeAttachment that is attached and stays.
+
+    A kubelet mounts what the status shows, so a volume is shown after it was attached, and is shown no more before
+    its detach begins. Upstream: pkg/controller/volume/attachdetach/reconciler (`reconcile`: "Update Node Status to
+    indicate volume is no longer safe to mount") and pkg/volume/csi/csi_attacher.go.
+    """
+
+    def check(run: Run) -> str | None:
+        attached = {
+            (
+                str(each.tree["spec"]["source"].get("persistentVolumeName")),
+                str(each.tree["spec"]["nodeName"]),
+            ): (
+                bool((each.tree.get("status") or {}).get("attached")),
+                bool(each.metadata.get("deletionTimestamp")),
+            )
+            for each in run.objects(ATTACHMENTS)
+        }
+        names = {
+            unique_name(csi["driver"], csi["volumeHandle"]): volume.name
+            for volume in run.objects(VOLUMES)
+            if (csi := volume.tree["spec"].get("csi"))
+        }
+        for node in run.objects(NODES):
+            for each in (node.tree.get("status") or {}).get("volumesAttached") or ():
+                volume = names.get(each["name"])
+                if volume is None:
+                    continue  # deleted since
+                is_attached, goes = attached.get((volume, node.name), (False, False))
+                if not is_attached or goes:
+                    problem = "is being detached" if goes else "is not attached there"
+                    return f"{node.name} shows {volume} as attached, and it {problem}"
+        return None
+
+    return Invariant(
+        "a node shows what is attached",
+        check,
+        (after,),
+        looks_at=stored(ATTACHMENTS, NODES, VOLUMES),
+    )
+
+
+def containers_keep_their_volumes() -> Invariant:
+    """I22: no volume is unpublished from a pod that is stored while containers of the pod run on the node.
+
+    Upstream: pkg/kubelet/volumemanager/reconciler (`unmountVolumes`) goes by the desired pods, after a restart once
+    all sources have reported; a pod whose object went by force while the kubelet was down is none of them.
+    """
+
+    def check(run: Run) -> str | None:
+        disk = run.cluster.csi_drivers[DRIVER].driver
+        assert disk is not None
+        known: dict[tuple[str, str, str], None] = run.notes.setdefault("mounts of pods", {})
+        mounted = {
+            (volume, node, target): None
+            for volume, places in disk.published.items()
+            for node, target in places
+        }
+        lost = [each for each in known if each not in mounted]
+        stored = {pod.uid for pod in run.objects(PODS)} if lost else set()
+        for volume, node, target in lost:
+            host = run.cluster.machines.get(node)
+            for uid, sandbox in host.sandboxes.items() if host is not None else ():
+                if uid in target and uid in stored and any(sandbox.running()):
+                    return f"{volume} is no longer mounted for pod {uid}, whose containers run on {node}"
+        known.clear()
+        known.update(mounted)
+        return None
+
+    return Invariant("running containers keep their volumes", check, after=(DRIVER,))
+
+
+ATTACHED: Final = (
+    mounted_where_attached(),
+    nothing_stays_attached(),
+    attached_where_reported("apiserver"),
+    containers_keep_their_volumes(),
+)
+"""What must hold besides where pods have volumes."""

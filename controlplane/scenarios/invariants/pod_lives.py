@@ -11,7 +11,7 @@ from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.views import ENDED, PODS, note, stored_pods
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from controlplane.api.object import Object
     from controlplane.kubelet.loops.host import Host
@@ -91,26 +91,35 @@ def statuses_tell_what_runs(*nodes: str) -> Invariant:
 
 
 def objects_outlast_their_mounts(after: str, driver: str) -> Invariant:
-    """A pod's object does not go while a volume of this driver is mounted for it, unless it was deleted by force."""
+    """A volume that is mounted for a pod when it has ended is unmounted before the pod's object goes.
+
+    Not so for pods deleted by force. A mount that is under way when the kubelet looks may still succeed afterwards,
+    upstream too: `WaitForUnmount` of pkg/kubelet/volumemanager sees what is mounted, or may be.
+    """
 
     def check(run: Run) -> str | None:
-        known = note(run, "pods on nodes")
+        known = note(run, "mounts of pods that have ended")
         disk = run.cluster.csi_drivers[driver].driver
         if disk is None:  # the driver has not begun
             return None
-        stored = {pod.uid for pod in run.objects(PODS)}
+        stored = {pod.uid: pod for pod in run.objects(PODS)}
         for uid in [uid for uid in known if uid not in stored]:
-            name = known.pop(uid)
-            if uid in run.notes.get(FORCED, ()):
-                continue
-            for volume, places in disk.published.items():
-                if any(uid in target for _, target in places):
-                    return f"{name} is gone, and {volume} is mounted for it"
-        for pod in run.objects(PODS):
-            if pod.tree["spec"].get("nodeName"):
-                known[pod.uid] = pod.key
+            name, volumes = known.pop(uid)
+            left = sorted(volumes & _mounted(disk.published, uid))
+            if left and uid not in run.notes.get(FORCED, ()):
+                return f"{name} is gone, and {left[0]} is mounted for it"
+        for uid, pod in stored.items():
+            if uid not in known and (pod.tree.get("status") or {}).get("phase") in ENDED:
+                known[uid] = pod.key, _mounted(disk.published, uid)
         return None
 
     return Invariant(
         "an object outlasts the mounts of its pod", check, (after,), looks_at=stored_pods
     )
+
+
+def _mounted(published: Mapping[str, Any], uid: str) -> set[str]:
+    """Return the volumes that are mounted for a pod."""
+    return {
+        volume for volume, places in published.items() if any(uid in target for _, target in places)
+    }

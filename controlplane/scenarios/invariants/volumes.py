@@ -1,4 +1,4 @@
-"""Invariants of claims and their volumes: I17 to I19 of docs/interleavings-storage.md.
+"""Invariants of claims and their volumes: I17 to I20 of docs/interleavings-storage.md.
 
 Upstream: pkg/controller/volume/persistentvolume/pv_controller.go (`syncVolume`, `syncBoundClaim`) and pvcprotection.
 """
@@ -8,13 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.views import PODS, note, stored
+from controlplane.scenarios.invariants.views import ENDED, PODS, note, stored
 
 if TYPE_CHECKING:
     from controlplane.api.object import Object
     from controlplane.scenarios.engine.run import Run
 
-__all__ = ["CLAIMED", "claims_in_use_stay", "one_claim_a_volume", "volumes_follow_their_claims"]
+__all__ = [
+    "CLAIMED",
+    "claims_in_use_stay",
+    "one_claim_a_volume",
+    "volumes_follow_their_claims",
+    "volumes_keep_their_claims",
+]
 
 CLAIMS: Final = "/registry/persistentvolumeclaims/"
 VOLUMES: Final = "/registry/persistentvolumes/"
@@ -67,22 +73,49 @@ def one_claim_a_volume(after: str) -> Invariant:
 
 
 def claims_in_use_stay(after: str) -> Invariant:
-    """I19: a claim does not go while a pod runs that ran with it when its deletion was asked for."""
+    """I19: a claim stays until the pods that had a node when its deletion was asked for have ended or are gone.
+
+    Upstream: pkg/controller/volume/pvcprotection lists pods at the server before it removes the finalizer.
+    """
 
     def check(run: Run) -> str | None:
         users: dict[str, set[str]] = note(run, "pods that use claims that go")
         claims = {claim.uid: claim for claim in run.objects(CLAIMS)}
-        pods = {pod.uid: pod for pod in run.objects(PODS) if _phase(pod) == "Running"}
+        pods = {
+            pod.uid: pod
+            for pod in run.objects(PODS)
+            if pod.tree["spec"].get("nodeName") and _phase(pod) not in ENDED
+        }
         for uid, claim in claims.items():
             if claim.metadata.get("deletionTimestamp") and uid not in users:
                 users[uid] = {pod.uid for pod in pods.values() if _uses(pod, claim)}
         for uid in [uid for uid in users if uid not in claims]:
-            running = sorted(pods[pod].key for pod in users.pop(uid) if pod in pods)
-            if running:
-                return f"a claim of {running[0]} is gone, and the pod runs"
+            left = sorted(pods[pod].key for pod in users.pop(uid) if pod in pods)
+            if left:
+                return f"a claim of {left[0]} is gone, and the pod has not ended"
         return None
 
     return Invariant("claims in use stay", check, (after,), looks_at=stored(CLAIMS, PODS))
+
+
+def volumes_keep_their_claims(after: str) -> Invariant:
+    """I20: a volume that names a claim, by uid, names another one only after it has been given free.
+
+    Whatever the first claim's pods wrote must not reach the next claim. Upstream: `syncBoundClaim` and `syncVolume`
+    of pv_controller.go; only the user of the churn removes a reference.
+    """
+
+    def check(run: Run) -> str | None:
+        known: dict[str, str] = note(run, "claims of volumes")
+        for volume in run.objects(VOLUMES):
+            uid = (volume.tree["spec"].get("claimRef") or {}).get("uid") or ""
+            before = known.get(volume.uid)
+            known[volume.uid] = uid
+            if before and uid and before != uid:
+                return f"volume {volume.name} belonged to claim {before}, and now to {uid}"
+        return None
+
+    return Invariant("a volume keeps its claim", check, (after,), looks_at=stored(VOLUMES))
 
 
 def _uses(pod: Object[Any], claim: Object[Any]) -> bool:
@@ -96,5 +129,6 @@ CLAIMED: Final = (
     volumes_follow_their_claims(),
     one_claim_a_volume("apiserver"),
     claims_in_use_stay("apiserver"),
+    volumes_keep_their_claims("apiserver"),
 )
-"""I17 to I19: what must hold of claims in every scenario with storage."""
+"""I17 to I20: what must hold of claims in every scenario with storage."""

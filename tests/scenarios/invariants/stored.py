@@ -21,6 +21,7 @@ PREFIXES = {
     "ResourceQuota": "resourcequotas",
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "PersistentVolume": "persistentvolumes",
+    "VolumeAttachment": "volumeattachments",
 }
 VERSIONS = {
     "ReplicaSet": "apps/v1",
@@ -30,6 +31,7 @@ VERSIONS = {
     "Job": "batch/v1",
     "EndpointSlice": "discovery.k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
+    "VolumeAttachment": "storage.k8s.io/v1",
 }
 
 

@@ -11,6 +11,7 @@ from controlplane.scenarios.invariants.volumes import (
     claims_in_use_stay,
     one_claim_a_volume,
     volumes_follow_their_claims,
+    volumes_keep_their_claims,
 )
 from tests.scenarios.invariants.stored import StoredRun, made, said
 
@@ -27,9 +28,9 @@ def disk(owner: str | None, phase: str = "Bound") -> Object:
     return made("PersistentVolume", "disk", spec, {"phase": phase})
 
 
-def user(phase: str = "Running", claim_name: str = "data") -> Object:
+def user(phase: str = "Running", claim_name: str = "data", node: str = "node-1") -> Object:
     volumes = [{"persistentVolumeClaim": {"claimName": claim_name}}]
-    return made("Pod", "web", {"volumes": volumes}, {"phase": phase})
+    return made("Pod", "web", {"nodeName": node, "volumes": volumes}, {"phase": phase})
 
 
 @pytest.mark.parametrize(
@@ -63,19 +64,29 @@ def test_a_claim_that_was_bound_rightly_may_lose_its_volume_later() -> None:
     assert said(law, claim("new"), disk("other"), run=run) is None
 
 
-def test_a_claim_that_goes_under_its_running_pod_is_found() -> None:
+@pytest.mark.parametrize("phase", ["Running", "Pending"])
+def test_a_claim_that_goes_under_a_pod_that_has_not_ended_is_found(phase: str) -> None:
     law, run = claims_in_use_stay("apiserver"), StoredRun()
     going = claim("old", deletionTimestamp=NOW)
-    assert said(law, going, user(), run=run) is None
-    assert said(law, user(), run=run) == "a claim of default/web is gone, and the pod runs"
+    assert said(law, going, user(phase), run=run) is None
+    assert said(law, user(), run=run) == "a claim of default/web is gone, and the pod has not ended"
     assert said(law, user(), run=run) is None
 
 
-def test_a_claim_may_go_once_its_pods_have_ended_or_never_ran() -> None:
-    for before, after in (("Running", "Succeeded"), ("Pending", "Running")):
+def test_a_claim_may_go_once_its_pods_have_ended_or_if_they_had_no_node() -> None:
+    for before, after in ((user(), user("Succeeded")), (user("Pending", node=""), user())):
         law, run = claims_in_use_stay("apiserver"), StoredRun()
-        assert said(law, claim("old", deletionTimestamp=NOW), user(before), run=run) is None
-        assert said(law, user(after), run=run) is None
+        assert said(law, claim("old", deletionTimestamp=NOW), before, run=run) is None
+        assert said(law, after, run=run) is None
     law, run = claims_in_use_stay("apiserver"), StoredRun()
     assert said(law, claim("old", deletionTimestamp=NOW), user("Running", "other"), run=run) is None
     assert said(law, user("Running", "other"), run=run) is None
+
+
+def test_a_volume_that_changes_its_claim_without_being_given_free_is_found() -> None:
+    law, run = volumes_keep_their_claims("apiserver"), StoredRun()
+    assert said(law, disk(None), run=run) is None
+    assert said(law, disk("old"), run=run) is None
+    assert said(law, disk("new"), run=run) == "volume disk belonged to claim old, and now to new"
+    assert said(law, disk(None), run=run) is None
+    assert said(law, disk("old"), run=run) is None
