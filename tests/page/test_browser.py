@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from controlplane.api.redaction import redacted
+from controlplane.cli.main import cli
 from controlplane.logs.reading import Line
 from controlplane.page.comparing import difference
 from controlplane.page.model import Model
@@ -457,4 +459,48 @@ def test_a_log_alone_is_shown_and_says_what_it_lacks(browser, runs, tmp_path) ->
     for view in VIEWS:
         browser.click(f"#tab-{view}")
     assert "no recording (run.rec)" in browser.text(".cluster .note")
+    assert browser.complaints() == []
+
+
+# ---------------------------------------------------------------------- quota
+
+
+@pytest.fixture(scope="session")
+def queues(tmp_path_factory) -> Path:
+    """The page of three teams that share a cohort."""
+    folder = tmp_path_factory.mktemp("queues")
+    files = Path(__file__).parents[2] / "examples" / "kueue"
+    found = CliRunner().invoke(
+        cli,
+        [
+            "run",
+            str(files / "fair-sharing.yaml"),
+            *("--with", "kueue", "--kueue-config", str(files / "fair-sharing-config.yaml")),
+            *("--nodes", "3", "--out", str(folder / "run")),
+        ],
+    )
+    assert found.exit_code == 0, found.output
+    page = folder / "report.html"
+    page.write_text(report([recorded(folder / "run").model]), encoding="utf-8")
+    return page
+
+
+def test_the_tree_of_cohorts_shows_who_has_what_quota_at_each_step(browser, queues) -> None:
+    browser.open(queues)
+    browser.press("2")
+    used: list[list[str]] = []
+    for part in (0.02, 0.25, 0.45, 1):
+        browser.run(
+            """
+            const slider = document.querySelector(".slider");
+            slider.value = Math.round(slider.max * arguments[0]);
+            slider.dispatchEvent(new Event("input", { bubbles: true }));
+            """,
+            part,
+        )
+        browser.drawn()
+        used.append(browser.texts(".cohort-head .bar-text"))
+    assert used[0] == []
+    assert used[1:] == [["0 of 9 reserved"], ["8 of 9 reserved"], ["0 of 9 reserved"]]
+    assert browser.texts(".cohort .node-head .link") == ["red", "green", "blue"]
     assert browser.complaints() == []

@@ -2,6 +2,7 @@
 
 import { colours, fitted, h, seconds, size } from "./dom.js";
 import { nodeSummary, PLACES, podSummary, takesRoom } from "./model.js";
+import { clusterQueueSummary } from "./quota.js";
 
 const CHART = 128;
 const REBUILT_MS = 2000;
@@ -70,10 +71,42 @@ export function chartsOf(model) {
     { title: "Scheduler's queues", lines: queues },
     { title: "CPU", lines: cpu },
     { title: "Memory", lines: memory },
+    ...quotas(model),
     ...requests(model),
     { title: "Watch caches: writes behind the store", lines: lag(model) },
     { title: "Steps from a write to the news of it", dots: news(model) },
   ];
+}
+
+// Reserved quota of each resource, and pending workloads, by ClusterQueue; nothing where there are none.
+function quotas(model) {
+  const { writes } = model;
+  const things = model.byKind.get("ClusterQueue") ?? [];
+  if (!things.length) return [];
+  const names = things.map((each) => each.name).sort().slice(0, INK.length);
+  const used = new Map(); // resource -> queue -> amount
+  const pending = new Map();
+  const charts = new Map();
+  const waiting = series(names);
+  for (let at = 0; at < writes.step.length; at += 1) {
+    const thing = writes.thing[at];
+    if (thing.kind !== "ClusterQueue" || !names.includes(thing.name)) continue;
+    const now = thing.summary(writes.index[at], clusterQueueSummary);
+    const sums = new Map();
+    for (const each of now?.quota ?? []) sums.set(each.resource, (sums.get(each.resource) ?? 0) + each.used);
+    for (const resource of new Set([...sums.keys(), ...used.keys()])) {
+      if (!used.has(resource)) {
+        used.set(resource, new Map());
+        charts.set(resource, resource === "memory" ? series(names, size) : series(names));
+      }
+      used.get(resource).set(thing.name, sums.get(resource) ?? 0);
+      push(charts.get(resource), writes.step[at], names.map((name) => used.get(resource).get(name) ?? 0));
+    }
+    pending.set(thing.name, now?.pending ?? 0);
+    push(waiting, writes.step[at], names.map((name) => pending.get(name) ?? 0));
+  }
+  const found = [...charts].map(([resource, lines]) => ({ title: `Reserved quota of ${resource}, by ClusterQueue`, lines }));
+  return [...found, { title: "Pending workloads, by ClusterQueue", lines: waiting }];
 }
 
 // Requests as the audit tells of them: how many so far by verb, and how long each took.

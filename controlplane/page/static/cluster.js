@@ -2,6 +2,7 @@
 
 import { counted, h, seconds, size, wide } from "./dom.js";
 import { lastNotAbove, PLACES, takesRoom } from "./model.js";
+import { quotaView } from "./quota.js";
 import { lineDiff, yamlLines } from "./yaml.js";
 
 const NODES = 40;
@@ -13,6 +14,8 @@ export class ClusterView {
   constructor(app) {
     this.app = app;
     this.nodes = h("div", { class: "nodes" });
+    this.quota = h("div", { class: "quota" });
+    this.quotaSection = h("section", { hidden: true }, h("h3", { text: "Quota of cohorts and ClusterQueues" }), this.quota);
     this.queues = h("div", { class: "queues" });
     this.pending = h("div", { class: "pending" });
     this.caches = h("div", { class: "caches" });
@@ -35,6 +38,7 @@ export class ClusterView {
     this.element = h("div", { class: "cluster" },
       h("div", { class: "cluster-left" }, this.lacking,
         h("section", {}, h("h3", { text: "Nodes" }), this.nodes),
+        this.quotaSection,
         h("section", {}, h("h3", { text: "Scheduler's queues" }), this.queues),
         h("section", {}, h("h3", { text: "Pending pods by reason" }), this.pending),
         h("section", {}, h("h3", { text: "Watch caches" }), this.caches),
@@ -82,6 +86,9 @@ export class ClusterView {
     this.fillKinds();
     const pods = model.pods(step);
     this.drawNodes(step, pods);
+    const quota = quotaView(this.app, step);
+    this.quotaSection.hidden = quota.length === 0;
+    this.quota.replaceChildren(...quota);
     this.drawQueues(step);
     this.drawPending(step, pods);
     this.drawCaches(step);
