@@ -14,6 +14,7 @@ from attrs import define, field, frozen
 from actors.log import INFO
 from controlplane.api import identity
 from controlplane.api.csi import Write
+from controlplane.api.times import SECOND
 from controlplane.controllers.storage.csi.faults import AFTER, Fault, Faults, overridden
 from controlplane.controllers.storage.csi.hostpath import HostpathDriver
 from controlplane.controllers.storage.csi.messages import (
@@ -30,13 +31,18 @@ if TYPE_CHECKING:
     from actors import Context, Message
     from controlplane.controllers.storage.csi.hostpath import DriverOptions
 
-MOODS: Final = ("well", "refused", "answer lost", "well", "well", "well")
+MOODS: Final = ("well", "refused", "answer lost", "slow", "well", "well")
 """Outcomes of a call where they are explored; the first is the default one.
 
 Most are good: otherwise the first calls of a run use up all failures, and no later one, such as a detach, ever fails.
 """
+SLOW_NS: Final = 3 * SECOND
+"""How much longer a slow call takes: longer than the pause between two passes of any loop of volumes."""
 MOST_FAILURES: Final = 6
-"""The maximum number of a process's calls that fail where that is explored: backoff grows, and a run has to end."""
+"""The maximum number of a process's calls that fail, or are slow, where that is explored.
+
+Backoff grows, and a run has to end.
+"""
 
 
 @frozen
@@ -59,6 +65,8 @@ class SeenCall:
     fields: Mapping[str, Any]
     began: int
     began_ns: int
+    node: str = ""
+    """The node whose plugin was asked."""
     ended: int = 0
     reply: CsiReply | None = None
 
@@ -138,7 +146,7 @@ class _Process:
 
     async def _call(self, ctx: Context, message: Message) -> None:
         request: CsiRequest = message.payload
-        seen = SeenCall(request.method, request.fields, ctx.step, ctx.now)
+        seen = SeenCall(request.method, request.fields, ctx.step, ctx.now, request.node)
         self._probe.calls.append(seen)
         name = f"{request.method} {request.fields.get('name', '')}"
         if self._driver.options.aborts_duplicates and request.fields.get("name"):
@@ -179,6 +187,8 @@ class _Process:
         self._spent += chosen != MOODS[0]
         if chosen == "refused":
             return Fault(request.method, code=UNAVAILABLE, message="not now")
+        if chosen == "slow":
+            return Fault(request.method, delay_ns=SLOW_NS)
         if chosen == "answer lost":
             return Fault(request.method, code=UNAVAILABLE, message="answer lost", when=AFTER)
         return None

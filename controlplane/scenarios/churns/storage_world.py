@@ -274,6 +274,25 @@ async def take(user: User, name: str, claim: str = "pvc-0", policy: str = "delet
     )
 
 
+async def take_content_of(user: User, name: str, other: str) -> None:
+    """Ask for a snapshot of the content that another snapshot is bound to, if it is."""
+    bound_to = [
+        (each.tree.get("status") or {}).get("boundVolumeSnapshotContentName")
+        for each in user.run.objects(SNAPSHOTS)
+        if each.name == other
+    ]
+    if any(bound_to):
+        await make(
+            user,
+            {
+                "apiVersion": "snapshot.storage.k8s.io/v1",
+                "kind": "VolumeSnapshot",
+                "metadata": {"name": name, "namespace": NAMESPACE},
+                "spec": {"source": {"volumeSnapshotContentName": bound_to[0]}},
+            },
+        )
+
+
 async def take_group(user: User, name: str, policy: str = "delete") -> None:
     """Ask for a snapshot of all claims together."""
     selector = {"matchLabels": {"group": "one"}}

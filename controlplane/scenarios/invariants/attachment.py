@@ -1,4 +1,4 @@
-"""Invariants of attached volumes: I15, I16, I21 and I22 of docs/interleavings-storage.md."""
+"""Invariants of attached volumes: I15, I16, I21 to I23 and I25 of docs/interleavings-storage.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from controlplane.api.csi import unique_name
 from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.storage import DRIVER
-from controlplane.scenarios.invariants.views import PODS, stored
+from controlplane.scenarios.invariants.views import PODS, note, stored
 
 if TYPE_CHECKING:
     from controlplane.scenarios.engine.run import Run
@@ -18,7 +18,7 @@ NODES: Final = "/registry/minions/"
 
 
 def mounted_where_attached() -> Invariant:
-    """I15: no volume is detached from a node that has it mounted (unless the detach is forced)."""
+    """I15: no volume is detached from a node that has it staged or published (unless the detach is forced)."""
 
     def check(run: Run) -> str | None:
         disk = run.cluster.csi_drivers[DRIVER].driver
@@ -29,6 +29,10 @@ def mounted_where_attached() -> Invariant:
             for node, _ in places:
                 if node not in disk.attached.get(volume, ()):
                     return f"{volume} is mounted on {node}, but not attached there"
+        for volume, nodes in disk.staged.items():
+            for node in nodes:
+                if node not in disk.attached.get(volume, ()):
+                    return f"{volume} is staged on {node}, but not attached there"
         return None
 
     return Invariant("volumes are attached where they are mounted", check, after=(DRIVER,))
@@ -99,6 +103,44 @@ def attached_where_reported(after: str) -> Invariant:
     )
 
 
+def attachments_outlast_what_is_attached(after: str) -> Invariant:
+    """I23: a VolumeAttachment goes after its volume was detached, and says "attached" only while it is attached.
+
+    Upstream: kubernetes-csi/external-attacher pkg/controller/csi_handler.go, which puts its finalizer on before it
+    calls ControllerPublishVolume and takes it off after ControllerUnpublishVolume.
+    """
+
+    def check(run: Run) -> str | None:
+        known: dict[str, tuple[str, str, str]] = note(run, "attachments")
+        disk = run.cluster.csi_drivers[DRIVER].driver
+        if disk is None or not disk.options.attaches:
+            return None
+        handles = {
+            volume.name: csi["volumeHandle"]
+            for volume in run.objects(VOLUMES)
+            if (csi := volume.tree["spec"].get("csi"))
+        }
+        found = {each.uid: each for each in run.objects(ATTACHMENTS)}
+        for uid, each in found.items():
+            spec = each.tree["spec"]
+            handle = handles.get(str(spec["source"].get("persistentVolumeName")), "")
+            known.setdefault(uid, (each.name, handle, spec["nodeName"]))
+            is_attached = known[uid][2] in disk.attached.get(known[uid][1], ())
+            says = (each.tree.get("status") or {}).get("attached")
+            if says and not is_attached and not each.metadata.get("deletionTimestamp"):
+                return f"{each.name} says that {handle} is attached, and it is not"
+        names = {each.name for each in found.values()}
+        for uid in [uid for uid in known if uid not in found]:
+            name, handle, node = known.pop(uid)
+            if name not in names and node in disk.attached.get(handle, ()):
+                return f"{name} is gone, and {handle} is attached to {node}"
+        return None
+
+    return Invariant(
+        "an attachment outlasts what is attached", check, (after,), looks_at=stored(ATTACHMENTS)
+    )
+
+
 def containers_keep_their_volumes() -> Invariant:
     """I22: no volume is unpublished from a pod that is stored while containers of the pod run on the node.
 
@@ -129,10 +171,30 @@ def containers_keep_their_volumes() -> Invariant:
     return Invariant("running containers keep their volumes", check, after=(DRIVER,))
 
 
+def deleted_when_detached() -> Invariant:
+    """I25: no volume is deleted from the storage while it is attached to a node, or mounted there.
+
+    Upstream: `Delete` of kubernetes-csi/external-provisioner looks for VolumeAttachments of the volume.
+    """
+
+    def check(run: Run) -> str | None:
+        disk = run.cluster.csi_drivers[DRIVER].driver
+        assert disk is not None
+        for held in (disk.attached, disk.published):
+            for volume, places in held.items():
+                if places and volume not in disk.volumes:
+                    return f"{volume} is deleted, and a node has it"
+        return None
+
+    return Invariant("a volume is deleted when it is detached", check, after=(DRIVER,))
+
+
 ATTACHED: Final = (
     mounted_where_attached(),
     nothing_stays_attached(),
     attached_where_reported("apiserver"),
+    attachments_outlast_what_is_attached("apiserver"),
     containers_keep_their_volumes(),
+    deleted_when_detached(),
 )
 """What must hold besides where pods have volumes."""

@@ -1,4 +1,4 @@
-"""Invariants of volume snapshots: I1 to I14 of docs/interleavings-storage.md."""
+"""Invariants of volume snapshots: I1 to I14 and I24 of docs/interleavings-storage.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.gates import minor_of
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.views import the_store
+from controlplane.scenarios.invariants.views import note, stored, the_store
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -231,6 +231,36 @@ def bound_both_ways() -> Invariant:
         return None
 
     return Invariant("snapshots and contents are bound both ways", check)
+
+
+def contents_stay_for_their_snapshots(after: str) -> Invariant:
+    """I26: the content of a snapshot, by uid, that is not being deleted is not deleted either.
+
+    Upstream: kubernetes-csi/external-snapshotter pkg/common-controller deletes a content with the snapshot that it
+    refers to; users delete none where this is asked.
+    """
+
+    def check(run: Run) -> str | None:
+        for snapshots, contents, field in (
+            (SNAPSHOTS, CONTENTS, "volumeSnapshotRef"),
+            (GROUPS, GROUP_CONTENTS, "volumeGroupSnapshotRef"),
+        ):
+            going = [obj for obj in run.objects(contents) if obj.metadata.get("deletionTimestamp")]
+            if not going:
+                continue
+            living = {
+                obj.uid: obj.key
+                for obj in run.objects(snapshots)
+                if not obj.metadata.get("deletionTimestamp")
+            }
+            for content in going:
+                key = living.get(content.tree["spec"][field].get("uid", ""))
+                if key is not None:
+                    return f"content {content.name} is being deleted, and its snapshot {key} is not"
+        return None
+
+    looks_at = stored(SNAPSHOTS, CONTENTS, GROUPS, GROUP_CONTENTS)
+    return Invariant("contents stay for their snapshots", check, (after,), looks_at=looks_at)
 
 
 def members_are_deleted_together() -> Invariant:
@@ -503,6 +533,50 @@ def comes_to_rest(actor: str) -> Invariant:
     return Invariant("processes come to rest", check, after=(actor,), begin=begin)
 
 
+_ONE_AT_A_TIME: Final = {
+    "CreateVolume": ("volumes", ("name",)),
+    "DeleteVolume": ("volumes", ("volume_id",)),
+    "ControllerPublishVolume": ("attachments", ("volume_id", "node_id")),
+    "ControllerUnpublishVolume": ("attachments", ("volume_id", "node_id")),
+    "NodeStageVolume": ("stages", ("volume_id",)),
+    "NodeUnstageVolume": ("stages", ("volume_id",)),
+    "NodePublishVolume": ("mounts", ("volume_id", "target_path")),
+    "NodeUnpublishVolume": ("mounts", ("volume_id", "target_path")),
+    "CreateSnapshot": ("snapshots", ("name",)),
+    "DeleteSnapshot": ("snapshots", ("snapshot_id",)),
+    "CreateVolumeGroupSnapshot": ("groups", ("name",)),
+    "DeleteVolumeGroupSnapshot": ("groups", ("group_snapshot_id",)),
+}
+"""Calls of which one is in flight for the same subject: what they are about, and the fields that name it."""
+
+
+def one_call_at_a_time() -> Invariant:
+    """I24: no two calls for one volume, mount, attachment or snapshot are in flight at once, unless a process failed.
+
+    The CSI specification asks it of the orchestrator: "no more than one call in-flight per volume at a given time",
+    except after a crash. Upstream: nestedpendingoperations of the kubelet, work queues of the sidecars.
+    """
+
+    def check(run: Run) -> str | None:
+        if run.world.faults.injected:
+            return None
+        calls = run.cluster.csi_drivers[DRIVER].calls
+        known = note(run, "calls in flight")
+        for call in calls[known.get("seen", 0) :]:
+            about, fields = _ONE_AT_A_TIME.get(call.method, ("", ()))
+            if not about:
+                continue
+            subject = " ".join(str(call.fields.get(each, "")) for each in fields)
+            before = known.get(f"{about} {call.node} {subject}")
+            if before is not None and not before.ended:
+                return f"{call.method} of {subject} while {before.method} of it is in flight"
+            known[f"{about} {call.node} {subject}"] = call
+        known["seen"] = len(calls)
+        return None
+
+    return Invariant("one call at a time", check, after=(DRIVER,))
+
+
 ALWAYS: Final = (
     no_leak(),
     bound_both_ways(),
@@ -518,5 +592,6 @@ ALWAYS: Final = (
     one_point_in_time(),
     set_once(),
     members_as_listed(),
+    one_call_at_a_time(),
 )
-"""I1 to I14: what must hold in every scenario with storage."""
+"""I1 to I14, and I24: what must hold in every scenario with storage."""

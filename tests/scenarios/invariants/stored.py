@@ -22,6 +22,8 @@ PREFIXES = {
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "PersistentVolume": "persistentvolumes",
     "VolumeAttachment": "volumeattachments",
+    "VolumeSnapshot": "snapshot.storage.k8s.io/volumesnapshots",
+    "VolumeSnapshotContent": "snapshot.storage.k8s.io/volumesnapshotcontents",
 }
 VERSIONS = {
     "ReplicaSet": "apps/v1",
