@@ -77,13 +77,17 @@ class Watch(Protocol):
 
 
 class Footprint:
-    """Notes what the running step touches. With `keep`, all steps are kept for an analysis."""
+    """Notes what the running step touches. With `keep`, all steps are kept for an analysis.
 
-    def __init__(self, *, keep: bool = False) -> None:
+    `classes`: whether the causal class is computed, which costs more than all the rest.
+    """
+
+    def __init__(self, *, keep: bool = False, classes: bool = True) -> None:
         self.steps: list[Step] = []
         self.guard: Watch | None = None
         """The debug check that a step touches no more than it says."""
         self._keep = keep
+        self._classes = classes
         self._task = ""
         self._process = ""
         self._point = ""
@@ -144,7 +148,8 @@ class Footprint:
                     sent,
                 )
             )
-        self._fold(accesses, sent)
+        if self._classes:
+            self._fold(accesses, sent)
         self._task = ""
         self._accesses = {}
         self._declared = self._blunt = False

@@ -407,7 +407,7 @@ class Kernel:
             self.footprint = self.strategy.footprint
         if self.guard is not None:
             if self.footprint is None:
-                self.footprint = Footprint()
+                self.footprint = Footprint(classes=False)
                 self.guard.alone = True
             self.footprint.guard = self.guard
 

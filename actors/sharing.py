@@ -22,7 +22,6 @@ import gc
 import hashlib
 import re
 import types
-from collections import deque
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -112,7 +111,7 @@ _TRANSPARENT: Final = (
 )
 
 
-_ATOM, _OPAQUE, _MAILBOX, _MESSAGE, _THROUGH, _MUTABLE = range(6)
+_ATOM, _OPAQUE, _MAILBOX, _MESSAGE, _FUNCTION, _THROUGH, _MUTABLE = range(7)
 """Actions of the walk at an object: none, stop there, look into it, or look into it and report it."""
 
 
@@ -136,22 +135,27 @@ class _Kinds(dict[type, int]):
             return _MESSAGE
         if issubclass(cls, self._opaque) or cls.__module__.startswith(("trio.", "actors.drivers.")):
             return _OPAQUE
+        if cls is types.FunctionType:
+            return _FUNCTION
         return _THROUGH if issubclass(cls, _TRANSPARENT) or _is_frozen(cls) else _MUTABLE
 
 
-class _Way(NamedTuple):
-    """The path to an object: the path before, and the last thing on it, or its name."""
+class _Reach(NamedTuple):
+    """The mutable objects that an actor reaches. `came_from`: by the address of an object the one that led to it, or
+    the name of the place where the walk began.
+    """
 
-    before: _Way | None
-    last: Any
+    mutable: list[Any]
+    came_from: dict[int, Any]
 
-    def __str__(self) -> str:
-        names = []
-        way: _Way | None = self
-        while way is not None:
-            names.append(way.last if isinstance(way.last, str) else _named(way.last))
-            way = way.before
-        return " > ".join(reversed(names))
+    def way(self, found: Any) -> str:
+        """Return the path to an object, made only for a report."""
+        names: list[str] = []
+        before = self.came_from[id(found)]
+        while not isinstance(before, str):
+            names.append(_named(before))
+            before = self.came_from[id(before)]
+        return " > ".join((before, *reversed(names)))
 
 
 class Sharing:
@@ -172,15 +176,17 @@ class Sharing:
         changed = self._changed()
         if changed is not None:
             yield changed
-        owners: dict[int, tuple[str, _Way]] = {}
+        owners: dict[int, tuple[str, _Reach]] = {}
         for actor in self._kernel.actors.values():
             if actor.experimenter:
                 continue
-            for found, way in self._reached(actor):
-                name, first = owners.setdefault(id(found), (actor.name, way))
-                if name == actor.name or id(found) in self._trees:
+            reach = self._reached(actor)
+            owner = (actor.name, reach)
+            for found in reach.mutable:
+                name, first = owners.setdefault(id(found), owner)
+                if first is reach or id(found) in self._trees:
                     continue
-                where = f"reached by {name} ({first}) and by {actor.name} ({way})"
+                where = f"reached by {name} ({first.way(found)}) and by {actor.name} ({reach.way(found)})"
                 tree = _fingerprint(found, self._values)
                 if tree is None:
                     yield f"{type(found).__qualname__} is {where}"
@@ -193,57 +199,65 @@ class Sharing:
                 return f"a shared tree has changed, {where}"
         return None
 
-    def _reached(self, actor: Actor) -> Iterator[tuple[Any, _Way]]:
-        """Yield the mutable objects that an actor reaches, each with its path."""
-        kinds, kernel = self._kinds, self._kernel
-        parts = (kernel.transport, kernel.timers, kernel.faults, kernel.TIMED_OUT)
-        seen = {id(kernel), *map(id, parts)}
-        queue: deque[tuple[Any, _Way]] = deque()
-
-        def follow(parts: Iterable[Any], way: _Way) -> None:
-            for part in parts:
-                if kinds[type(part)] != _ATOM and id(part) not in seen:
-                    seen.add(id(part))
-                    queue.append((part, way))
-
-        follow((actor.main,), _Way(None, "start arguments"))
-        for task in actor.tasks.values():
-            follow(
-                (task.body if task.coro is None else task.coro,), _Way(None, f"task {task.name}")
-            )
-            follow((task.value,), _Way(None, f"task {task.name}, what it waited for"))
-        follow((actor.process,), _Way(None, "process"))
-        follow((actor.mailbox,), _Way(None, "mailbox"))
-        while queue:
-            item, way = queue.popleft()
+    def _reached(self, actor: Actor) -> _Reach:
+        """Walk everything that an actor reaches: tens of thousands of objects, so the loop calls nothing of ours."""
+        kinds, kernel, referents = self._kinds, self._kernel, gc.get_referents
+        parts = (kernel, kernel.transport, kernel.timers, kernel.faults, kernel.TIMED_OUT)
+        came_from: dict[int, Any] = {id(part): "runtime" for part in parts}
+        queue: list[Any] = []
+        mutable: list[Any] = []
+        for part, place in _beginnings(actor):
+            if kinds[type(part)] > _OPAQUE and id(part) not in came_from:
+                came_from[id(part)] = place
+                queue.append(part)
+        for item in queue:  # which grows
             kind = kinds[type(item)]
-            if kind == _OPAQUE:
+            found: Iterable[Any]
+            if kind >= _THROUGH:
+                found = referents(item)
+                if kind == _MUTABLE:
+                    mutable.append(item)
+            elif kind == _FUNCTION:
+                found = _closed_over(item)
+            elif kind == _MESSAGE:
+                found = (item.payload, *referents(item))
+            elif item.owner is actor:
+                found = [each.payload for each in item.waiting()]
+            else:
                 continue
-            if kind == _MAILBOX:
-                if item.owner is actor:
-                    follow([each.payload for each in item.waiting()], _Way(way, item.name))
-                continue
-            if kind == _MESSAGE:
-                follow((item.payload,), _Way(way, "message"))
-            elif kind == _MUTABLE:
-                yield item, way
-            follow(_parts(item), _Way(way, item))
+            for part in found:
+                if kinds[type(part)] > _OPAQUE and id(part) not in came_from:
+                    came_from[id(part)] = item
+                    queue.append(part)
+        return _Reach(mutable, came_from)
+
+
+def _beginnings(actor: Actor) -> Iterator[tuple[Any, str]]:
+    """Yield what an actor holds at first hand, each with the name of the place."""
+    yield actor.main, "start arguments"
+    for task in actor.tasks.values():
+        yield task.body if task.coro is None else task.coro, f"task {task.name}"
+        yield task.value, f"task {task.name}, what it waited for"
+    yield actor.process, "process"
+    yield actor.mailbox, "mailbox"
 
 
 def _named(item: Any) -> str:
+    if isinstance(item, Mailbox):
+        return item.name
+    if isinstance(item, Message):
+        return "message"
     name = getattr(item, "__qualname__", None)
     return name if isinstance(name, str) else type(item).__qualname__
 
 
-def _parts(item: Any) -> Iterable[Any]:
-    """Return the objects that an object refers to; of a function only those that it closes over."""
-    if isinstance(item, types.FunctionType):
-        return (
-            *(item.__closure__ or ()),
-            *(item.__defaults__ or ()),
-            *(item.__kwdefaults__ or {}).values(),
-        )
-    return gc.get_referents(item)
+def _closed_over(function: types.FunctionType) -> Iterable[Any]:
+    """Return the objects that a function closes over, and its defaults: what else it refers to is its module's."""
+    return (
+        *(function.__closure__ or ()),
+        *(function.__defaults__ or ()),
+        *(function.__kwdefaults__ or {}).values(),
+    )
 
 
 def _is_frozen(cls: type) -> bool:
