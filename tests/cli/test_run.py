@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
 
 from actors.jsonl import schema
+from tests.command import ROOT, controlplane
 
-ROOT = Path(__file__).parents[2]
 SHOP = ROOT / "examples" / "shop.yaml"
 TRACE = [str(ROOT / "examples" / name) for name in ("nodes.csv", "pods.csv")]
-
-
-def controlplane(
-    *arguments: object, cwd: Path = ROOT, **env: str
-) -> subprocess.CompletedProcess[str]:
-    program = "from controlplane.cli.main import main; main()"
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, check=False, env={**os.environ, **env}
-    )
 
 
 def test_a_shop_runs_until_every_workload_is_ready(tmp_path):

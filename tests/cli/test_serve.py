@@ -77,7 +77,9 @@ async def test_attempts_are_explained_in_a_session_and_its_replay_needs_the_same
         await serve_async(serving, Rim(tls=False), Pacer(MAX), lambda _address: None, stop)
     serving.save(tmp_path / "out")
     replay = ["--replay", tmp_path / "out" / "run.rec", "--nodes", 2]
-    again = controlplane("serve", manifest, "--explain-scheduling", *replay)
+    again = await trio.to_thread.run_sync(
+        lambda: controlplane("serve", manifest, "--explain-scheduling", *replay)
+    )
     assert again.returncode == 0, again.stderr
     assert serving.result.trace_hash in again.stdout
     other = controlplane("serve", manifest, *replay)

@@ -6,11 +6,13 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 
 from docs._ext import command_line
+from tests.command import controlplane
 from tests.docs.pages import PAGES, ROOT, Command, commands, likeness, name
 
 COMMANDS = {found: command for found, command, _ in command_line.commands()}
@@ -97,26 +99,32 @@ def test_the_pages_have_runnable_blocks():
     assert len(RUNNABLE) >= 12
 
 
+def python(words: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "110", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+RUN = {
+    "controlplane": lambda words, folder: controlplane(*words, cwd=folder, COLUMNS="110"),
+    "python": python,
+}
+"""How the programs of runnable blocks are run: the command line in this process."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUNNABLE, ids=name)
 def test_runnable_blocks_run_and_print_what_the_page_shows(page, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    environment = {**os.environ, "COLUMNS": "110", "PYTHONPATH": str(ROOT)}
-    programs = {
-        "controlplane": (sys.executable, "-m", "controlplane"),
-        "python": (sys.executable,),
-    }
     for words, status, runnable, shown in commands(page.read_text(encoding="utf-8")):
         if not runnable:
             continue
-        done = subprocess.run(
-            [*programs[words[0]], *words[1:]],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = RUN[words[0]](words[1:], tmp_path)
         assert done.returncode == status, f"{' '.join(words)}\n{done.stdout[-2000:]}{done.stderr}"
         printed = {likeness(line) for line in (done.stdout + done.stderr).splitlines()}
         whole = [line for line in shown if "..." not in line and "───" not in line]
