@@ -343,7 +343,8 @@ def check() -> int:
         print(f"== {name}", flush=True)
         status = call(*command) or status
     print("== tests, the slow ones too", flush=True)
-    return whole(python, *PYTEST, "-m", "not nightly", "--durations", "40") or status
+    everything = ("-m", "not nightly", "--check-worlds", "--durations", "40")
+    return whole(python, *PYTEST, *everything) or status
 
 
 def main() -> int:

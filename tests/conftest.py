@@ -32,20 +32,27 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(collector.YOUNG_OF_SHORT_RUNS, *gc.get_threshold()[1:])
 
 
-@pytest.fixture(autouse=True)
-def actors_share_nothing() -> Iterator[None]:
-    """Every test's first world is searched for mutable objects that two actors reach."""
-    token = CHECK_SHARING.set(Budget(worlds=1, values=VALUES))
-    yield
-    CHECK_SHARING.reset(token)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--check-worlds",
+        action="store_true",
+        help="search the first world of every test for what actors share, and watch what its steps touch",
+    )
 
 
 @pytest.fixture(autouse=True)
-def steps_touch_what_they_say() -> Iterator[None]:
-    """In every test's first world a step that says what it touches is not taken at its word."""
-    token = CHECK_FOOTPRINTS.set(Budget(worlds=1))
+def worlds_are_checked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test's first world, in CI: no mutable object that two actors reach, and no step that touches more than it
+    says. That takes a third of the time of the quick tests, and they run without it.
+    """
+    if not request.config.getoption("--check-worlds"):
+        yield
+        return
+    sharing = CHECK_SHARING.set(Budget(worlds=1, values=VALUES))
+    footprints = CHECK_FOOTPRINTS.set(Budget(worlds=1))
     yield
-    CHECK_FOOTPRINTS.reset(token)
+    CHECK_FOOTPRINTS.reset(footprints)
+    CHECK_SHARING.reset(sharing)
 
 
 # readline, which pytest loads, tells the process behind Python's back how wide its terminal is: tables of

@@ -13,13 +13,8 @@ from tests.chaos.workloads import WORKLOADS
 
 
 @pytest.fixture(autouse=True)
-def actors_share_nothing() -> None:
+def worlds_are_checked() -> None:
     """These runs are long: what every world is searched for is searched for elsewhere."""
-
-
-@pytest.fixture(autouse=True)
-def steps_touch_what_they_say() -> None:
-    """Likewise."""
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
