@@ -362,6 +362,7 @@ def test_a_process_that_changed_its_server_finds_out_again_that_it_cannot_reach_
 # ---------------------------------------------------------------------- watches
 
 
+@pytest.mark.slow
 def test_watches_of_different_resources_go_their_own_pace():
     """Between kinds there is no order: the later write of one may be heard before the earlier of another."""
     orders: set[tuple[str, ...]] = set()
@@ -665,6 +666,7 @@ def control_plane(strategy: Any, client: ClientFeatures) -> Cluster:
     return cluster
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["1.30", "1.33", "1.36"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_control_plane_gets_there_over_three_lagging_servers_of_which_one_crashes(seed, release):
@@ -674,6 +676,7 @@ def test_a_control_plane_gets_there_over_three_lagging_servers_of_which_one_cras
     assert [pod.view.status.phase for pod in pods] == ["Running"]
 
 
+@pytest.mark.slow
 def test_several_servers_are_deterministic_on_both_drivers():
     assert_deterministic(lambda: control_plane(RandomWalk(1), upstream()).world)
 

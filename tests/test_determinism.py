@@ -69,6 +69,7 @@ def test_the_scenario_does_what_it_says():
     assert result.t_ns >= 80 * SECOND
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_trace_many_times_in_one_process():
     assert len({run(RandomWalk(3))[1].trace_hash for _ in range(10)}) == 1
 
@@ -112,6 +113,7 @@ def in_fresh_process(python: str, hash_seed: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_fresh_processes_with_any_hash_seed_give_the_same_bytes():
     seen = {
         in_fresh_process(sys.executable, seed) for seed in ("0", "1", "12345", "random", "random")

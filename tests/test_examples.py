@@ -33,6 +33,7 @@ def test_an_example_of_the_runtime_runs(name, expected):
     assert expected in done.stdout
 
 
+@pytest.mark.slow
 def test_a_group_snapshot_gets_ready_and_its_objects_are_printed_as_upstream_shows_them():
     folder = ROOT / "examples" / "group-snapshot"
     program = "from controlplane.cli.main import main; main()"
@@ -117,6 +118,7 @@ def run_against_serve(name, tmp_path, options, asked):
     return done
 
 
+@pytest.mark.slow
 def test_a_training_gang_preempts_and_runs_as_a_whole():
     program = "from controlplane.cli.main import main; main()"
     gates = "GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true"
@@ -133,6 +135,7 @@ def test_a_training_gang_preempts_and_runs_as_a_whole():
     assert not any("cheap" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_two_claims_share_a_gpu_and_the_third_waits():
     program = "from controlplane.cli.main import main; main()"
     done = subprocess.run(

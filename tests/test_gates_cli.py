@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from controlplane.gates import CATALOGUE
 from tests.cli.test_run import controlplane
 
@@ -20,6 +22,7 @@ def test_all_gates_are_listed_as_a_release_had_them():
     assert "proposed" in table
 
 
+@pytest.mark.slow
 def test_a_fix_to_come_can_be_put_in_force_and_is_told_of():
     told = controlplane("race", "explore", "138324", "--schedules", "1", "--fix", "141255").stdout
     assert "138324: early-return, 141255: proposed" in told

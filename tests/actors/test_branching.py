@@ -57,6 +57,7 @@ def search(schedules: int, **options):
     )
 
 
+@pytest.mark.slow
 def test_leaves_count_as_schedules_and_differ() -> None:
     found = search(40)
     assert found.schedules == 40
@@ -64,17 +65,20 @@ def test_leaves_count_as_schedules_and_differ() -> None:
     assert found.distinct > 30
 
 
+@pytest.mark.slow
 def test_forking_takes_fewer_steps_than_whole_runs() -> None:
     found = search(40)
     one_run = world(Branching(7)).run("bare").steps
     assert found.steps < 40 * one_run * 0.7
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_leaves() -> None:
     one, other = search(40), search(40)
     assert (one.classes, one.steps) == (other.classes, other.steps)
 
 
+@pytest.mark.slow
 def test_a_leaf_that_broke_something_replays_from_its_choices() -> None:
     found = search(200, breaks_at="abbabba")
     assert found.findings
@@ -90,6 +94,7 @@ def test_a_search_that_stops_at_its_first_finding_forks_no_more_then() -> None:
     assert found.schedules < 200
 
 
+@pytest.mark.slow
 def test_a_child_that_is_interrupted_ends_alone() -> None:
     found = search(60, interrupted_at="aabb")
     assert found.schedules == 60

@@ -18,6 +18,7 @@ def thresholds():
     collector.leave_alone()  # as the tests begin
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("thresholds")
 def test_whoever_leaves_it_alone_first_ends_that():
     collector.look_again()
@@ -50,6 +51,7 @@ def test_whoever_has_it_look_more_seldom_still_or_never_keeps_that():
             assert gc.get_threshold()[0] == young
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("thresholds")
 def test_while_it_is_off_it_does_not_look_and_afterwards_it_does():
     collector.look_again()

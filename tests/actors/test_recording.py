@@ -217,6 +217,7 @@ choice = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(choice, max_size=30))
 def test_a_choice_list_keeps_what_it_is_given(choices):
     assert list(ChoiceList.of(choices)) == choices

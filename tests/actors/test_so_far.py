@@ -50,6 +50,7 @@ def test_a_recording_of_any_moment_replays_to_there(driver, strategy):
         assert (again.steps, again.trace_hash) == (each.steps, each.trace_hash)
 
 
+@pytest.mark.slow
 def test_every_length_of_a_trace_has_its_marks():
     world = build(Fifo())
     taken = []

@@ -110,6 +110,7 @@ def _signals(tree: ast.AST) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_no_loop_of_a_component_waits_on_a_condition_without_reading_state():
     home = Path(controlplane.__file__).parent
     trees = {path: ast.parse(path.read_text()) for path in sorted(home.rglob("loops/*.py"))}

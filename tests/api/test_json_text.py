@@ -24,6 +24,7 @@ def plainly(tree):
     )
 
 
+@pytest.mark.slow
 @given(
     rest=st.dictionaries(TEXTS, VALUES, max_size=5),
     version=st.sampled_from(["v1", "apps/v1", "batch/v1"]),
@@ -51,6 +52,7 @@ def test_an_object_without_a_version_is_written_too():
     assert json_text.stored({"apiVersion": 1}) == b'{"apiVersion":1}'
 
 
+@pytest.mark.slow
 @given(st.lists(VALUES, max_size=4))
 def test_trees_are_joined_as_they_are_written_one_by_one(trees):
     assert json_text.joined(trees) == b",".join(map(plainly, trees))

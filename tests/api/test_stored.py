@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ TREES = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(TREES, max_size=10), st.randoms())
 def test_objects_that_rested_are_what_they_were(trees, draw):
     objects = [Object(tree) for tree in trees]

@@ -270,6 +270,7 @@ def test_a_path_that_watches_takes_no_writes(method):
     assert replay([(method, pods, {"content-type": "application/json"}, b"{}")]) == []
 
 
+@pytest.mark.slow
 def test_what_is_rarely_reached_is_answered_with_success():
     reached = set()
     for seed in range(30):

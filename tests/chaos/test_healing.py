@@ -17,6 +17,7 @@ def worlds_are_checked() -> None:
     """These runs are long: what every world is searched for is searched for elsewhere."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_a_part_of_the_campaign_heals(replicas: int) -> None:
     for verdict in healing.campaign(4, 40, replicas, "pods"):
@@ -53,6 +54,7 @@ def test_a_kubelet_that_does_not_tell_again_is_found(monkeypatch) -> None:
     assert any(each.reason for each in healing.campaign(20, 0, 1, "pods"))
 
 
+@pytest.mark.slow
 def test_the_table_names_what_did_not_heal(monkeypatch, capsys) -> None:
     monkeypatch.setattr(StatusManager, "to_send", lambda *_: [])
     assert healing.main(["--runs", "1", "--seed", "4", "--workload", "pods"]) == 1

@@ -12,6 +12,7 @@ from tests.chaos.stalls import Watch, measured
 CASES = {case.name: case for case in cases()}
 
 
+@pytest.mark.slow
 def test_the_cases_have_names_of_their_own_and_bodies_that_are_taken():
     assert len(CASES) == len(list(cases()))
     for case in CASES.values():

@@ -124,6 +124,7 @@ def test_which_decision_caused_the_violation(runs):
     assert "STALE" in told
 
 
+@pytest.mark.slow
 def test_a_recording_answers_as_its_log_does(runs):
     one = ask(runs, "summary", "race", "--format", "json")
     other = ask(runs, "summary", "race/run.rec", "--format", "json")

@@ -28,6 +28,7 @@ def ask(monkeypatch, capsys, tmp_path):
     return asking
 
 
+@pytest.mark.slow
 def test_a_finding_is_told_and_ends_with_status_1(ask):
     status, told, _ = ask(BROKEN, "--only", "drain:node-1", "--schedules", "1")
     assert status == 1
@@ -39,12 +40,14 @@ def test_a_finding_is_told_and_ends_with_status_1(ask):
     assert "1 finding in 2 tries of 1 event" in lines[-1]
 
 
+@pytest.mark.slow
 def test_a_sound_configuration_ends_with_status_0(ask):
     status, told, _ = ask(SOUND, "--only", "drain", "--schedules", "1")
     assert status == 0
     assert told.startswith("no finding in ")
 
 
+@pytest.mark.slow
 def test_json_has_what_is_told(ask):
     status, told, _ = ask(BROKEN, "--only", "drain:node-1", "--schedules", "1", "--format", "json")
     tree = json.loads(told)
@@ -57,6 +60,7 @@ def test_json_has_what_is_told(ask):
     assert tree["problems"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "told"),
     [
@@ -89,6 +93,7 @@ def test_an_unknown_event_is_answered_with_the_nearest(ask):
     )
 
 
+@pytest.mark.slow
 def test_a_finding_replays(ask, monkeypatch, capsys, tmp_path):
     out = tmp_path / "out"
     ask(BROKEN, "--only", "drain:node-1", "--schedules", "1", "--out", str(out))
@@ -102,6 +107,7 @@ def test_a_finding_replays(ask, monkeypatch, capsys, tmp_path):
     assert "the same as recorded" in told
 
 
+@pytest.mark.slow
 def test_several_processes_find_the_same(ask):
     told = []
     for jobs in ("1", "2"):
@@ -113,6 +119,7 @@ def test_several_processes_find_the_same(ask):
     assert told[0]["tries"] > 4
 
 
+@pytest.mark.slow
 def test_hash_seeds_change_nothing(tmp_path):
     path = tmp_path / "files.yaml"
     path.write_text(BROKEN, encoding="utf-8")

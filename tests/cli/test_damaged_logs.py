@@ -62,6 +62,7 @@ def damaged_lines(lines, seed):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: "-".join(question[:1]))
 def test_no_damaged_line_ends_a_question(logs, out, tmp_path, question):
     lines = (out / "log.jsonl").read_bytes().splitlines(keepends=True)

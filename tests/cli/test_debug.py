@@ -30,6 +30,7 @@ def debugged(recording, commands, step=50):
     )
 
 
+@pytest.mark.slow
 def test_the_debugger_sees_the_world_at_the_step_and_goes_on_as_recorded(recording):
     done = debugged(recording, "p ('at', step, world.so_far('now').steps)\nc\n")
     assert "('at', 50, 49)" in done.stdout
@@ -37,6 +38,7 @@ def test_the_debugger_sees_the_world_at_the_step_and_goes_on_as_recorded(recordi
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_leaving_the_debugger_ends_the_run(recording):
     done = debugged(recording, "q\n")
     assert "left in the debugger before step 50" in done.stdout, done.stderr

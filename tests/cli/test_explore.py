@@ -26,6 +26,7 @@ SCENARIO = Scenario("raises", workload=workload, invariants=[Invariant("holds", 
 """
 
 
+@pytest.mark.slow
 def test_the_example_is_found_recorded_and_replayed(tmp_path):
     file = shutil.copy(EXAMPLE, tmp_path)
     found = controlplane("explore", file, "--out", tmp_path / "out", "--format", "json")
@@ -212,6 +213,7 @@ def test_new_leaves_known_races_out_and_a_finding_names_its_race(tmp_path):
     assert json.loads(new.stdout)["gates"]["140177"] == "preconditions"
 
 
+@pytest.mark.slow
 def test_a_scenario_without_invariants_is_told(tmp_path):
     file = tmp_path / "bare.py"
     text = RAISES.replace("WORKLOAD", "pass").replace("CHECK", "return None")
@@ -220,6 +222,7 @@ def test_a_scenario_without_invariants_is_told(tmp_path):
     assert (done.returncode, done.stderr.count("has no invariants")) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_search_is_told_to_ci_systems():
     done = controlplane("explore", EXAMPLE, "--format", "github", "--jobs", 1)
     assert (done.returncode, done.stderr) == (1, "")
@@ -227,6 +230,7 @@ def test_a_search_is_told_to_ci_systems():
     assert "no visitor is missing" in done.stdout
 
 
+@pytest.mark.slow
 def test_options_of_every_scenario_may_stand_before_the_file():
     found = controlplane("explore", "--seed", 3, "--strategy", "random-walk", EXAMPLE)
     assert found.returncode == 1, found.stderr

@@ -67,6 +67,7 @@ def imported(environment, *arguments, cwd):
     )
 
 
+@pytest.mark.slow
 def test_a_cluster_is_read_with_kubectl_and_its_secrets_are_redacted(cluster, tmp_path):
     done = imported(cluster, "--context", "prod", "--out", tmp_path / "got", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -89,6 +90,7 @@ def test_a_namespace_and_readable_secrets_are_a_choice(cluster, tmp_path):
     assert "other" not in (tmp_path / "got" / "cluster" / "namespace.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_what_a_run_left_becomes_manifests_that_run(tmp_path):
     left = controlplane("run", SHOP, "--nodes", 2, "--out", tmp_path / "out")
     assert left.returncode == 0, left.stderr
@@ -119,6 +121,7 @@ print(json.dumps({{"metadata": {{"resourceVersion": "5"}}, "items": items}}))
 """
 
 
+@pytest.mark.slow
 def test_a_record_of_a_cluster_is_written(cluster, tmp_path):
     program = tmp_path / "bin" / "kubectl"
     program.write_text(LISTED.format(python=sys.executable))

@@ -54,6 +54,7 @@ def interrupted(*arguments: object, run: int = 1, step: int = 400, signal: str =
     return program(*arguments, text=INTERRUPTED.format(run=run, step=step, signal=signal))
 
 
+@pytest.mark.slow
 def test_a_terminated_run_tells_what_was_reached_and_keeps_its_files(tmp_path):
     out = tmp_path / "out"
     done = interrupted("run", SHOP, "--nodes", 3, "--out", out, signal="SIGTERM")
@@ -62,6 +63,7 @@ def test_a_terminated_run_tells_what_was_reached_and_keeps_its_files(tmp_path):
     assert sorted(path.name for path in out.iterdir()) == ["log.jsonl", "objects.yaml", "run.rec"]
 
 
+@pytest.mark.slow
 def test_a_terminated_search_tells_what_it_found(tmp_path):
     search = ("explore", LOST_UPDATE, "--all", "--jobs", 1, "--out", tmp_path / "out")
     done = interrupted(*search, run=20, step=3, signal="SIGTERM")
@@ -88,6 +90,7 @@ def until(told: Callable[[], object], seconds: float = 120) -> object:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_the_workers_of_a_killed_search_end(number):
@@ -174,6 +177,7 @@ def test_a_search_on_several_processes_ends_with_what_they_were_at(tmp_path):
     assert tally.failures
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_one_line(tmp_path):
     with Path("/dev/full").open("w") as full:
@@ -200,6 +204,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_under_out_leaves_the_recording_and_the_summary(tmp_path):
     out = tmp_path / "out"
     done = program("run", SHOP, "--nodes", 2, "--out", out, text=FULL.format(name="log.jsonl"))
@@ -222,6 +227,7 @@ def test_an_unwritable_folder_is_refused_before_anything_runs(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_place_for_results_that_is_a_file_is_refused_before_anything_runs(tmp_path):
     (tmp_path / "file").write_text("")
     done = program("run", SHOP, "--out", tmp_path / "file" / "out")
@@ -229,6 +235,7 @@ def test_a_place_for_results_that_is_a_file_is_refused_before_anything_runs(tmp_
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_pipe_that_nobody_reads_loses_no_finding(tmp_path):
     reader, writer = os.pipe()
     os.close(reader)

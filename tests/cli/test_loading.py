@@ -93,6 +93,7 @@ def of_one_pod(tmp_path_factory):
     return loaded("run", file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names",
     [OF_CLIENTS, OF_EXPRESSIONS, OF_SYSTEMS, OF_SEARCHES, UNUSED],
@@ -103,6 +104,7 @@ def test_a_run_of_one_pod_imports_nothing_of_what_it_does_not_use(of_one_pod, na
     assert of(names, of_one_pod) == []
 
 
+@pytest.mark.slow
 def test_a_process_imports_the_controllers_that_it_has(tmp_path):
     file = tmp_path / "pod.yaml"
     file.write_text(POD)

@@ -33,6 +33,7 @@ def lines_of(out) -> list[dict]:
     return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_summary(logs, out):
     text = good(logs("summary", out))
     assert "  quiescent: " in text
@@ -282,6 +283,7 @@ def test_metrics_of_a_run_that_kept_none(logs, out, tmp_path):
     assert "--metrics writes one" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["table", "json"])
 @pytest.mark.parametrize("command", ["summary", "stats", "races"])
 def test_what_is_damaged_is_said_beside_every_form_of_answer(logs, out, tmp_path, command, form):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 import yaml
 
@@ -11,6 +12,7 @@ from tests.apiserver.http.session import CONFIGMAPS, config, served
 from tests.cli.test_run import controlplane
 
 
+@pytest.mark.slow
 async def test_objects_are_exported_restored_and_reset(tmp_path):
     file, left = tmp_path / "kc", tmp_path / "all.yaml"
     async with served() as session:

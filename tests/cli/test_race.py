@@ -54,6 +54,7 @@ def test_search_finds_it_records_it_and_the_replay_is_exact(tmp_path):
     assert refused.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_run_shows_the_leak_without_the_fix_and_a_clean_end_with_it():
     broken = controlplane("race", "run", "138324", "--without-fix", "138324")
     assert broken.returncode == 1, broken.stderr

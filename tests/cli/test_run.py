@@ -15,6 +15,7 @@ SHOP = ROOT / "examples" / "shop.yaml"
 TRACE = [str(ROOT / "examples" / name) for name in ("nodes.csv", "pods.csv")]
 
 
+@pytest.mark.slow
 def test_a_shop_runs_until_every_workload_is_ready(tmp_path):
     out = tmp_path / "out"
     done = controlplane("run", SHOP, "--nodes", 5, "--format", "json", "--out", out)
@@ -64,6 +65,7 @@ def test_a_shop_runs_until_every_workload_is_ready(tmp_path):
     assert "recorded with another nodes" in other.stderr
 
 
+@pytest.mark.slow
 def test_the_table_names_nodes_workloads_pods_and_the_end():
     done = controlplane("run", SHOP, "--nodes", 3)
     assert done.returncode == 0, done.stderr
@@ -80,6 +82,7 @@ def test_the_table_names_nodes_workloads_pods_and_the_end():
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_what_fits_nowhere_is_pending_and_the_table_says_why(tmp_path):
     pod = {
         "apiVersion": "v1",
@@ -139,6 +142,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_one_line_and_status_2_and_leaves_nothing(tmp_path, name):
     content, flags, expected = BAD[name]
@@ -230,6 +234,7 @@ def test_secrets_are_shown_when_that_is_asked_for(tmp_path):
         assert f"a: {text}\n" in (tmp_path / "out" / "objects.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_a_descheduler_runs_beside_the_scheduler_and_replays(tmp_path):
     folder = ROOT / "examples" / "descheduler"
     chosen = ("--with", "descheduler", "--descheduler-policy", folder / "policy.yaml")

@@ -36,6 +36,7 @@ def test_run(run):
     assert not too_long((run / "printed").read_text().replace(str(run), "OUT"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [

@@ -69,6 +69,7 @@ def operator(api: Any, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iter
             process.wait(timeout=20)
 
 
+@pytest.mark.slow
 def test_an_operator_works_through_the_life_of_an_object(
     api: Any, operator: Path, namespace: str
 ) -> None:

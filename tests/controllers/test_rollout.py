@@ -221,6 +221,7 @@ def test_crashes_and_broken_connections_are_survived(seed):
     assert running(made) == ["one"] * 3
 
 
+@pytest.mark.slow
 def test_a_rollout_is_deterministic_on_both_drivers():
     async def user(ctx: Context) -> None:
         client = Client(ctx)

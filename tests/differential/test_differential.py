@@ -129,6 +129,7 @@ def test_a_report_counts_conversations_and_answers_by_class() -> None:
     assert cause["cause"].endswith(".status: want # got #") and cause["examples"][0]["at"] == [2]
 
 
+@pytest.mark.slow
 def test_a_served_server_agrees_with_itself_over_http(tmp_path: Path) -> None:
     with served() as place:
         config = {

@@ -29,14 +29,25 @@ KUBECTL_REQUESTS = DATA / "api" / "kubectl_requests.jsonl.xz"
 OPEN_WITH_KUBECTL = {"kubectl/explain"}  # it prints descriptions, and ours are other words
 BYTES_PER_SHARD = 30_000
 OPEN_CASES = Path(__file__).parent / "open_cases.txt"
-SLOW = ("dra/cel", "snapshots/traces_restore")
+SLOW = (
+    "api/controllers",
+    "api/crud",
+    "api/defaulting_validation",
+    "autoscaler/runonce",
+    "controllers/nodelifecycle",
+    "dra/cel",
+    "kubelet/node_admission",
+    "snapshots/metrics",
+    "snapshots/traces_restore",
+)
+"""Files of which one shard takes more than a second: no quick test answers any."""
 VERY_SLOW = {
     "snapshots/traces_group": 4,
     "snapshots/traces_single": 4,
     "scheduler/schedule_sequence": 2,
 }
 """Number of parts of a slow file: CI answers one part, nightly runs answer all. One case takes seconds."""
-QUICK_SHARDS = 4
+QUICK_SHARDS = 1
 """Shards of one file that the quick tests answer; the rest are slow tests."""
 
 

@@ -41,6 +41,7 @@ def outcomes(program: str, case: Case) -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow
 @needs_kubectl
 @pytest.mark.parametrize("name", QUICK)
 def test_requests_and_output_are_those_of_the_recording(name: str) -> None:

@@ -60,6 +60,7 @@ def test_the_slices_of_a_driver_go_half_a_minute_after_it_and_come_back_with_it(
     assert World(user).run().seen == {"soon": 1, "later": 0, "back": 1}
 
 
+@pytest.mark.slow
 def test_a_slice_that_is_deleted_is_published_again_while_its_node_is_there():
     async def user(world: World, client: Any, ctx: Any) -> None:
         (found,) = world.slices()

@@ -18,6 +18,7 @@ STAGES = "/apis/kwok.x-k8s.io/v1alpha1/stages"
 ENABLED = ("--with", "kwok", "--enable-crds", "Stage")
 
 
+@pytest.mark.slow
 def test_stages_among_the_manifests_run_pods_on_fake_nodes_and_replay(tmp_path):
     chosen = ("run", FOLDER / "stages.yaml", FOLDER / "web.yaml", "--nodes", 1, *ENABLED)
     done = controlplane(*chosen, "--out", tmp_path / "out", "--format", "json")
@@ -96,6 +97,7 @@ def named(name):
     return {**POD, "metadata": {"name": name}}
 
 
+@pytest.mark.slow
 async def test_kinds_are_taken_up_with_their_first_stage_and_left_with_their_last():
     stages = [*yaml.safe_load_all((FOLDER / "stages.yaml").read_text())]
     options = {"with": ("kwok",), "enable_crds": ("Stage",)}

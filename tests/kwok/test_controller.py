@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.cli.test_run import ROOT, controlplane
 
 FOLDER = ROOT / "examples" / "kwok"
 WITH = ("--with", "kwok", "--stages", FOLDER / "stages.yaml")
 
 
+@pytest.mark.slow
 def test_stages_run_pods_on_fake_nodes_beside_kubelets_and_replay(tmp_path):
     chosen = ("run", FOLDER / "web.yaml", "--nodes", 1, *WITH)
     done = controlplane(*chosen, "--out", tmp_path / "out", "--format", "json")
@@ -21,6 +24,7 @@ def test_stages_run_pods_on_fake_nodes_beside_kubelets_and_replay(tmp_path):
     assert json.loads(again.stdout)["same_trace"], again.stderr
 
 
+@pytest.mark.slow
 def test_jitter_and_stages_are_choices_of_the_run():
     chosen = ("run", FOLDER / "web.yaml", "--nodes", 1, *WITH, "--strategy", "random-walk")
     traces = {

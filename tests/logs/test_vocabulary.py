@@ -56,6 +56,7 @@ def test_a_line_with_unknown_data_is_refused(line: dict, good: bool) -> None:
     assert jsonschema.Draft202012Validator(SCHEMA).is_valid(line) is good
 
 
+@pytest.mark.slow
 def test_what_a_run_leaves_speaks_the_vocabulary(plain_lines) -> None:
     assert complaints(plain_lines) == []
     envelope = jsonschema.Draft202012Validator(jsonl.schema())
@@ -118,6 +119,7 @@ def test_an_object_has_one_name_and_what_was_read_has_uid_and_version(plain_line
             assert names.setdefault(line["uid"], obj) == obj
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("servers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_whole_cluster_speaks_the_vocabulary(servers: int) -> None:
     log = EventLog()

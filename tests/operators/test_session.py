@@ -51,6 +51,7 @@ def calm(clean):
     return performed(clean, Conditions(**QUICK))
 
 
+@pytest.mark.slow
 def test_the_workload_is_performed_and_settles(calm):
     assert [each.problem for each in calm.steps] == [""] * len(calm.steps)
     assert calm.settled
@@ -75,6 +76,7 @@ def test_each_mistake_shows_under_its_plan_alone(clean, broken, calm, plan, kind
     assert alarms_of(good, reference, [calm]) == []
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_a_restart_of_its_container(clean):
     found = performed(clean, Conditions(CRASH, **QUICK))
     assert found.started == 2

@@ -91,6 +91,7 @@ def theirs(text: str) -> Any:
     return type(plain).__name__, plain
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(EXPRESSIONS)
 def test_expressions_come_to_the_same(text):

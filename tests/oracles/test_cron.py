@@ -40,6 +40,7 @@ MOMENTS = st.integers(0, 3 * 365 * 24 * 60).map(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(TEXTS, MOMENTS)
 def test_the_next_times_are_the_same(text, moment):

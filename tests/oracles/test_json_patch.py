@@ -74,6 +74,7 @@ def is_upstreams(document: Any, operation: Any) -> bool:
     return isinstance(document, dict) and last.replace("~1", "/").replace("~0", "~") not in document
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(DOCUMENTS, OPERATIONS)
 def test_operations_come_to_the_same(document, operation):

@@ -139,6 +139,7 @@ def test_both_are_run_in_turn_and_the_ratio_is_told(benchmark):
     }
 
 
+@pytest.mark.slow
 def test_pairs_that_were_measured_stay_when_the_real_one_breaks(benchmark):
     result, _ = benchmark("--pairs", "2", most=1)
     assert result.return_value == 1
@@ -147,6 +148,7 @@ def test_pairs_that_were_measured_stay_when_the_real_one_breaks(benchmark):
     assert "ended with 1: it broke" in result.output
 
 
+@pytest.mark.slow
 def test_a_program_that_is_not_there_is_wrong_use(benchmark):
     result, calls = benchmark("--beside", "/nowhere/bench {pattern}")
     assert isinstance(result.exception, UsageError)

@@ -6,6 +6,8 @@ import json
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from actors import Exploration, Finding
 from controlplane.races import catalogue
 from controlplane.scenarios.search.exploring import Campaign
@@ -16,6 +18,13 @@ FOUND_AT = json.loads((Path(__file__).parent / "found_at.json").read_text())
 Random walks know nothing of each other: a race that shows at a seed below `race.schedules` is one that the
 search finds, and the walks before need not be taken again to see that.
 """
+
+QUICK = {"37725", "49992", "83911", "125578", "141568", "138324", "ep311", "kq9598"}
+"""One race of each component, and the one that the documentation tells: quick tests find and replay them."""
+EACH_RACE = [
+    number if number in QUICK else pytest.param(number, marks=pytest.mark.slow)
+    for number in catalogue.numbers()
+]
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors import EventLog, Replay
 from controlplane.races import catalogue
 from controlplane.scenarios.engine.execution import Execution
@@ -17,6 +19,7 @@ def campaign(**asked) -> Campaign:
     return Campaign(plan_of(RACE.scenario, **asked))
 
 
+@pytest.mark.slow
 def test_the_other_form_of_the_fix_holds_too():
     _, found = finding(RACE.number)
     other = campaign(fix=["138324=uid-threading"])
@@ -24,6 +27,7 @@ def test_the_other_form_of_the_fix_holds_too():
     assert other.explore(1, seed=found.seed).verdicts == {"quiescent": 1}
 
 
+@pytest.mark.slow
 def test_the_merged_fix_holds_every_invariant_of_the_queue():
     found = campaign(all_invariants=True).explore(SCHEDULES)
     assert found.verdicts == {"quiescent": SCHEDULES}
@@ -35,6 +39,7 @@ def test_the_first_revision_may_requeue_a_pod_that_is_in_flight():
     assert "I5" in found.findings[0].result.reason
 
 
+@pytest.mark.slow
 def test_without_queueing_hints_there_is_no_ledger_to_leak():
     found = campaign(without_fix=["138324"], queueing_hints=False).explore(SCHEDULES)
     assert found.verdicts == {"quiescent": SCHEDULES}

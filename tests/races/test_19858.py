@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 
 from controlplane.client.expectations import Expectations
@@ -30,5 +31,6 @@ def test_without_expectations_a_controller_acts_again_on_a_cache_without_its_own
     assert "pods for 3 replicas" in found()[0].result.reason
 
 
+@pytest.mark.slow
 def test_with_expectations_it_waits_for_what_it_asked_for():
     assert not found()

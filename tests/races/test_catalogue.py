@@ -11,7 +11,7 @@ from controlplane.gates import CATALOGUE
 from controlplane.races import catalogue
 from controlplane.scenarios.search import loading, replaying
 from controlplane.scenarios.search.exploring import Campaign
-from tests.races.findings import FOUND_AT, finding
+from tests.races.findings import EACH_RACE, FOUND_AT, QUICK, finding
 
 FEW = 6
 MANY = 80
@@ -26,7 +26,7 @@ def test_no_seed_before_the_known_one_finds_it(number):
     assert found.findings[0].seed == FOUND_AT[number]
 
 
-@pytest.mark.parametrize("number", RACES, scope="module")
+@pytest.mark.parametrize("number", EACH_RACE, scope="module")
 def test_search_finds_it_without_the_fix(number):
     _, found = finding(number)
     assert found.result.verdict == "violated", found.result.reason
@@ -59,7 +59,7 @@ def clean(race, schedules, seed=0):
 
 
 @pytest.mark.parametrize("driver", ["bare", "trio"])
-@pytest.mark.parametrize("number", RACES, scope="module")
+@pytest.mark.parametrize("number", EACH_RACE, scope="module")
 def test_the_recording_of_a_finding_replays(number, driver, tmp_path):
     campaign, found = finding(number)
     recording = from_bytes(campaign.recording(found).to_bytes(), "found.rec", package=__version__)
@@ -68,6 +68,12 @@ def test_the_recording_of_a_finding_replays(number, driver, tmp_path):
     result = replaying.replayed(plan, recording).execute(driver)
     assert (result.verdict, result.reason) == (found.result.verdict, found.result.reason)
     assert result.trace_hash == recording.trace_hash
+
+
+def test_the_quick_races_are_of_every_component():
+    assert set(RACES) >= QUICK
+    components = {catalogue.find(number).component for number in RACES}
+    assert {catalogue.find(number).component for number in QUICK} == components
 
 
 def test_every_fix_gate_has_its_entry():

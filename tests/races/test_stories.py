@@ -12,7 +12,7 @@ import pytest
 from controlplane.logs import open_run
 from controlplane.logs.violation import LINES
 from controlplane.races import catalogue
-from tests.races.findings import finding
+from tests.races.findings import EACH_RACE, finding
 
 CONTENT = r"VolumeSnapshotContent/snapcontent-\S+"
 GROUP = "VolumeGroupSnapshot/default/daily"
@@ -513,7 +513,7 @@ def test_every_race_has_its_facts() -> None:
     assert FACTS.keys() == set(catalogue.numbers())
 
 
-@pytest.mark.parametrize("number", FACTS)
+@pytest.mark.parametrize("number", EACH_RACE)
 def test_the_violation_tells_the_story_of_the_race(number, tmp_path) -> None:
     campaign, found = finding(number)
     campaign.under(found.seed).save(tmp_path)

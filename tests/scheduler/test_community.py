@@ -31,6 +31,7 @@ profiles:
 """
 
 
+@pytest.mark.slow
 def test_they_are_enabled_by_their_names(tmp_path):
     file = tmp_path / "config.yaml"
     file.write_text(CONFIG.format("targetUtilization: 60"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors import Context, RandomWalk
 from controlplane.api.request import MERGE_PATCH
 from controlplane.client.loops.clientset import NAMESPACES, PODS, Client
@@ -74,6 +76,7 @@ def test_what_is_lent_is_taken_back_by_its_owner():
     assert any(each.startswith("Preempted by pod") for each in events(cluster, "Preempted"))
 
 
+@pytest.mark.slow
 def test_quotas_can_change_between_their_copy_and_the_look_at_nominations():
     async def user(ctx: Context) -> None:
         client = Client(ctx)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.scheduler_plugins.worlds import EXAMPLES, events, executed
 
 
+@pytest.mark.slow
 def test_two_gangs_run_one_after_the_other():
     cluster = executed("gangs.yaml", "coscheduling-config.yaml", nodes=3)
     jobs = {obj.name: obj.tree["status"] for obj in cluster.objects("/registry/jobs/")}
@@ -14,6 +17,7 @@ def test_two_gangs_run_one_after_the_other():
     assert blue.tree["status"]["phase"] == red.tree["status"]["phase"] == "Finished"
 
 
+@pytest.mark.slow
 def test_a_team_takes_back_what_it_lent():
     cluster = executed("quotas.yaml", "capacity-config.yaml", until=150.0, nodes=2)
     assert events(cluster, "Preempted")

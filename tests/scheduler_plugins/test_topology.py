@@ -208,6 +208,7 @@ def test_pods_of_another_scheduler_make_a_node_unreliable(mode, relied_on):
     assert seen == [["node-1" if relied_on else ""]]
 
 
+@pytest.mark.slow
 def test_others_come_between_the_requests_of_a_pass_over_the_cache():
     found: set[str] = set()
     for seed in range(6):

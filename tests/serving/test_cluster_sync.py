@@ -52,6 +52,7 @@ async def clusters(kubectl):
         yield source, target, [*kubectl, source.address.url]
 
 
+@pytest.mark.slow
 async def test_a_cluster_is_brought_along_once(kubectl):
     async with clusters(kubectl) as (source, target, words):
         await source.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
@@ -70,6 +71,7 @@ async def test_a_cluster_is_brought_along_once(kubectl):
         assert (await target.ask("GET", "/api/v1/nodes/node-1")).code == 200
 
 
+@pytest.mark.slow
 async def test_only_objects_with_the_labels_come_along(kubectl):
     async with clusters(kubectl) as (source, target, words):
         for name in ("a", "b"):
@@ -84,6 +86,7 @@ async def test_only_objects_with_the_labels_come_along(kubectl):
         assert [each["metadata"]["name"] for each in listed] == ["a"]
 
 
+@pytest.mark.slow
 async def test_changes_are_followed_and_those_of_bound_pods_are_not(kubectl):
     async with clusters(kubectl) as (source, target, words):
         path = "/api/v1/namespaces"
@@ -117,6 +120,7 @@ async def _follow(source, target):
     await sync(source, target, print, follow=True)
 
 
+@pytest.mark.slow
 async def test_a_record_holds_what_came(kubectl):
     async with clusters(kubectl) as (source, _, words):
         file = io.StringIO()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 import yaml
 
@@ -35,6 +36,7 @@ def path_of(tree: dict[str, Any]) -> str:
     return f"{base}{inner}/{PLURALS[tree['kind']]}"
 
 
+@pytest.mark.slow
 async def test_the_walk_of_the_group_snapshot_guide_works_by_a_client_alone():
     trees = [
         tree

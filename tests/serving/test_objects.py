@@ -81,6 +81,7 @@ async def test_an_export_is_restored_into_an_empty_cluster():
         assert again.tree == {"errors": [], "unchanged": len(trees)}
 
 
+@pytest.mark.slow
 async def test_a_reset_goes_back_to_what_the_session_began_with_and_replays(file):
     async with served(Pacer(MAX), nodes=1, files=(file,), controllers="*", keep=True) as session:
         await pods(session, 2)

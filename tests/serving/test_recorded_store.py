@@ -37,6 +37,7 @@ async def session_over(store, name):
     return session.serving, {each["metadata"]["name"] for each in listed}
 
 
+@pytest.mark.slow
 async def test_the_second_session_over_a_store_replays_without_it(tmp_path):
     store = tmp_path / "store.db"
     await session_over(store, "first")

@@ -71,6 +71,7 @@ def lines_of(path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 async def test_the_log_grows_with_the_session_and_memory_does_not(tmp_path, monkeypatch):
     monkeypatch.setattr("actors.log.NAMES_KEPT", 80)
     run = prepared()
@@ -188,6 +189,7 @@ def process(tmp_path, *arguments):
         served.communicate()
 
 
+@pytest.mark.slow
 def test_what_was_written_can_be_read_after_kill_9(tmp_path):
     log = tmp_path / "out" / "log.jsonl"
     with process(tmp_path) as (served, url):
@@ -208,6 +210,7 @@ def test_what_was_written_can_be_read_after_kill_9(tmp_path):
     assert "it ends in the middle of line" in told.stderr
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_session_in_order_and_in_time(tmp_path):
     with process(tmp_path) as (served, url):
         post(f"{url}{CONFIG_MAPS}", {"metadata": {"name": "kept"}})
@@ -218,6 +221,7 @@ def test_sigterm_ends_a_session_in_order_and_in_time(tmp_path):
     assert load(tmp_path / "out" / "run.rec").reason == "SIGTERM"
 
 
+@pytest.mark.slow
 def test_a_limit_without_a_folder_is_refused(tmp_path):
     done = controlplane("serve", "--out-limit", 1, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")

@@ -210,6 +210,7 @@ async def test_a_bad_import_is_refused():
         assert refused.code == 403
 
 
+@pytest.mark.slow
 async def test_a_reset_restores_objects_and_configuration():
     async with simulator(keep=True) as session:
         before = (await session.ask("GET", CONFIG)).tree

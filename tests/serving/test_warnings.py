@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from controlplane.api.request import Request
 from controlplane.apiserver.requests.notices import Notices
 from controlplane.apiserver.schema.resources import builtin_resources
@@ -26,6 +28,7 @@ JOB = {
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 
 
+@pytest.mark.slow
 async def test_creating_what_nothing_acts_on_warns_and_the_session_goes_on():
     async with served() as session:
         classes = "/apis/networking.k8s.io/v1/ingressclasses"

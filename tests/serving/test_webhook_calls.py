@@ -193,6 +193,7 @@ async def test_a_service_that_nobody_names_is_said_aloud_and_not_asked():
         assert (await session.ask("POST", CONFIGMAPS, config("c"))).code == 201
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("decide", "delay", "message"),
     [

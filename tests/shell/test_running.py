@@ -89,6 +89,7 @@ def test_output_is_there_at_its_time():
     assert not shown.ended
 
 
+@pytest.mark.slow
 def test_the_output_of_a_program_is_bounded():
     assert len(life("sh", "-c", "while true; do seq 500; done").lines) <= 10_000
     assert (

@@ -136,6 +136,7 @@ TREES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(TREES)
 def test_the_path_of_every_value_finds_that_value(tree):
     def walk(path: str, value: Any) -> None:
@@ -160,6 +161,7 @@ def test_a_slice_is_pythons_slice_where_it_is_allowed(items, start, end):
     assert found == [items[start:end]] or found == [[]]
 
 
+@pytest.mark.slow
 @given(st.text("{}[]()?@.$*'\"\\:,-=<> a01\n", max_size=30), TREES)
 def test_no_template_ends_in_another_error(template, tree):
     with suppress(JSONPathError):

@@ -87,6 +87,7 @@ def test_documents_carry_them_in_both_versions():
     assert set(old) == {"$ref", "description"}
 
 
+@pytest.mark.slow
 def test_they_are_read_only_when_a_document_is_asked_for():
     code = (
         "import controlplane.apiserver.front.answering\n"

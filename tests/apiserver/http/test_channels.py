@@ -262,6 +262,7 @@ def test_the_next_message_of_a_client_has_its_own_work():
     assert not session.done
 
 
+@pytest.mark.slow
 def test_a_script_that_works_too_much_ends_a_session_without_a_terminal():
     session = Session(shell(), ["sh"], V4, stdin=True)
     session.begin()

@@ -20,6 +20,7 @@ POD = {
 PODS = "/api/v1/namespaces/default/pods"
 
 
+@pytest.mark.slow
 async def test_a_command_is_run_and_what_it_wrote_is_there_for_the_next_one():
     async with served(nodes=1, controllers="*") as session:
         with trio.fail_after(120):

@@ -121,6 +121,7 @@ def send(server, case, chance):
     check(server, case.method, path + query, body, **headers)
 
 
+@pytest.mark.slow
 def test_requests_made_from_some_of_our_openapi(server):
     chance = random.Random(1)
     chosen = list(operations(server))[::60]

@@ -261,6 +261,7 @@ async def test_the_server_says_goodbye_when_it_stops():
         assert client.streams[watch].ended
 
 
+@pytest.mark.slow
 async def test_thousands_of_resets_reach_neither_the_world_nor_other_clients():
     async with (
         served(tls=True, keep=True, limits=QUICK) as session,
@@ -279,6 +280,7 @@ async def test_thousands_of_resets_reach_neither_the_world_nor_other_clients():
         assert len(entered) < 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 async def test_random_frames_end_at_most_their_connection(seed):
     chance = random.Random(seed)

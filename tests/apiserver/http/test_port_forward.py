@@ -167,6 +167,7 @@ def upgrade(path, version):
     ).encode()
 
 
+@pytest.mark.slow
 async def test_clients_reach_a_pod_and_its_shell_by_spdy():
     async with served(nodes=1, controllers="*") as session:
         with trio.fail_after(120):

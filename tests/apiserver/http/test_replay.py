@@ -56,6 +56,7 @@ async def use(session) -> None:
     await trio.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("speed", "strategy"), [(100.0, "fifo"), (MAX, "fifo"), (100.0, "random-walk")]
 )

@@ -71,6 +71,7 @@ async def test_wrong_orders_are_refused(asked):
         assert (await session.ask("DELETE", PATH)).code == 405
 
 
+@pytest.mark.slow
 async def test_a_watch_ends_at_its_time_limit_while_time_stands_still():
     async with (
         served(Pacer(paused=True)) as session,

@@ -102,6 +102,7 @@ def hidden(source: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_no_local_variable_hides_a_rule():
     """Type checking does not see it where the variable has any type."""
     assert hidden("def f(t):\n    when = t.get('w')\n    return when(t, required, 'p')") == ["f"]

@@ -43,6 +43,7 @@ REQUESTS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(
     REQUESTS,
     st.lists(REQUESTS, max_size=12),
@@ -60,6 +61,7 @@ def test_a_request_meets_some_if_it_meets_one_of_them(one, gone, others, with_qu
     assert crowd.meets_any(one, has_quotas) == any(meets(one, each, has_quotas) for each in others)
 
 
+@pytest.mark.slow
 @given(REQUESTS, st.lists(REQUESTS, max_size=12), st.lists(REQUESTS, max_size=12))
 def test_that_remembers_few_sorts_of_requests_and_forgets_them(one, gone, others):
     crowd = Crowd()

@@ -19,6 +19,7 @@ def names(watcher):
     return [event.object.tree["metadata"]["name"] for event in watcher.buffer]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query", [{"labelSelector": HIDDEN}, {"fieldSelector": OTHERS}], ids=["labels", "fields"]
 )

@@ -92,6 +92,7 @@ def test_what_is_merged_plainly_is_what_a_strategic_patch_gives_in_the_same_orde
     assert (text(original), text(patch)) == (old, given_patch)  # nothing was used up
 
 
+@pytest.mark.slow
 @given(OBJECTS, patches())
 def test_what_a_strategic_patch_refuses_is_unusual(original, patch):
     try:

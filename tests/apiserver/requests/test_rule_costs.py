@@ -95,6 +95,7 @@ def test_a_call_under_the_limit_is_judged_by_what_it_says():
     assert (code, found) == (422, [("spec.a", f"Invalid value: failed rule: {SEARCH}")])
 
 
+@pytest.mark.slow
 def test_an_object_may_cost_ten_million():
     assert applied_rules.BUDGET == 10_000_000
     names = [f"p{number:02}" for number in range(14)]

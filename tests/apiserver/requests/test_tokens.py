@@ -174,6 +174,7 @@ def test_a_claim_of_another_type_size_or_time_is_nobodys(key, value):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.sampled_from([*GOOD]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def shuffled(draw, value):
     return {key: draw(shuffled(value[key])) for key in keys}
 
 
+@pytest.mark.slow
 @given(tree=shuffled(TREE))
 def test_every_order_of_keys_becomes_that_of_upstream(tree):
     plan = _plan(struct_type(POD))

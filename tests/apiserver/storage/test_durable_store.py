@@ -647,6 +647,7 @@ def test_a_watch_goes_on_after_reopening(path):
 # -- killed under load ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_survives_kill_9(path):
     kill_again_and_again(path, 15, 1)
 

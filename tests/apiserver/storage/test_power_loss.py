@@ -87,6 +87,7 @@ class Work:
                 LAYER.told(self.store.revision)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "grouped"),
     [(0, True), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((1, False), (2, True)))],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,6 +102,7 @@ SPECS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(SPECS)
 def test_a_known_spec_gets_the_answer_that_an_unknown_one_gets(spec):
     def answer(core):

@@ -116,6 +116,7 @@ async def three_pods(ctx: Context) -> None:
 # -- examples ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_cluster_grows_for_a_job_and_shrinks_after_it():
     cluster = executed("web.yaml", "node-groups.yaml").cluster
     assert messages(cluster, "TriggeredScaleUp") == [
@@ -131,6 +132,7 @@ def test_a_cluster_grows_for_a_job_and_shrinks_after_it():
     assert [each["health"]["cloudProviderTarget"] for each in told["nodeGroups"]] == [2, 0]
 
 
+@pytest.mark.slow
 def test_metrics_count_nodes_and_evictions():
     cluster = executed("web.yaml", "node-groups.yaml").cluster
     ((probe,),) = cluster.own_managers.values()
@@ -151,12 +153,14 @@ def test_metrics_count_nodes_and_evictions():
     assert found["cluster_safe_to_autoscale",] == 1
 
 
+@pytest.mark.slow
 def test_min_domains_has_nodes_made_in_other_zones():
     cluster = executed("zones.yaml", "zone-groups.yaml").cluster
     assert nodes(cluster) == ["zone-a-1", "zone-b-1", "zone-c-1"]
     assert sorted(pod.spec.node_name for pod in pods(cluster)) == nodes(cluster)
 
 
+@pytest.mark.slow
 def test_requests_for_capacity_are_checked_provisioned_and_booked():
     cluster = executed("requests.yaml", "request-groups.yaml").cluster
     prefix = "/registry/autoscaling.x-k8s.io/provisioningrequests/"
@@ -180,6 +184,7 @@ def test_requests_for_capacity_are_checked_provisioned_and_booked():
     assert len(nodes(cluster)) == 1
 
 
+@pytest.mark.slow
 def test_a_run_can_be_repeated():
     one, two = (summary_of(executed("zones.yaml", "zone-groups.yaml")).trace_hash for _ in "ab")
     assert one == two
@@ -188,11 +193,13 @@ def test_a_run_can_be_repeated():
 # -- growth ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pods_that_failed_often_before_nodes_came_are_waited_for():
     cluster = world(three_pods, [group(provisionTime="1m")])
     assert [pod.status.phase for pod in pods(cluster)] == ["Running"] * 3
 
 
+@pytest.mark.slow
 def test_pods_that_are_too_new_for_a_loop_are_waited_for():
     async def user(ctx: Context) -> None:
         await ctx.sleep(605 * SECOND)
@@ -224,6 +231,7 @@ def test_a_refused_request_leaves_the_group_alone_and_another_grows():
     assert all(pod.status.phase == "Running" for pod in pods(cluster))
 
 
+@pytest.mark.slow
 def test_a_group_that_stays_out_of_stock_is_tried_again_after_its_backoff():
     failures = [{"type": "CreationError", "message": "none left", "count": 3}]
     cluster = world(three_pods, [group(failures=failures)])
@@ -234,6 +242,7 @@ def test_a_group_that_stays_out_of_stock_is_tried_again_after_its_backoff():
     assert all(pod.status.phase == "Running" for pod in pods(cluster))
 
 
+@pytest.mark.slow
 def test_an_instance_that_never_registers_is_deleted():
     failures = [{"type": "NeverRegisters", "count": 1}]
     flags = {"max-node-provision-time": "5m"}
@@ -244,6 +253,7 @@ def test_an_instance_that_never_registers_is_deleted():
     assert all(pod.status.phase == "Running" for pod in pods(cluster))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaces", [True, False])
 def test_pods_of_a_lost_instance_find_a_new_node(replaces):
     async def user(ctx: Context) -> None:
@@ -258,6 +268,7 @@ def test_pods_of_a_lost_instance_find_a_new_node(replaces):
     assert all(pod.status.phase == "Running" for pod in pods(cluster))
 
 
+@pytest.mark.slow
 def test_similar_groups_are_balanced():
     cluster = world(
         three_pods,
@@ -352,6 +363,7 @@ def shrinking(least: int | None):
     return user
 
 
+@pytest.mark.slow
 def test_pods_are_evicted_before_their_node_goes():
     cluster = world(shrinking(None), [group()])
     assert len(nodes(cluster)) == 1
@@ -360,6 +372,7 @@ def test_pods_are_evicted_before_their_node_goes():
     assert all(pod.status.phase == "Running" for pod in pods(cluster))
 
 
+@pytest.mark.slow
 def test_a_budget_that_allows_nothing_keeps_a_node():
     cluster = world(shrinking(2), [group()])
     assert len(nodes(cluster)) == 2

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from controlplane.api.object import Object
 from controlplane.client.indexer import Indexer
 from controlplane.client.loops.clientset import PODS
@@ -15,6 +17,7 @@ from controlplane.scenarios.engine.metrics import metrics_of
 from tests.kubelet.claims_world import SECOND, TEMPLATE, World, allocate, pod
 
 
+@pytest.mark.slow
 def test_a_shared_claim_stays_allocated_until_its_last_pod_is_gone():
     async def user(world: World, client: Any, ctx: Any) -> None:
         claim = {
@@ -46,6 +49,7 @@ async def _status(client: Any) -> Any:
     return (await client.get(RESOURCE_CLAIMS, "default", "shared")).tree.get("status") or {}
 
 
+@pytest.mark.slow
 def test_a_missing_template_is_reported_and_tried_again():
     async def user(world: World, client: Any, ctx: Any) -> None:
         await client.create(PODS, pod("web", resourceClaimTemplateName="later"))

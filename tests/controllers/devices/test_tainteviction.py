@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from controlplane.client.resources import DEVICE_TAINT_RULES, RESOURCE_SLICES
 from controlplane.controllers.devices.tainteviction.pools import modified
 from controlplane.scenarios.engine.metrics import metrics_of
@@ -18,6 +20,7 @@ async def _taint(world: World, client: Any) -> None:
     await client.update(RESOURCE_SLICES, {**found, "spec": {**found["spec"], "devices": devices}})
 
 
+@pytest.mark.slow
 def test_a_pod_leaves_a_device_that_its_driver_taints():
     async def user(world: World, client: Any, ctx: Any) -> None:
         await world.start_pod(client, ctx)

@@ -145,6 +145,7 @@ def test_one_pod_goes_by_a_pass_until_enough_is_free() -> None:
         assert sorted(found) == ["Failed"] * 2 + ["Running"] * 4
 
 
+@pytest.mark.slow
 def test_which_of_equal_pods_goes_is_open() -> None:
     async def workload(user) -> None:
         for name in "abcde":
@@ -220,6 +221,7 @@ def test_under_memory_pressure_best_effort_pods_are_refused_and_others_are_not()
     )
 
 
+@pytest.mark.slow
 def test_a_controller_that_replaces_what_is_refused_is_stopped_by_the_taint() -> None:
     template = using("web", memory="3900Mi")
     template["metadata"] = {**template["metadata"], "labels": {"app": "web"}}

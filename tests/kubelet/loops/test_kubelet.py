@@ -183,6 +183,7 @@ def test_a_kubelet_survives_a_server_that_refuses_everything() -> None:
     assert done.result.ok
 
 
+@pytest.mark.slow
 def test_a_namesake_is_not_written_to() -> None:
     """A pod is deleted by force and recreated at once: what the kubelet says of the old one never reaches the new."""
 

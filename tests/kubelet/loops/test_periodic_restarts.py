@@ -30,6 +30,7 @@ def test_a_crash_loop_ends_the_run_once_its_back_off_is_at_its_longest():
     assert small.cluster.world.now < 600 * SECOND
 
 
+@pytest.mark.slow
 def test_long_runs_that_start_anew_for_ever_do_not_keep_a_run_from_ending():
     small = Small((), restarting(run_seconds="1200")).run()
     assert small.cluster.world.now < 10 * 1300 * SECOND

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from actors import Context
@@ -59,6 +60,7 @@ def workloads(cluster) -> dict[str, dict[str, str]]:
     return found
 
 
+@pytest.mark.slow
 def test_quota_that_was_borrowed_is_reclaimed_and_the_preempted_job_runs_later():
     cluster, result = example()
     assert {name: each["Finished"] for name, each in workloads(cluster).items()} == {

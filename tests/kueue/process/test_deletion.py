@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 
 from actors import Context
@@ -56,6 +57,7 @@ QUEUES = ("LocalQueue", "ClusterQueue", "ResourceFlavor")
 NOTHING = {"Workload": [], "LocalQueue": [], "ClusterQueue": [], "ResourceFlavor": []}
 
 
+@pytest.mark.slow
 def test_jobs():
     seen = left_after_deletion("one-queue.yaml", "config.yaml", "Job", *QUEUES)
     assert seen == {"before": 3, **NOTHING}
@@ -66,6 +68,7 @@ def test_pods_alone_and_a_group_that_waits_for_others_in_their_place():
     assert seen == {"before": 4, **NOTHING, "Workload": ["team"]}
 
 
+@pytest.mark.slow
 def test_deployments_and_stateful_sets():
     seen = left_after_deletion(
         "apps.yaml", "apps-config.yaml", "Deployment", "StatefulSet", *QUEUES
@@ -73,6 +76,7 @@ def test_deployments_and_stateful_sets():
     assert seen == {"before": 4, **NOTHING}
 
 
+@pytest.mark.slow
 def test_a_queue_in_use_stays():
     seen = left_after_deletion("apps.yaml", "apps-config.yaml", "ClusterQueue", "ResourceFlavor")
     assert seen["ClusterQueue"] == ["serving"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.engine.summary import summary_of
@@ -42,6 +44,7 @@ def conditions(cluster) -> dict[str, dict[str, dict]]:
     }
 
 
+@pytest.mark.slow
 def test_a_full_queue_lets_the_third_job_wait():
     found = conditions(executed("one-queue.yaml"))
     at = {name: each["Admitted"]["lastTransitionTime"] for name, each in found.items()}
@@ -51,12 +54,14 @@ def test_a_full_queue_lets_the_third_job_wait():
     )
 
 
+@pytest.mark.slow
 def test_borrowed_quota_is_reclaimed():
     cluster = executed("jobs.yaml", "config.yaml")
     assert [text for _, text in events(cluster, "Preempted")] != []
     assert all(each["Finished"]["status"] == "True" for each in conditions(cluster).values())
 
 
+@pytest.mark.slow
 def test_three_teams_come_to_equal_shares():
     cluster = executed("fair-sharing.yaml", "fair-sharing-config.yaml")
     preempted = Counter(name.split("-")[1] for name, _ in events(cluster, "Preempted"))
@@ -66,6 +71,7 @@ def test_three_teams_come_to_equal_shares():
     assert all(each["Finished"]["status"] == "True" for each in found.values())
 
 
+@pytest.mark.slow
 def test_a_higher_priority_preempts_and_the_other_job_starts_again():
     cluster = executed("preemption.yaml")
     assert [name.rsplit("-", 1)[0] for name, _ in events(cluster, "Preempted")] == ["job-overnight"]
@@ -87,6 +93,7 @@ def test_a_job_starts_with_the_pods_for_which_there_is_quota():
     assert counts == {"steady": 2, "elastic": 3}
 
 
+@pytest.mark.slow
 def test_all_pods_of_a_job_are_in_one_rack():
     racks = {"node-1": "a", "node-2": "a", "node-3": "b", "node-4": "b"}
     cluster = executed("topology.yaml")
@@ -97,6 +104,7 @@ def test_all_pods_of_a_job_are_in_one_rack():
     assert len(used) == 2
 
 
+@pytest.mark.slow
 def test_pods_of_a_deployment_are_admitted_one_by_one_and_those_of_a_stateful_set_together():
     cluster = executed("apps.yaml", "apps-config.yaml")
     owners = Counter(
@@ -107,6 +115,7 @@ def test_pods_of_a_deployment_are_admitted_one_by_one_and_those_of_a_stateful_se
     assert {each["status"]["phase"] for each in pods} == {"Running"}
 
 
+@pytest.mark.slow
 def test_a_group_of_pods_has_one_workload():
     cluster = executed("pods.yaml", "config.yaml")
     sizes = {obj.name: len(obj.metadata["ownerReferences"]) for obj in cluster.objects(WORKLOADS)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors import Context
 from controlplane.client.loops.clientset import Client
 from controlplane.client.resources import JOBS, NODES
@@ -139,12 +141,14 @@ def reasons(cluster) -> list[str]:
     return [obj.view.reason for obj in cluster.objects("/registry/events/")]
 
 
+@pytest.mark.slow
 def test_pods_of_a_failed_node_get_another_one_in_the_same_rack():
     cluster, nodes = failing("r1-2")
     assert nodes == {"r1-1", "r1-3"}
     assert "EvictedDueToNodeFailures" not in reasons(cluster)
 
 
+@pytest.mark.slow
 def test_a_workload_without_another_place_in_its_rack_starts_anew():
     cluster, nodes = failing("r1-1")
     assert "r1-1" not in nodes

@@ -83,11 +83,13 @@ def test_every_mutant_of_the_scheduler_compiles() -> None:
         compile(mutated(source_of(module), mutant), mutant.module, "exec")
 
 
+@pytest.mark.slow
 def test_there_are_hundreds_of_mutants_of_all_components() -> None:
     counts = {component: len(population(component)) for component in COMPONENTS}
     assert all(counts.values()) and sum(counts.values()) >= 300, counts
 
 
+@pytest.mark.slow
 def test_a_sample_is_the_same_every_time_and_draws_from_all_operators() -> None:
     mutants = population("controllers")
     drawn = sample(mutants, 20)

@@ -31,6 +31,7 @@ def test_a_forgotten_notification_is_found_by_an_invariant() -> None:
     assert "a pod that waits is in a queue" in found.result.oracle
 
 
+@pytest.mark.slow
 def test_a_place_that_no_workload_comes_to_is_not_searched() -> None:
     (found,) = carry_out([("scheduler", mutant(FORGOTTEN))], {}, schedules=5, seconds=60)
     assert (found.result.outcome, found.result.schedules) == ("not-reached", 0)
@@ -45,6 +46,7 @@ def test_a_run_without_a_mistake_counts_the_places_that_it_comes_to() -> None:
     assert all(names.issuperset(counts) for counts in reached.values())
 
 
+@pytest.mark.slow
 def test_a_mutant_is_searched_under_the_workloads_that_come_to_it_most_often() -> None:
     reached = {
         "scheduler": {FORGOTTEN: 3},

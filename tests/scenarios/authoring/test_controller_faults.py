@@ -89,6 +89,7 @@ def test_who_counts_what_he_sees_misses_what_he_does_not_see(careful) -> None:
     assert bool(found.findings) is not careful
 
 
+@pytest.mark.slow
 def test_connections_are_lost_after_something_was_seen() -> None:
     scenario = Scenario(
         "rollout",

@@ -94,6 +94,7 @@ def test_every_word_is_carried_out():
     assert not run.objects("/registry/pods/")
 
 
+@pytest.mark.slow
 def test_the_example_finds_the_first_race_and_nothing_with_the_fix():
     scenario = loading.from_file(EXAMPLE)
     found = Campaign(plan_of(scenario, without_fix=["138324"])).explore(200)
@@ -109,6 +110,7 @@ def test_the_examples_in_yaml_are_those_tested_here():
     assert sorted(found) == sorted((EXAMPLE, ROLLOUT))
 
 
+@pytest.mark.slow
 def test_a_rollout_keeps_to_its_strategy_and_a_stricter_rule_breaks():
     scenario = loading.from_file(ROLLOUT)
     assert not Campaign(plan_of(scenario)).explore(4).findings

@@ -35,6 +35,7 @@ def test_the_plain_run_meets_none() -> None:
     assert faults(run) == []
 
 
+@pytest.mark.slow
 def test_strikes_are_spread_over_the_run_and_what_struck_is_set_right() -> None:
     steps, kinds = set(), set()
     for seed in range(25):

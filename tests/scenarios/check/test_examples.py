@@ -43,12 +43,14 @@ def test_each_example_has_a_case():
     assert {path.stem for path in (EXAMPLES / "sound").iterdir()} == set(CASES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_published_case_is_found(name):
     verdict, event = CASES[name]
     assert verdict in check("broken", name, only=(event,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_its_sound_twin_has_no_finding(name):
     _, event = CASES[name]

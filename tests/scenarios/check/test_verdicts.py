@@ -144,12 +144,14 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_broken_configuration_is_told(case, tmp_path):
     verdict, broken, _, events = CASES[case]
     assert verdict in verdicts(tmp_path, broken, *events)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_repaired_one_has_no_finding(case, tmp_path):
     _, _, repaired, events = CASES[case]

@@ -45,6 +45,7 @@ def reached(seeds: int, **options: Any) -> set[str]:
     return set(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crashes", [False, True])
 def test_nothing_breaks(crashes: bool) -> None:
     wanted = {"the cluster grows", "a node is deleted"}
@@ -56,11 +57,13 @@ def test_nothing_breaks_while_the_cloud_fails() -> None:
     assert reached(40) == {each.name for each in CHURN.sometimes}
 
 
+@pytest.mark.slow
 def test_pods_that_are_not_evicted_go_with_their_node(monkeypatch) -> None:
     monkeypatch.setattr(Drainer, "drain", immediate(lambda *_: None))
     assert broken(6, "no node is deleted with pods on it")
 
 
+@pytest.mark.slow
 def test_an_instance_that_the_cloud_forgets_is_missed(monkeypatch) -> None:
     monkeypatch.setattr(Fleet, "runs", lambda *_: False)
     assert broken(2, "each instance has its Node at rest")

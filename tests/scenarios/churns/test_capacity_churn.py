@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search import loading
 from controlplane.scenarios.search.exploring import Campaign
@@ -10,6 +12,7 @@ from controlplane.scheduler.community.capacity_scheduling import CapacitySchedul
 CHURN = loading.from_module(loading.NAMED["capacity-churn"])
 
 
+@pytest.mark.slow
 def test_nothing_breaks_and_namespaces_borrow():
     campaign = Campaign(plan_of(CHURN, operations=20, crashes=True, fix=("here3",)))
     reached: dict[str, None] = {}

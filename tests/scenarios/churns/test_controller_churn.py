@@ -158,6 +158,7 @@ def test_two_lives_of_an_ordinal_that_run_at_once_are_one_too_many() -> None:
     assert check(run) is None  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["daemons", "stateful"])
 def test_laws_of_stored_pods_are_asked_when_one_was_written(part) -> None:
     plan = campaign(part).plan

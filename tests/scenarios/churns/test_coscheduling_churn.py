@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search import loading
 from controlplane.scenarios.search.exploring import Campaign
@@ -10,6 +12,7 @@ from controlplane.scheduler.community.coscheduling import Coscheduling
 CHURN = loading.from_module(loading.NAMED["coscheduling-churn"])
 
 
+@pytest.mark.slow
 def test_nothing_breaks_and_gangs_run_and_wait():
     campaign = Campaign(plan_of(CHURN, operations=16, fix=("sp930",)))
     reached: dict[str, None] = {}

@@ -24,6 +24,7 @@ def broken(seeds: int, **options: int) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_nothing_breaks_and_all_kinds_of_devices_are_allocated():
     campaign = Campaign(plan_of(CHURN, operations=30))
     reached: dict[str, None] = {}

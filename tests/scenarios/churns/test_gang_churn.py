@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search import loading
 from controlplane.scenarios.search.exploring import Campaign
@@ -21,6 +23,7 @@ def broken(seeds: int, wanted: str, **options: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_nothing_breaks_and_gangs_run_and_wait():
     campaign = Campaign(plan_of(CHURN, operations=16))
     reached: dict[str, None] = {}

@@ -43,15 +43,18 @@ def reached(seeds: int, *, fair: bool, crashes: bool = False, limits: bool = Fal
     return set(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fair", [False, True])
 def test_nothing_breaks(fair: bool) -> None:
     assert {"a workload is admitted", "a workload waits"} <= reached(4, fair=fair)
 
 
+@pytest.mark.slow
 def test_nothing_breaks_when_kueue_crashes() -> None:
     assert "a workload is admitted" in reached(4, fair=False, crashes=True)
 
 
+@pytest.mark.slow
 def test_nothing_breaks_in_nested_cohorts_with_limits() -> None:
     assert "a workload is admitted" in reached(4, fair=False, limits=True)
 

@@ -22,6 +22,7 @@ def untouched(*_args: object) -> object:
     yield
 
 
+@pytest.mark.slow
 def test_nothing_breaks_and_jobs_run_and_wait() -> None:
     campaign = Campaign(plan_of(CHURN, fix=OPEN))
     found: dict[str, None] = {}
@@ -32,6 +33,7 @@ def test_nothing_breaks_and_jobs_run_and_wait() -> None:
     assert set(found) == {each.name for each in CHURN.sometimes}
 
 
+@pytest.mark.slow
 def test_a_lost_workload_that_stops_no_job_is_noticed(monkeypatch) -> None:
     monkeypatch.setattr(JobController, "_stop", untouched)
     campaign = Campaign(plan_of(CHURN, fix=OPEN, operations=16))

@@ -12,6 +12,7 @@ from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search.exploring import Campaign
 
 
+@pytest.mark.slow
 def test_with_every_fix_on_nothing_breaks():
     seen = look_for("", 60, strategy="random-walk")
     assert seen.schedule == 0, seen.reason
@@ -37,6 +38,7 @@ def test_search_finds_what_nobody_told_it_of(gate):
     assert seen.verdict == "violated", seen.tried
 
 
+@pytest.mark.slow
 def test_it_does_all_that_it_can_do_and_leaves_objects_behind():
     campaign = Campaign(plan_of(SCENARIO, operations=40, fix=every_fix()))
     done, left = Counter(), 0

@@ -53,6 +53,7 @@ def test_volumes_that_are_cut_one_after_the_other_are_no_point_in_time(cut, part
     assert seen.findings[0].result.reason.startswith("a group is one point in time")
 
 
+@pytest.mark.slow
 def test_of_two_controllers_one_leads_and_the_other_takes_over():
     transitions = []
     for seed in (3, 4):

@@ -66,6 +66,7 @@ async def _undone(user) -> None:
         await user.sleep(5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most", "holds"), [(5, False), (20, True)])
 def test_pods_that_are_deleted_again_and_again_are_noticed(most, holds) -> None:
     scenario = evolve(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controlplane.api.object import Object
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.faults import restarts
@@ -60,6 +62,7 @@ async def rollout(user) -> None:
     await user.sleep(600)
 
 
+@pytest.mark.slow
 def test_a_rollout_ends_the_same_whatever_crashes() -> None:
     scenario = Scenario(
         "rollout",

@@ -96,6 +96,7 @@ def histories(draw):
     return calls
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(histories())
 def test_the_search_agrees_with_trying_every_order(calls) -> None:

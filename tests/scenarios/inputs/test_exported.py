@@ -76,6 +76,7 @@ def names(run):
     return found
 
 
+@pytest.mark.slow
 def test_what_a_run_leaves_runs_again_to_the_same_objects(tmp_path):
     file = tmp_path / "shop.yaml"
     file.write_text(yaml.safe_dump_all(SHOP))

@@ -16,6 +16,7 @@ def run(name):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "running", "kept"),
     [

@@ -30,6 +30,7 @@ def test_it_alone_finds_a_race_of_a_name_that_is_used_again():
     assert reason.startswith(f"{NAME}: node-1/status-manager: patch pods default/web reached uid ")
 
 
+@pytest.mark.slow
 def test_with_the_fix_it_holds():
     race = catalogue.find("86320")
     assert not Campaign(under_the_law_alone(race.repaired())).explore(20).findings

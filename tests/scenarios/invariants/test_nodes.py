@@ -27,6 +27,7 @@ def ends(gate: str, faults: bool, seeds: range, always: bool) -> list[tuple[str,
     return [(run.verdict, run.reason, run.steps, run.trace_hash) for run in runs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gate", "faults", "seeds"),
     [

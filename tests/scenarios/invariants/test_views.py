@@ -30,6 +30,7 @@ def outcomes(scenario, options, seeds):
     return found
 
 
+@pytest.mark.slow
 def test_the_churn_ends_the_same():
     looking, plain = outcomes(SCENARIO, {"fix": every_fix()}, range(12))
     assert looking == plain

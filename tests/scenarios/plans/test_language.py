@@ -114,6 +114,7 @@ perturbations = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(perturbations, max_size=4).map(tuple).map(PerturbationPlan))
 def test_reading_what_was_written_gives_the_same_plan(plan: PerturbationPlan) -> None:
     assert parse(str(plan)) == plan

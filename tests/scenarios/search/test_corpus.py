@@ -64,6 +64,7 @@ def test_only_a_new_failure_ends_the_search(tmp_path) -> None:
     assert again.tally.schedules == first.tally.schedules + 96 or again.known > 1
 
 
+@pytest.mark.slow
 def test_what_was_half_written_when_the_search_was_killed_does_not_count(tmp_path) -> None:
     corpus = go_on(tmp_path, broken(), 48, failures=None)
     with (tmp_path / "classes.txt").open("a") as file:
@@ -73,6 +74,7 @@ def test_what_was_half_written_when_the_search_was_killed_does_not_count(tmp_pat
     assert (tmp_path / "classes.txt").read_text().split() == list(corpus.tally.classes)
 
 
+@pytest.mark.slow
 def test_the_folder_of_another_search_is_refused(tmp_path) -> None:
     go_on(tmp_path, broken(), 48, failures=None)
     others = {

@@ -68,6 +68,7 @@ def test_a_fork_at_the_end_is_the_recorded_run(plan, first):
     assert fork.result.trace_hash == recording.trace_hash
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [0, 400, None])
 def test_added_objects_are_applied_after_the_step_and_the_fork_replays(plan, first, tmp_path, step):
     recording = first.recording()

@@ -20,6 +20,7 @@ def short_of(plan, schedules=400):
     return shorten(plan, finding.result.choices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "standing"),
     [("140177", "open upstream"), pytest.param("138324", "fixed in 1.34", marks=pytest.mark.slow)],
@@ -98,6 +99,7 @@ def test_repairs_are_in_their_most_complete_forms():
     assert closed.variant("138324") == "no-stand-in"
 
 
+@pytest.mark.slow
 def test_a_search_with_all_repairs_does_not_find_an_open_race():
     plan = plan_of(catalogue.find("140177").scenario)
     fixed = evolve(plan, gates=repaired(plan.gates, open_races(plan.gates)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controlplane.races import catalogue
 from controlplane.scenarios.engine.common_options import PLANS
 from controlplane.scenarios.engine.plan import plan_of
@@ -109,6 +111,7 @@ def test_a_trace_leaves_the_background_out_and_knows_its_users() -> None:
     assert not {each.resource for each in trace.passed} & {"events", "leases", "nodes/status"}
 
 
+@pytest.mark.slow
 def test_a_search_by_plans_finds_a_race_and_says_by_which_plan() -> None:
     race = catalogue.find("26120")
     campaign = Campaign(race.unfixed(), PLANS)

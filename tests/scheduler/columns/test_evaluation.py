@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -296,6 +297,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(clusters, st.booleans(), st.booleans())
 def test_columns_decide_what_node_by_node_decides(cluster, service, odd):

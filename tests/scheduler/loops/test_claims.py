@@ -257,6 +257,7 @@ NEEDS_MORE = {
 """These need binding conditions, extended resources, volumes, or failures."""
 
 
+@pytest.mark.slow
 def test_the_points_of_claims_are_overtaken_under_some_schedule():
     wanted = {
         point for point in POINTS if point.startswith(("scheduler.claims.", "scheduler.prebind."))

@@ -150,6 +150,7 @@ async def busy_groups(ctx: Context) -> None:
         await client.delete(PODS, "default", f"a-{number}")
 
 
+@pytest.mark.slow
 def test_every_point_of_a_groups_cycle_is_overtaken_under_some_schedule():
     found: set[str] = set()
     for seed in range(20):

@@ -1,5 +1,6 @@
 """The queue's change counter: whoever looks only when it moved misses nothing."""
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +79,7 @@ def perform(queue, name, which, popped, now):
     yield name
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(operations, st.booleans())
 @example([("add", 0), ("pop", 0), ("reject", 0), ("same", 0)], False)

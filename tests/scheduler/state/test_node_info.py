@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def same(follower, node):
         assert getattr(follower, name) == getattr(copy, name)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.sampled_from(["add", "remove", "replace"]), st.integers(0, 999)), max_size=60

@@ -109,6 +109,7 @@ def test_custom_objects_are_selected_by_the_fields_of_their_definition():
     )  # absent, and no count of a built-in kind
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TABLES.exists(), reason="other projects' definitions are not here")
 def test_tables_of_real_projects_are_the_real_servers():
     tally = run_file(TABLES)

@@ -92,6 +92,7 @@ def test_costs_are_estimated_and_counted() -> None:
     assert (selector.max_cost, meter.spent) == (12, 6)
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_costs_too_much_is_cancelled() -> None:
     source = "[0,1,2,3,4,5,6,7,8,9]"
     for name in "abcdef":

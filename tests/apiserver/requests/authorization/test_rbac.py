@@ -285,6 +285,7 @@ ASKED = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(RULES), RULES, ASKED)
 def test_more_rules_never_take_anything_away(rules, more, asked):
     def may(given_rules):

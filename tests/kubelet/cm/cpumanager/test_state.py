@@ -56,6 +56,7 @@ sets = st.lists(st.integers(0, 200), max_size=8).map(CPUSet.of)
 names = st.text("abc-019", min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 @given(sets, st.dictionaries(names, st.dictionaries(names, sets, min_size=1), max_size=3))
 def test_what_is_written_is_read_back(
     default: CPUSet, assignments: dict[str, dict[str, CPUSet]]

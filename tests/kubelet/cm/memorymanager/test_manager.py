@@ -187,6 +187,7 @@ def test_a_damaged_file_is_refused() -> None:
         restore(text.replace('"Static"', '"Other"'), "Other")
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(

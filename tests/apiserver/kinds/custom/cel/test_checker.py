@@ -35,6 +35,7 @@ def test_a_field_named_as_a_reserved_word_is_reached_by_it():
     assert re.search("reserved identifier: namespace", refusal("namespace == 'd'"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule", ["||".join(["[]==[]"] * 12_000), "self.?hosts" + ".optMap(x, x)" * 40 + ".hasValue()"]
 )
