@@ -83,6 +83,7 @@ def test_both_drivers_give_the_same_trace(seed):
     assert (bare.trace_hash, bare.steps) == (trio.trace_hash, trio.steps)
 
 
+@pytest.mark.slow
 def test_every_log_level_gives_the_same_trace():
     hashes = {run(RandomWalk(5), log=EventLog(level))[1].trace_hash for level in LEVELS.values()}
     assert len(hashes) == 1

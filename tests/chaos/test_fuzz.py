@@ -16,6 +16,7 @@ CORE = "/api/v1/namespaces/default"
 MAPS = f"{CORE}/configmaps"
 
 
+@pytest.mark.slow
 def test_the_same_seed_stands_for_the_same_requests():
     first, again = traffic.requests(7, 3), traffic.requests(7, 3)
     assert first == again

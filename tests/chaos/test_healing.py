@@ -36,11 +36,13 @@ def test_every_workload_heals(name: str, replicas: int, runs: int) -> None:
         assert not verdict.reason, (verdict.reason, verdict.struck, verdict.command)
 
 
+@pytest.mark.slow
 def test_a_resize_that_comes_late_does_not_undo_the_next_one() -> None:
     verdict = healing.attempt("pods", 3713138, replicas=3)
     assert not verdict.reason, (verdict.reason, verdict.struck)
 
 
+@pytest.mark.slow
 def test_a_run_is_decided_by_its_seed() -> None:
     one, other = (healing.attempt("pods", 7) for _ in range(2))
     assert one.run.result.trace_hash == other.run.result.trace_hash

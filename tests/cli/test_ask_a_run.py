@@ -63,6 +63,7 @@ def test_why_is_this_pod_pending(runs):
     assert re.search(r"NodeResourcesFit refused 1 node \(Insufficient cpu\): node-1", told)
 
 
+@pytest.mark.slow
 def test_why_on_this_node_and_what_did_the_scheduler_believe(runs):
     name = pods(runs, "Running")
     told = ask(runs, "why", name, "--log", "out")

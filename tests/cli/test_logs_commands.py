@@ -164,6 +164,7 @@ def test_a_packed_log_answers_as_the_log_does(logs, out, tmp_path):
     assert logs("sql", query, "--log", tmp_path) == logs("sql", query, "--log", out)
 
 
+@pytest.mark.slow
 def test_a_recording_is_repeated_for_its_log(logs, out, tmp_path):
     recording = tmp_path / "run.rec"
     shutil.copy(out / "run.rec", recording)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ def by_label(found):
     return tuple(found.metadata["labels"].values())
 
 
+@pytest.mark.slow
 @given(CHANGES)
 def test_an_index_equals_a_search_through_everything(changes):
     indexer = Indexer(label=by_label)

@@ -50,6 +50,7 @@ def running(core: Any, namespace: str, name: str) -> Any:
     raise AssertionError(f"{name} never ran")
 
 
+@pytest.mark.slow
 def test_life_of_an_object(core: Any, namespace: str) -> None:
     made = core.create_namespaced_config_map(namespace, config_map("c", k="1"))
     assert made.metadata.uid and made.metadata.creation_timestamp.tzinfo is not None

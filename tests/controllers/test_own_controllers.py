@@ -22,6 +22,7 @@ def test_exploration_finds_the_stale_read_of_the_example():
     assert "one config map each: the widget has 2" in done.output
 
 
+@pytest.mark.slow
 def test_a_careful_operator_makes_one_of_each():
     done = explored("--careful")
     assert "nothing broke" in done.output

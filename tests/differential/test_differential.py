@@ -77,6 +77,7 @@ def test_the_same_seed_gives_the_same_conversations() -> None:
     assert all(a.steps != b.steps for a, b in zip(told[0], other, strict=False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in class_names(grammar()) if name != wire.CLASS])
 def test_our_server_agrees_with_itself(name: str) -> None:
     for number in range(3):

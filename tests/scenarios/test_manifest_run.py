@@ -85,6 +85,7 @@ def beside(name: str) -> dict[str, Any]:
 SYSTEM_OF = {option.key: name for name, system in SYSTEMS.items() for option in system.options}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", OTHER)
 def test_every_option_is_in_the_header_and_compared(key):
     before = beside(SYSTEM_OF[key]) if key in SYSTEM_OF else {}

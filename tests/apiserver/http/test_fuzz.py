@@ -47,6 +47,7 @@ def check(server, method, target, body, **headers):
     return code
 
 
+@pytest.mark.slow
 @given(requests())
 @settings(QUIET, max_examples=60)
 def test_malformed_requests_over_http(server, http):

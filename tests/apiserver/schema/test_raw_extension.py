@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def test_parameters_are_found_wherever_a_claim_has_them() -> None:
     assert compact("ResourceClaim", read) == claim
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=3), VALUES, max_size=3))
 def test_compact_texts_leave_plain_objects(data: dict[str, Any]) -> None:
     read, text = body(data, separators=(",", ":"), ensure_ascii=False, sort_keys=True)

@@ -48,6 +48,7 @@ def test_a_page_is_what_a_filter_over_all_keys_gives(writes, prefix, since, most
     assert left == len(wanted) - len(found)
 
 
+@pytest.mark.slow
 @given(WRITES, WRITES, st.lists(st.tuples(NAMES, NAMES, st.integers(1, 4)), max_size=12), st.data())
 def test_pages_of_one_time_do_not_see_what_is_written_between_them(
     before, between, asked, data

@@ -104,6 +104,7 @@ def test_what_does_not_fit_waits_until_somebody_goes() -> None:
     assert events(done, "web") == ["ResizeDeferred", "ResizeStarted", "ResizeCompleted"]
 
 
+@pytest.mark.slow
 def test_two_resizes_in_a_row_and_the_first_is_deferred() -> None:
     async def workload(user) -> None:
         await user.create(sized("big", "3"))

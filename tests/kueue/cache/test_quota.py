@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def usages(nodes):
     return [node.usage.get(PAIR, 0) for node in nodes]
 
 
+@pytest.mark.slow
 @given(trees(), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), max_size=8))
 @settings(max_examples=150, deadline=None)
 def test_usage_in_cohorts_follows_from_the_queues(tree, steps) -> None:
@@ -60,6 +62,7 @@ def test_usage_in_cohorts_follows_from_the_queues(tree, steps) -> None:
     assert usages([*cohorts, *queues]) == before
 
 
+@pytest.mark.slow
 @given(trees(), st.integers(0, 12))
 @settings(max_examples=150, deadline=None)
 def test_what_is_available_can_be_taken(tree, amount) -> None:
@@ -72,6 +75,7 @@ def test_what_is_available_can_be_taken(tree, amount) -> None:
         assert queue.available(PAIR) == left
 
 
+@pytest.mark.slow
 @given(trees(), st.integers(0, 12))
 @settings(max_examples=150, deadline=None)
 def test_a_queue_within_its_nominal_quota_borrows_from_nowhere(tree, amount) -> None:

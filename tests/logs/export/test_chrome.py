@@ -7,6 +7,7 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 
 from controlplane.logs.export import chrome
@@ -98,6 +99,7 @@ def test_every_message_has_an_arrow_from_the_step_that_sent_it(run_log, run_line
     assert messages <= arrows
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(logs())
 def test_any_log_keeps_the_rules(log):

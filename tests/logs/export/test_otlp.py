@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -127,6 +128,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1, max_size=4), VALUES, max_size=4))
 def test_data_of_any_shape_keeps_the_rules(data):
     line = event(1, "node.error", uid="u", rv=3, cause=(1, 2))

@@ -82,6 +82,7 @@ def test_a_workload_that_is_not_taken_back_is_lost(monkeypatch) -> None:
     assert broken(4, "Kueue knows which workloads wait", operations=24)
 
 
+@pytest.mark.slow
 def test_counters_that_are_not_brought_up_to_date_are_noticed(monkeypatch) -> None:
     monkeypatch.setattr(Wiring, "count_again", lambda *_: None)
     assert broken(6, "the counts of a ClusterQueue are right", operations=24)

@@ -98,6 +98,7 @@ def test_what_a_run_leaves_runs_again_to_the_same_objects(tmp_path):
     ) or (job["status"]["active"] == 1)
 
 
+@pytest.mark.slow
 def test_a_list_of_some_objects_runs_and_its_namespace_is_made(tmp_path):
     """`kubectl get pods,services -n shop -o yaml`: nothing of their owners or their namespace."""
     file = tmp_path / "shop.yaml"

@@ -21,6 +21,7 @@ def under_the_law_alone(plan):
     return evolve(plan, scenario=scenario)
 
 
+@pytest.mark.slow
 def test_it_alone_finds_a_race_of_a_name_that_is_used_again():
     """86320: a kubelet that was cut off writes the status of one pod to the next of that name."""
     race = catalogue.find("86320")

@@ -85,6 +85,7 @@ def test_an_exception_in_a_component_is_the_emulators(monkeypatch):
     assert (cause.at_fault, cause.where) == ("emulator", "user.py:2")
 
 
+@pytest.mark.slow
 def test_no_run_is_taken_once_it_is_over():
     plan = plan_of(catalogue.find("140177").scenario)
     assert cause_of(short_of(plan), over=lambda: True).known == ()

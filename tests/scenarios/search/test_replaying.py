@@ -102,6 +102,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_whatever_stands_in_a_header_it_is_taken_or_refused_in_one_line(
     tmp_path_factory, content, data

@@ -29,6 +29,7 @@ def test_a_race_comes_down_to_three_decisions_and_replays(number: str) -> None:
     assert short.passing.result.ok
 
 
+@pytest.mark.slow
 def test_the_story_names_the_decision_the_parting_and_the_objects() -> None:
     told = story_of(short_of("93044"))
     lines = told.lines()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors import EventLog
 from controlplane.scenarios import Invariant, Scenario
 from controlplane.scenarios.authoring.workloads import config_map
@@ -55,6 +57,7 @@ def test_a_single_run_takes_the_first_value_and_its_recording_names_it() -> None
     assert run.recording().header["options"]["part"] == "one"
 
 
+@pytest.mark.slow
 def test_a_finding_knows_its_values_is_made_short_and_tried_again_under_them() -> None:
     plan = plan_of(SCENARIO)
     tally = explore(plan, "random-walk", Limits(VARIED_BATCH * 6), jobs=1)

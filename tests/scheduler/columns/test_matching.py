@@ -5,6 +5,7 @@ from __future__ import annotations
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -132,6 +133,7 @@ class Cluster:
             assert not any(sums[len(tally.sums) :])
 
 
+@pytest.mark.slow
 @given(CHANGES, st.booleans())
 def test_kept_counts_are_plain_counts(changes, often):
     cluster, asked = Cluster(), list(ASKED)

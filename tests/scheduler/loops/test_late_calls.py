@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors import Context, RandomWalk
 from controlplane.api.pod import Pod
 from controlplane.client.loops.clientset import PODS, Client
@@ -122,6 +124,7 @@ async def lingering(user: User) -> None:
     await user.sleep(20)
 
 
+@pytest.mark.slow
 def test_a_preemptor_does_not_wait_before_the_gate_that_the_end_of_its_preemption_opened():
     (law,) = [law for law in LAWS if law.name == "no pod waits before an open gate"]
     scenario = Scenario(

@@ -101,6 +101,7 @@ def test_ports_that_hide_each_other_are_told_in_order(ports: list[Tree]) -> None
     assert [each for each in found if "without hostPort" not in each] == _plain_port_warnings(ports)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ports", "done"),
     [
