@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
+from actors.sharing import CHECK_FOOTPRINTS, Budget
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
+from controlplane.cli.main import cli
 from controlplane.errors import UsageError
 from controlplane.scheduler.community import PLUGINS
 from controlplane.scheduler.community.beta import below, probability
@@ -40,6 +43,22 @@ def test_they_are_enabled_by_their_names(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "22 bound to a node" in done.stdout
+
+
+@pytest.mark.slow
+def test_scores_say_that_they_read_nominated_pods(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(CONFIG.format("targetUtilization: 60"))
+    token = CHECK_FOOTPRINTS.set(Budget(worlds=1))
+    try:
+        shop = str(ROOT / "examples" / "shop.yaml")
+        done = CliRunner().invoke(
+            cli, ["run", shop, "--nodes", "5", "--scheduler-config", str(file)]
+        )
+    finally:
+        CHECK_FOOTPRINTS.reset(token)
+    assert "violated" not in done.output
+    assert "22 bound to a node" in done.output
 
 
 @pytest.mark.parametrize(

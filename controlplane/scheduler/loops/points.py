@@ -102,7 +102,7 @@ TOUCHES: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "scheduler.plugin.nominations": (("plugins", "queue"), ("cycle",)),
     "scheduler.cycle.filter": (("plugins", "queue"), ("cycle",)),
     "scheduler.cycle.post-filter": (("queue",), ("cycle", "plugins")),
-    "scheduler.cycle.score": (("plugins",), ("cycle",)),
+    "scheduler.cycle.score": (("plugins", "queue"), ("cycle",)),
     "scheduler.cycle.assume": _CACHE,
     "scheduler.cycle.unnominate": ((), ("queue",)),
     "scheduler.cycle.reserve": ((), ("cycle", "plugins")),
