@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from actors import Strategy as Answering
+    from controlplane.api.aggregated_groups import AggregatedGroup
     from controlplane.apiserver.loops.replica import ReplicaOptions
     from controlplane.client.election import ElectionConfig
     from controlplane.client.features import ClientFeatures
@@ -117,6 +118,7 @@ class ClusterConfig:
     own_controllers: a user's controllers, each a process of its own (`examples/operator.py`).
     installed: objects that are there before the first step, in the order of their creation.
     track_fields: the API servers record the managers of fields, which server-side apply needs; it costs time.
+    aggregated: groups of the API that processes of `own_controllers` answer (`Controller.answer`).
     webhook_servers: processes that answer the webhooks of a host: main tasks, called with the context, the epoch and
         `server`, by the host of the service (`checker.default.svc`).
     storage: emulated CSI drivers with their sidecars (`controllers.loops.storage`).
@@ -160,6 +162,7 @@ class ClusterConfig:
     debugging: Debugging | None = None
     installed: Sequence[tuple[Resource[Any], Tree]] = ()
     track_fields: bool = False
+    aggregated: Sequence[AggregatedGroup] = ()
     webhook_servers: Mapping[str, Callable[..., Coroutine[Any, Any, None]]] = field(factory=dict)
     storage: Storage | None = None
     device_drivers: Devices | None = None
@@ -680,6 +683,7 @@ class Cluster:
             keeps_successors=self.config.gates.fixed("77952"),
             deletes_as_listed=self.config.gates.fixed("here1"),
             measures_usage=True,
+            aggregated={each.name: each for each in self.config.aggregated},
             usage=self.config.usage,
             node_pages=self.config.node_pages,
             build=build_of(self.config.release),

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from attrs import field, frozen
 
+from controlplane.api.aggregated_groups import AggregatedGroup
 from controlplane.api.container_output import Output
 from controlplane.api.host_access import LogOptions, Reached
 from controlplane.api.object import Object
@@ -154,6 +155,7 @@ class ServerOptions:
         build: the answer of /version.
         components: the components that /componentstatuses reports, with the error of each.
         measures_usage: `metrics.k8s.io` is served.
+        aggregated: the groups that other processes answer, by name.
         usage: tells the usage of pods; without it their annotations do.
         node_pages: pages that the server of fake nodes has.
         debugging: tells what logs, exec, attach and ports of pods on fake nodes lead to on the machine.
@@ -188,6 +190,7 @@ class ServerOptions:
     build: Tree = field(factory=lambda: BUILD)
     components: Mapping[str, str] = field(factory=_healthy)
     measures_usage: bool = False
+    aggregated: Mapping[str, AggregatedGroup] = field(factory=dict)
     usage: UsageSource | None = None
     node_pages: NodePages | None = None
     debugging: Debugging | None = None

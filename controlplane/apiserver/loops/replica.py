@@ -244,12 +244,12 @@ class _Replica(_Server):
             request.verb in ("get", "list")
             and request.query.get("resourceVersion") == "0"
             and request.resource != "events"
-            and not self._converts(request)
+            and not self._asks_another_process(request)
         )
 
     async def _from_cache(self, ctx: Context, request: Request) -> Response:
         """Answer a read from the cache."""
-        if self._converts(request):
+        if self._asks_another_process(request):
             return await self._in_store(ctx, request)
         return self._core.handle(request, self._now())
 
@@ -301,7 +301,7 @@ class _Replica(_Server):
     async def _read(self, ctx: Context, request: Request) -> Response:
         query = request.query
         version = query.get("resourceVersion", "")
-        if version == "0" and self._converts(request):
+        if version == "0" and self._asks_another_process(request):
             return await self._from_cache(ctx, request)
         if version == "0":
             # Events have no watch cache: any version is the newest one.

@@ -268,7 +268,7 @@ class _Server:
         core = self._core
         if not core.none_admit() and core.webhooks.stored() and _is_write(request):
             return True  # a webhook's answer may have to be waited for
-        if self._converts(request):
+        if self._asks_another_process(request):
             return True
         if self._front is not None and _is_long(request):
             return True  # others outside are answered meanwhile
@@ -277,14 +277,16 @@ class _Server:
         about = from_outside(request) if isinstance(request, ExternalMessage) else request
         return self._crowd.meets_any(about, self._has_quotas)
 
-    def _converts(self, request: Request | ExternalMessage) -> bool:
-        """True if a conversion webhook may have to be waited for."""
+    def _asks_another_process(self, request: Request | ExternalMessage) -> bool:
+        """True if a conversion webhook, or the process of an aggregated group, may have to be waited for."""
         if isinstance(request, Request):
             place = request.group, request.version, request.resource
         else:
             place = resource_from_outside(request)
         if "." not in place[0]:
             return False
+        if place[0] in self._core.options.aggregated:
+            return True
         info = self._core.table.get(*place)
         return info is not None and self._core.conversions.concerns(info)
 

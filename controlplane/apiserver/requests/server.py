@@ -18,7 +18,13 @@ from controlplane.api.request import Request, Response
 from controlplane.apiserver.kinds.read_warnings import READ_WARNINGS
 from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.options import ServerOptions
-from controlplane.apiserver.requests import bootstrap, server_objects, subresources, usage
+from controlplane.apiserver.requests import (
+    aggregated,
+    bootstrap,
+    server_objects,
+    subresources,
+    usage,
+)
 from controlplane.apiserver.requests.admission.chain import Admission
 from controlplane.apiserver.requests.admission.policies.mutating import (
     MutatingPolicies,
@@ -167,6 +173,7 @@ class ApiServer:
         self.table = table
         if options.measures_usage:
             usage.serve(self.table)
+        aggregated.serve(self.table, options.aggregated.values())
         bodies = Bodies(self.registries, admission, options.release)
         self.conversions = Conversions(options.webhook_actor, self.lookup, self.table, uid)
         self._reader = Reader(
@@ -364,7 +371,11 @@ class ApiServer:
         request, info = ctx.request, ctx.info
         if info.custom is not None and info.custom.deprecation:
             ctx.warn(info.custom.deprecation)
-        if request.subresource or subresources.is_virtual(info):
+        if (
+            request.subresource
+            or subresources.is_virtual(info)
+            or info.group in self.options.aggregated
+        ):
             return subresources.handle(self._parts, ctx)
         verb = request.verb
         answer = self._verbs.get(verb)

@@ -18,6 +18,7 @@ from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
 from controlplane.apiserver.kinds.selectors import selector_of
 from controlplane.apiserver.kinds.strategy import Context, with_status, without
+from controlplane.apiserver.requests import aggregated as aggregation
 from controlplane.apiserver.requests import pod_subresources, proxying, tokens, usage
 from controlplane.apiserver.requests.authorization import reviews
 from controlplane.apiserver.requests.bodies import identified
@@ -90,6 +91,7 @@ def has_table(info: ResourceInfo, subresource: str) -> bool:
 def handle(parts: Parts, ctx: Context) -> Steps[Response]:
     """The steps to the answer of a request for a subresource or a virtual resource."""
     request, info = ctx.request, ctx.info
+    aggregated = parts.options.aggregated.get(info.group)
     if request.subresource:
         sub = info.subresources.get(request.subresource)
         if sub is None:
@@ -107,6 +109,10 @@ def handle(parts: Parts, ctx: Context) -> Steps[Response]:
         handler = _HANDLERS.get((info.qualified, "")) or _HANDLERS.get((info.resource, ""))
     if request.subresource == "proxy":
         handler = proxying.proxy
+    if aggregated is not None:
+        if not request.subresource and request.verb not in info.verbs:
+            raise status.method_not_supported(info, request.verb)
+        return aggregation.pass_on(aggregated, ctx)
     if handler is None:
         raise status.method_not_supported(info, request.verb)
     parts.admission.check_endpoint(ctx)

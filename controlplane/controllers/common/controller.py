@@ -158,8 +158,15 @@ class Controller:
     client_rate_by_kind: ClassVar[bool] = False
     """Each kind of objects has this limit of its own, as with clients of controller-runtime."""
 
+    answers: ClassVar[bool] = False
+    """Requests for an aggregated group come to this controller, in a process of its own (`answer`)."""
+
     def __init__(self, host: Host, caches: Caches) -> None:
         self.host = host
+
+    def answer(self, request: Tree) -> Tree:
+        """Return the answer to a request for an aggregated group (`controlplane.api.aggregated_groups`)."""
+        raise NotImplementedError
 
     def handlers(self) -> dict[Resource[Any], Handlers]:
         """Return the handlers of changes, by resource."""

@@ -177,6 +177,16 @@ async def run(
         each.start(workers)
     for start in others:
         start(workers)
+    for each in running:
+        if each.controller.answers:
+            ctx.spawn(_answer_requests, each.controller, name=f"{each.controller.name}.requests")
+
+
+async def _answer_requests(ctx: Context, controller: Controller) -> None:
+    """Answer requests for the aggregated group of a controller; those that came before the caches were filled, too."""
+    while True:
+        message = await ctx.recv(idle=True)
+        message.reply(controller.answer(message.payload.body))
 
 
 def _others(

@@ -44,6 +44,7 @@ from controlplane.kueue.process.topologies import PlacementControllers, Topology
 from controlplane.kueue.process.wiring import Controllers, Queues, Wiring
 from controlplane.kueue.queues.cluster_queue import Rules
 from controlplane.kueue.queues.manager import FlushRequest, ManagerOptions, QueueManager
+from controlplane.kueue.queues.visibility import pending_workloads
 from controlplane.kueue.scheduler.scheduler import Scheduler, SchedulerOptions
 from controlplane.kueue.topology.cache import TopologyCache
 
@@ -126,6 +127,10 @@ class Kueue(Controller):
         """Kueue's metrics: what was counted, and what is there now."""
         yield from self.recorder.families()
         yield from self._gauges.families()
+
+    def answer(self, request: Tree) -> Tree:
+        """Return a queue's pending workloads."""
+        return pending_workloads(self.manager, request)
 
     def _has_default_queue(self, namespace: str) -> bool:
         return self.manager.has_local_queue(f"{namespace}/{DEFAULT_LOCAL_QUEUE}")
@@ -387,6 +392,11 @@ class Kueue(Controller):
         yield
 
 
-def kueue_of(settings: Settings) -> type[Kueue]:
-    """Return Kueue with these settings, as a process of a cluster (`ClusterConfig.own_controllers`)."""
-    return type("Kueue", (Kueue,), {"settings": settings})
+def kueue_of(settings: Settings, *, answers: bool = False) -> type[Kueue]:
+    """Return Kueue with these settings, as a process of a cluster (`ClusterConfig.own_controllers`).
+
+    Args:
+        settings: its configuration.
+        answers: it answers requests for its visibility API (`queues.visibility.group`).
+    """
+    return type("Kueue", (Kueue,), {"settings": settings, "answers": answers})

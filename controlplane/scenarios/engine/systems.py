@@ -83,11 +83,14 @@ def _kueue_settings(setting: Setting) -> Settings:
 def _kueue(config: ClusterConfig, setting: Setting) -> Changes:
     from controlplane.kueue.api.webhook_configurations import HOST
     from controlplane.kueue.loops.webhook import webhook_of
-    from controlplane.kueue.process.controller import kueue_of
+    from controlplane.kueue.process.controller import Kueue, kueue_of
+    from controlplane.kueue.queues.visibility import group
 
     # Settings of their own: processes share nothing.
+    kueue = kueue_of(_kueue_settings(setting), answers=True)
     return {
-        "own_controllers": (*config.own_controllers, kueue_of(_kueue_settings(setting))),
+        "own_controllers": (*config.own_controllers, kueue),
+        "aggregated": (*config.aggregated, group(Kueue.name)),
         "webhook_servers": {**config.webhook_servers, HOST: webhook_of(_kueue_settings(setting))},
         "installed": (*config.installed, *_kueue_objects(setting)),
         "track_fields": True,

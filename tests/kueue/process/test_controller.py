@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from actors import Context
+from controlplane.api.request import Request
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client
 from controlplane.client.resources import JOBS
@@ -17,6 +18,7 @@ from controlplane.kueue.config import load
 from controlplane.kueue.loops.webhook import webhook_of
 from controlplane.kueue.process.controller import kueue_of
 from controlplane.kueue.process.kinds import KINDS
+from controlplane.kueue.queues.visibility import GROUP, group
 from tests.test_cluster import SECOND, cluster_with, run
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "kueue" / "jobs.yaml"
@@ -143,3 +145,58 @@ def test_a_new_value_of_a_priority_class_reaches_its_workloads():
 
     run(kueue_cluster(user))
     assert seen == [10, 20]
+
+
+@pytest.mark.parametrize("apiservers", [1, 2])
+def test_the_server_passes_requests_for_pending_workloads_on_to_kueue(apiservers):
+    found = []
+
+    async def user(ctx: Context) -> None:
+        client = Client(ctx)
+        for tree in yaml.safe_load_all(EXAMPLE.read_text()):
+            if tree["kind"] == "Job":
+                tree = {**tree, "spec": {**tree["spec"], "parallelism": 9, "completions": 9}}
+            await client.create(KINDS[tree["kind"]], tree)
+        await ctx.sleep(5 * SECOND)
+        for resource, namespace in (("clusterqueues", ""), ("localqueues", "default")):
+            about = (resource, namespace, "red", "pendingworkloads")
+            answer = (await client.call(Request("get", GROUP, "v1beta2", *about))).tree
+            found.extend(each["metadata"]["ownerReferences"][0]["name"] for each in answer["items"])
+        with pytest.raises(
+            ApiError, match=r'clusterqueue.visibility.kueue.x-k8s.io "no" not found'
+        ):
+            about = ("clusterqueues", "", "no", "pendingworkloads")
+            await client.call(Request("get", GROUP, "v1beta1", *about))
+
+    cluster = cluster_with(
+        user,
+        nodes=2,
+        apiservers=apiservers,
+        own_controllers=(kueue_of(load(None), answers=True),),
+        aggregated=(group("kueue"),),
+        webhook_servers={HOST: webhook_of(load(None))},
+        installed=installation(load(None)),
+        track_fields=True,
+        enabled_controllers=("*",),
+    )
+    run(cluster)
+    assert found == ["red-large"] * 2
+
+
+def test_without_an_answer_an_aggregated_group_is_unavailable():
+    said = []
+
+    async def silent(ctx: Context, _epoch_ns: int, *, server: object) -> None:
+        while True:
+            await ctx.recv(idle=True)
+
+    async def user(ctx: Context) -> None:
+        about = ("clusterqueues", "", "red", "pendingworkloads")
+        try:
+            await Client(ctx).call(Request("get", GROUP, "v1beta2", *about))
+        except ApiError as error:
+            said.append((error.code, error.message))
+
+    answering = {"webhook_servers": {"silent": silent}, "aggregated": (group("webhook silent"),)}
+    run(cluster_with(user, nodes=0, **answering))
+    assert said == [(503, "the server is currently unable to handle the request")]
