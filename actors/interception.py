@@ -36,22 +36,24 @@ class Listener(Protocol):
 
 
 class Overheard:
-    """An interceptor that tells a listener first, and leaves all decisions to another interceptor, if there is one."""
+    """An interceptor that tells listeners first, and leaves all decisions to another interceptor, if there is one."""
 
-    __slots__ = ("listener", "then")
+    __slots__ = ("listeners", "then")
 
     def __init__(self, listener: Listener, then: Interceptor | None) -> None:
-        self.listener = listener
+        self.listeners = [listener]
         self.then = then
 
     def takes(self, message: Message, target: Mailbox, key: object) -> bool:
-        """Tell the listener (`Interceptor`)."""
-        self.listener.hears(message, target)
+        """Tell the listeners (`Interceptor`)."""
+        for listener in self.listeners:
+            listener.hears(message, target)
         return self.then is not None and self.then.takes(message, target, key)
 
     def takes_answer(
         self, request: Request, value: object, error: BaseException | None, cause: int
     ) -> bool:
-        """Tell the listener (`Interceptor`)."""
-        self.listener.hears_answer(request, value, error)
+        """Tell the listeners (`Interceptor`)."""
+        for listener in self.listeners:
+            listener.hears_answer(request, value, error)
         return self.then is not None and self.then.takes_answer(request, value, error, cause)

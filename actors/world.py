@@ -308,12 +308,13 @@ class World:
     def overhear(self, listener: Listener) -> None:
         """Let a listener hear of each message and answer as it is sent, before an interceptor takes it.
 
-        It belongs to the observers outside of the run: it must not touch the world. There is one at most.
+        It belongs to the observers outside of the run: it must not touch the world. Of several each hears everything.
         """
         transport = self._kernel.transport
         if isinstance(transport.interceptor, Overheard):
-            raise UsageError("the world has a listener already")
-        transport.interceptor = Overheard(listener, transport.interceptor)
+            transport.interceptor.listeners.append(listener)
+        else:
+            transport.interceptor = Overheard(listener, transport.interceptor)
 
     def as_time_passes(self, look: Callable[[int], None]) -> None:
         """Call `look` whenever virtual time is about to move on, with when to (ns); `now` is the earlier time still.

@@ -6,16 +6,28 @@ in memory only.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attrs import define
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 TIMEOUT_NS = 5 * 60 * 1_000_000_000
 
 
 @define
-class _Expected:
+class Expected:
+    """The record of a key. It is replaced, never renewed, when more is asked for."""
+
     creations: int
     deletions: dict[str, None]
     since_ns: int
+
+    @property
+    def outstanding(self) -> tuple[int, int]:
+        """The number of creations and deletions still to be seen; negative where more were seen than were expected."""
+        return self.creations, len(self.deletions)
 
 
 class Expectations:
@@ -24,15 +36,15 @@ class Expectations:
     __slots__ = ("_expected",)
 
     def __init__(self) -> None:
-        self._expected: dict[str, _Expected] = {}
+        self._expected: dict[str, Expected] = {}
 
     def expect_creations(self, key: str, count: int, now: int) -> None:
         """Replace the record of `key`: expect `count` creations."""
-        self._expected[key] = _Expected(count, {}, now)
+        self._expected[key] = Expected(count, {}, now)
 
     def expect_deletions(self, key: str, pods: list[str], now: int) -> None:
         """Replace the record of `key`: these pods are being deleted."""
-        self._expected[key] = _Expected(0, dict.fromkeys(pods), now)
+        self._expected[key] = Expected(0, dict.fromkeys(pods), now)
 
     def creation_observed(self, key: str) -> None:
         """One creation was seen, or failed."""
@@ -49,7 +61,11 @@ class Expectations:
     def outstanding(self, key: str) -> tuple[int, int] | None:
         """Return the number of creations and deletions still to be seen; None without expectations."""
         record = self._expected.get(key)
-        return None if record is None else (record.creations, len(record.deletions))
+        return None if record is None else record.outstanding
+
+    def records(self) -> Mapping[str, Expected]:
+        """Return the records by key."""
+        return self._expected
 
     def satisfied(self, key: str, now: int) -> bool:
         """Return whether the controller may act: nothing outstanding, or the record is older than five minutes."""
@@ -70,10 +86,17 @@ class Expectations:
 
 
 @define
-class _Counted:
+class Counted:
+    """The record of a key, in numbers only."""
+
     creations: int
     deletions: int
     since_ns: int
+
+    @property
+    def outstanding(self) -> tuple[int, int]:
+        """The number of creations and deletions still to be seen; negative where more were seen than were expected."""
+        return self.creations, self.deletions
 
 
 class CountedExpectations:
@@ -82,11 +105,11 @@ class CountedExpectations:
     __slots__ = ("_expected",)
 
     def __init__(self) -> None:
-        self._expected: dict[str, _Counted] = {}
+        self._expected: dict[str, Counted] = {}
 
     def expect(self, key: str, creations: int, deletions: int, now: int) -> None:
         """Replace the record of `key`: expect these creations and deletions."""
-        self._expected[key] = _Counted(creations, deletions, now)
+        self._expected[key] = Counted(creations, deletions, now)
 
     def creation_observed(self, key: str) -> None:
         """One creation was seen, or failed."""
@@ -103,7 +126,11 @@ class CountedExpectations:
     def outstanding(self, key: str) -> tuple[int, int] | None:
         """Return the number of creations and deletions still to be seen; None without expectations."""
         record = self._expected.get(key)
-        return None if record is None else (record.creations, record.deletions)
+        return None if record is None else record.outstanding
+
+    def records(self) -> Mapping[str, Counted]:
+        """Return the records by key."""
+        return self._expected
 
     def satisfied(self, key: str, now: int) -> bool:
         """Return whether the controller may act: nothing outstanding, or the record is older than five minutes."""

@@ -117,6 +117,11 @@ class WorkQueue:
         self._busy_delays = 0
 
     @property
+    def processing(self) -> tuple[str, ...]:
+        """The keys that workers have taken and not given back."""
+        return tuple(self._processing)
+
+    @property
     def only_idle_delays(self) -> bool:
         """Return whether no key waits that must be awaited."""
         return self._busy_delays == 0

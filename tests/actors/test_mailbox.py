@@ -107,6 +107,32 @@ def test_a_listener_hears_what_an_interceptor_takes() -> None:
             "answer yes",
         ]
         with pytest.raises(UsageError):
-            world.overhear(Listener())
-        with pytest.raises(UsageError):
             world.intercept(Interceptor())
+
+
+def test_each_of_several_listeners_hears_everything() -> None:
+    heard: list[str] = []
+
+    class Listener:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def hears(self, message: Message, target: object) -> None:
+            heard.append(f"{self.name} {message.payload}")
+
+        def hears_answer(self, request: object, value: object, error: object) -> None:
+            heard.append(f"{self.name} {value}")
+
+    async def server(ctx: Context) -> None:
+        (await ctx.recv()).reply("yes")
+
+    async def client(ctx: Context) -> None:
+        await ctx.ask("server", "asked")
+
+    world = World()
+    world.actor("server", server)
+    world.actor("client", client)
+    for name in "one", "two":
+        world.overhear(Listener(name))
+    world.run("bare")
+    assert heard == ["one asked", "two asked", "one yes", "two yes"]

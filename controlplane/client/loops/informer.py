@@ -188,6 +188,11 @@ class Informer(Generic[V]):
         """Return whether the first list is in the store and every handler has been told of it."""
         return self._synced.is_set()
 
+    @property
+    def told_all(self) -> bool:
+        """Return whether the store and all handlers have what was received so far."""
+        return not self._queue and not any(each.pending for each in self._listeners)
+
     async def wait_synced(self) -> None:
         """Wait until the first list is in the store and every handler has been told of it."""
         await self._synced.wait(idle=True, point="informer.sync")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from controlplane.client.loops.connection import IN_CLUSTER
 from controlplane.client.loops.informer import Handler, Informer, handler, together
@@ -119,6 +119,9 @@ class Probe:
 
     name: str
     controllers: tuple[Controller, ...] = ()
+    caches: Caches | None = None
+    informers: Mapping[Resource[Any], Informer[Any]] = field(factory=dict)
+    taint_eviction: TaintEvictionController | None = None
 
 
 async def run(
@@ -150,6 +153,7 @@ async def run(
     running = [Running(ctx, epoch_ns, kind, process, throttle(kind)) for kind in table]
     if probe is not None:
         probe.controllers = tuple(each.controller for each in running)
+        probe.caches, probe.taint_eviction = caches, None
     for each in running:
         for resource, handlers in each.controller.handlers().items():
             told.setdefault(resource, []).append(handler(*handlers))
@@ -159,19 +163,21 @@ async def run(
         told.setdefault(CUSTOM_RESOURCE_DEFINITIONS, []).append(handler(*custom.handlers()))
     others: list[Callable[[int], None]] = []
     if not own:
-        others = _others(ctx, epoch_ns, server, caches, told, chosen, options)
+        others = _others(ctx, epoch_ns, server, caches, told, chosen, options, probe)
 
     # The controllers only note keys when they hear of something, so they share a listener per resource;
     # their workers interleave freely.
-    informers: list[Informer[Any]] = []
+    informers: dict[Resource[Any], Informer[Any]] = {}
     for resource, store in caches.stores.items():
         informer = Informer(ctx, resource, store, server=server, immediate=options.joined_informers)
-        informers.append(informer)
+        informers[resource] = informer
         if told.get(resource):
             informer.add_handler(together(*told[resource]), "controllers")
-    for informer in informers:
+    if probe is not None:
+        probe.informers = informers
+    for informer in informers.values():
         informer.start()
-    for informer in informers:
+    for informer in informers.values():
         await informer.wait_synced()
     for each in running:
         each.start(workers)
@@ -197,6 +203,7 @@ def _others(
     told: dict[Resource[Any], list[Handler[Any]]],
     chosen: Iterable[str],
     options: ManagerOptions,
+    probe: Probe | None,
 ) -> list[Callable[[int], None]]:
     """The controllers with loops of their own: what starts each."""
     pods = caches.of(PODS, controller=controller_index, node=_node_index)
@@ -216,6 +223,8 @@ def _others(
         starts.append(lambda _: node.start())
     if LOOPS[1] in chosen:
         eviction = TaintEvictionController(ctx, epoch_ns, server, nodes, pods, options.fixes)
+        if probe is not None:
+            probe.taint_eviction = eviction
         hear(PODS, *eviction.pod_handlers())
         hear(NODES, *eviction.node_handlers())
         starts.append(lambda _: eviction.start())

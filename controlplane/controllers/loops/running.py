@@ -132,6 +132,10 @@ class _Queue:
         self.failures = self.workers.failures
         self.relax = self.workers.relax
 
+    @property
+    def processing(self) -> tuple[str, ...]:
+        return self.workers.processing
+
     def add_after(self, key: str, delay_ns: int, *, idle: bool = False) -> None:
         self.workers.add_after(key, self._ctx.now + delay_ns, idle=idle)
 

@@ -75,6 +75,11 @@ class Workers:
         elif before != (queue.next_due(), queue.only_idle_delays):
             self._delays.notify()
 
+    @property
+    def processing(self) -> tuple[str, ...]:
+        """The keys that are being reconciled."""
+        return self._queue.processing
+
     def relax(self, key: str) -> None:
         """A delay of a key need not be awaited: nothing depends on it any more."""
         if self._queue.relax(key):

@@ -29,9 +29,9 @@ from controlplane.scenarios.invariants.daemonsets import (
     daemons_roll_within_their_limit,
     daemons_wait_for_the_one_before,
 )
+from controlplane.scenarios.invariants.expectations import expectations_are_what_is_to_come
 from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
 from controlplane.scenarios.invariants.replicas import (
-    expectations_are_met,
     finished_jobs_let_their_pods_go,
     jobs_count_what_ended,
     no_more_deletions_than_surplus,
@@ -137,7 +137,7 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         ordinals_begin_in_order("etcd"),
         jobs_count_what_ended("etcd"),
         finished_jobs_let_their_pods_go(),
-        expectations_are_met(),
+        expectations_are_what_is_to_come(MANAGER),
         daemons_wait_for_the_one_before("etcd"),
         statuses_count_their_pods(),
         slices_have_the_pods_of_their_service(),

@@ -14,6 +14,7 @@ from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.views import (
     PODS,
     controller_of,
+    first_owners,
     has_condition,
     is_active,
     note,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.run import Run
 
 __all__ = [
-    "expectations_are_met",
     "finished_jobs_let_their_pods_go",
     "jobs_count_what_ended",
     "no_more_deletions_than_surplus",
@@ -38,16 +38,6 @@ __all__ = [
 REPLICA_SETS: Final = "/registry/replicasets/"
 DEPLOYMENTS: Final = "/registry/deployments/"
 JOBS: Final = "/registry/jobs/"
-DAEMON_SETS: Final = "/registry/daemonsets/"
-EXPECTING: Final = {
-    "replicaset-controller": REPLICA_SETS,
-    "replicationcontroller-controller": "/registry/controllers/",
-    "daemonset-controller": DAEMON_SETS,
-    "job-controller": JOBS,
-}
-"""The owners of which a controller keeps expectations, by its name."""
-CONNECTED: Final = frozenset(("delay", "hold", "release", "crash", "restart"))
-"""Faults after which a process that lives has heard of each change by itself."""
 TRACKED: Final = "batch.kubernetes.io/job-tracking"
 
 
@@ -67,9 +57,7 @@ def no_more_pods_than_asked(after: str) -> Invariant:
     def check(run: Run) -> str | None:
         if not nothing_was_lost(run):
             return None
-        most, made_by = note(run, "most pods asked for"), note(run, "first owners of pods")
-        for pod in run.objects(PODS):
-            made_by.setdefault(pod.uid, (controller_of(pod) or ("", ""))[1])
+        most, made_by = note(run, "most pods asked for"), first_owners(run)
         for prefix, kind, field in (
             (REPLICA_SETS, "ReplicaSet", "replicas"),
             (JOBS, "Job", "parallelism"),
@@ -154,31 +142,6 @@ def _surge(spec: dict[str, Any]) -> int:
         return 0
     surge = (strategy.get("rollingUpdate") or {}).get("maxSurge", "25%")
     return scaled_value(surge, spec.get("replicas", 1), round_up=True)
-
-
-def expectations_are_met() -> Invariant:
-    """At rest no controller of a living owner waits for a creation or a deletion that it has asked for.
-
-    It would do nothing for that owner until the record is five minutes old (`controller_utils.go`). Where a connection
-    was cut, a pod may have come and gone between two lists, so nothing is said.
-    """
-
-    def check(run: Run) -> str | None:
-        if not run.world.faults.injected <= CONNECTED:
-            return None
-        for probe in run.cluster.managers:
-            for controller in probe.controllers:
-                for owner in run.objects(EXPECTING.get(controller.name, "/")):
-                    kept: Any = controller
-                    created, deleted = kept.expectations.outstanding(owner.key) or (0, 0)
-                    if created > 0 or deleted > 0:
-                        return (
-                            f"{controller.name} waits for {max(created, 0)} creations and "
-                            f"{max(deleted, 0)} deletions of pods of {owner.key}"
-                        )
-        return None
-
-    return Invariant("expectations are met", check)
 
 
 def _is_ending(job: Object[Any]) -> bool:

@@ -13,6 +13,7 @@ from controlplane.api.tree import is_ready
 from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.views import (
     PODS,
+    first_owners,
     note,
     nothing_was_lost,
     pods_by_owner,
@@ -53,7 +54,7 @@ def ordinals_begin_in_order(after: str) -> Invariant:
     def check(run: Run) -> str | None:
         all_ready = note(run, "ordinals that were ready")
         ready_uids = note(run, "pods of StatefulSets that were ready")
-        seen = note(run, "pods of StatefulSets seen")
+        seen, made_by = note(run, "pods of StatefulSets seen"), first_owners(run)
         for owner, pods in _in_order(run):
             first = (owner.tree["spec"].get("ordinals") or {}).get("start", 0)
             ready: set[int] = all_ready.setdefault(owner.uid, set())
@@ -61,14 +62,15 @@ def ordinals_begin_in_order(after: str) -> Invariant:
             for pod in pods:
                 if pod.uid not in seen:
                     seen[pod.uid] = True
+                    if made_by[pod.uid] != owner.uid:
+                        continue
                     for before in range(first, _ordinal(pod)):
                         known = there.get(before)
-                        if before not in ready or (
-                            known is not None
-                            and known.uid not in ready_uids
-                            and nothing_was_lost(run)
-                        ):
-                            return f"{pod.key} is there, and {owner.name}-{before} was never ready"
+                        if known is not None and known.uid in ready_uids:
+                            continue  # maybe under an earlier owner, which has left it
+                        if before in ready and (known is None or not nothing_was_lost(run)):
+                            continue
+                        return f"{pod.key} is there, and {owner.name}-{before} was never ready"
                 if is_ready(pod.tree):
                     ready.add(_ordinal(pod))
                     ready_uids[pod.uid] = True

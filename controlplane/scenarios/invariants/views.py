@@ -101,6 +101,18 @@ def pods_by_owner(run: Run, kind: str) -> dict[str, list[Object[Any]]]:
     return found
 
 
+def first_owners(run: Run) -> dict[str, str]:
+    """Return the uid of the controller that each pod had when it was first seen stored, "" for none, by the pod's uid.
+
+    An adopted pod is not of its owner's making.
+    """
+    found = note(run, "first owners of pods")
+    for pod in run.objects(PODS):
+        if pod.uid not in found:
+            found[pod.uid] = (controller_of(pod) or ("", ""))[1]
+    return found
+
+
 def is_active(pod: Object[Any]) -> bool:
     """Return whether a pod has not ended and is not being deleted."""
     if pod.metadata.get("deletionTimestamp"):

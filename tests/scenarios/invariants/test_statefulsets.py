@@ -44,6 +44,22 @@ def test_an_ordinal_without_a_pod_is_not_waited_for_again() -> None:
     assert said(law, ORDERED, owned("StatefulSet", "db", "db-1"), run=run) is None
 
 
+def test_a_pod_that_an_earlier_owner_began_is_adopted_in_any_order() -> None:
+    law, run = ordinals_begin_in_order("etcd"), StoredRun()
+    former = [owned("StatefulSet", "former", f"db-{at}", "Pending") for at in (0, 1)]
+    assert said(law, made("StatefulSet", "former", deletionTimestamp=NOW), *former, run=run) is None
+    adopted = owned("StatefulSet", "db", "db-1")
+    assert said(law, ORDERED, former[0], adopted, run=run) is None
+
+
+def test_a_predecessor_that_was_ready_under_an_earlier_owner_counts() -> None:
+    law, run = ordinals_begin_in_order("etcd"), StoredRun()
+    former = made("StatefulSet", "former", {"podManagementPolicy": "OrderedReady"})
+    assert said(law, former, owned("StatefulSet", "former", "db-0"), run=run) is None
+    adopted = owned("StatefulSet", "db", "db-0", "Pending")
+    assert said(law, ORDERED, adopted, owned("StatefulSet", "db", "db-1"), run=run) is None
+
+
 def test_two_ordinals_that_go_at_once_are_found() -> None:
     law = ordinals_go_one_at_a_time("etcd")
     pods = [owned("StatefulSet", "db", f"db-{at}", deletionTimestamp=NOW) for at in (0, 1)]
