@@ -20,7 +20,9 @@ from controlplane.scenarios.authoring.controller_faults import (
 )
 from controlplane.scenarios.authoring.faults import CHAOS, cut, heal, restarts, sometimes
 from controlplane.scenarios.authoring.worlds import lagging_servers
-from controlplane.scenarios.churns.controller_workloads import PARTS, touch_nodes
+from controlplane.scenarios.churns.controller_clients import CLIENTS
+from controlplane.scenarios.churns.controller_workloads import PARTS as WORKLOADS
+from controlplane.scenarios.churns.controller_workloads import touch_nodes
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Fault, Invariant, Scenario
 from controlplane.scenarios.invariants.budgets import evictions_keep_to_budgets
@@ -31,6 +33,11 @@ from controlplane.scenarios.invariants.daemonsets import (
 )
 from controlplane.scenarios.invariants.expectations import expectations_are_what_is_to_come
 from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
+from controlplane.scenarios.invariants.linearizability import linearizable
+from controlplane.scenarios.invariants.owners import (
+    adopters_look_first,
+    nothing_outlives_its_owners,
+)
 from controlplane.scenarios.invariants.replicas import (
     finished_jobs_let_their_pods_go,
     jobs_count_what_ended,
@@ -54,6 +61,7 @@ from controlplane.scenarios.invariants.workloads import (
     one_daemon_a_node,
     one_life_of_an_ordinal,
 )
+from controlplane.scenarios.invariants.writes import writes_do_what_was_asked
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
@@ -61,8 +69,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.user import User
 
 MANAGER = "controller-manager"
-
-
+PARTS = {**WORKLOADS, **CLIENTS}
 PART = Option("part", choices=tuple(PARTS), varied=True, help="The workloads that change.")
 FAULTS: dict[str, Fault] = {
     "dies": restarts(MANAGER, 2, moments=16),
@@ -97,6 +104,8 @@ async def churn(user: User) -> None:
     """
     main, _ = PARTS[user.options["part"]]
     await main(user)
+    if user.options["part"] in CLIENTS:
+        return
     await user.sleep(150)
     await touch_nodes(user)
 
@@ -129,6 +138,9 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
     nodes = [each["metadata"]["name"] for each in setting.nodes()]
     found: tuple[Invariant, ...] = (
         writes_keep_to_their_object("etcd"),
+        writes_do_what_was_asked("etcd"),
+        adopters_look_first(MANAGER),
+        nothing_outlives_its_owners(),
         no_orphans(),
         one_active_pod_an_index("etcd"),
         one_life_of_an_ordinal(*nodes),
@@ -154,7 +166,9 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         found = (*found, evictions_keep_to_budgets("etcd"))
     if part in ("daemons", "again"):
         found = (*found, daemons_roll_within_their_limit("etcd"))
-    return found if part == "cron" else (*found, converges())
+    if part == "writers":
+        found = (*found, linearizable("configmaps"))
+    return found if part == "cron" or part in CLIENTS else (*found, converges())
 
 
 SCENARIO = Scenario(
