@@ -333,6 +333,16 @@ class World:
             if task.state == PARKED and not task.idle and not task.armed
         ]
 
+    def incarnation(self, actor: str) -> int:
+        """Return how often an actor was started."""
+        return self._kernel.actor(actor).incarnation
+
+    def count_tasks(self, actor: str, name: str) -> int:
+        """Return how many tasks of an actor that have not ended are called so, but for their numbers."""
+        return sum(
+            task.name.partition("#")[0] == name for task in self._kernel.actor(actor).tasks.values()
+        )
+
     def stop(self, reason: str = "stopped") -> None:
         """End the run after this step."""
         self._kernel.finish("stopped", reason)

@@ -70,6 +70,10 @@ class Indexer(Generic[V]):
             self.on_read(key, found)
         return found
 
+    def peek(self, key: str) -> Object[V] | None:
+        """The same for observers outside of the run: `on_read` is not told."""
+        return self._objects.get(key)
+
     def keys(self) -> list[str]:
         """All keys, in the order in which they were first heard."""
         return list(self._objects)

@@ -15,6 +15,8 @@ from attrs import define
 from controlplane.client.rate_limits import MS, SECOND, Bucket, MaxOf, PerItemBackoff
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from controlplane.client.queue_metrics import QueueMetrics
 
 __all__ = ["MS", "SECOND", "RateLimiter", "WorkQueue"]
@@ -43,6 +45,7 @@ class WorkQueue:
         "_processing",
         "_queue",
         "_seq",
+        "_taken",
         "_waiting",
         "shutting_down",
     )
@@ -52,7 +55,8 @@ class WorkQueue:
         self.shutting_down = False
         self._queue: deque[str] = deque()
         self._dirty: dict[str, None] = {}
-        self._processing: dict[str, None] = {}
+        self._processing: dict[str, int] = {}
+        self._taken = 0
         self._delayed: list[tuple[int, int, str]] = []
         self._waiting: dict[str, _Delay] = {}
         self._busy_delays = 0
@@ -117,9 +121,9 @@ class WorkQueue:
         self._busy_delays = 0
 
     @property
-    def processing(self) -> tuple[str, ...]:
-        """The keys that workers have taken and not given back."""
-        return tuple(self._processing)
+    def processing(self) -> Mapping[str, int]:
+        """The keys that workers have taken and not given back, with the number of the taking."""
+        return self._processing
 
     @property
     def only_idle_delays(self) -> bool:
@@ -151,7 +155,8 @@ class WorkQueue:
         if not self._queue:
             return None
         key = self._queue.popleft()
-        self._processing[key] = None
+        self._taken += 1
+        self._processing[key] = self._taken
         del self._dirty[key]
         if self._metrics is not None:
             self._metrics.get(key)

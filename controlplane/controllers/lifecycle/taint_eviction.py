@@ -13,7 +13,7 @@ from controlplane.api.taints import NO_EXECUTE, first_tolerating
 from controlplane.api.times import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from controlplane.api.constraints import Taint, Toleration
 
@@ -73,6 +73,11 @@ class Evictions:
             return False
         self._timers[key] = Timer(now, now + wait_ns) if wait_ns > 0 else None
         return wait_ns <= 0
+
+    @property
+    def timers(self) -> Mapping[str, Timer | None]:
+        """All of them, by pod key."""
+        return self._timers
 
     def timer(self, key: str) -> Timer | None:
         """The timer of a pod, None if there is none or its deletion was begun."""

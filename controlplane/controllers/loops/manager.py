@@ -118,6 +118,7 @@ class Probe:
     """Lets measurements from outside look at the controllers of the process that is running now."""
 
     name: str
+    incarnation: int = 0
     controllers: tuple[Controller, ...] = ()
     caches: Caches | None = None
     informers: Mapping[Resource[Any], Informer[Any]] = field(factory=dict)
@@ -154,6 +155,7 @@ async def run(
     if probe is not None:
         probe.controllers = tuple(each.controller for each in running)
         probe.caches, probe.taint_eviction = caches, None
+        probe.incarnation = ctx.incarnation
     for each in running:
         for resource, handlers in each.controller.handlers().items():
             told.setdefault(resource, []).append(handler(*handlers))

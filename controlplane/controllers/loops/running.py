@@ -133,7 +133,7 @@ class _Queue:
         self.relax = self.workers.relax
 
     @property
-    def processing(self) -> tuple[str, ...]:
+    def processing(self) -> Mapping[str, int]:
         return self.workers.processing
 
     def add_after(self, key: str, delay_ns: int, *, idle: bool = False) -> None:

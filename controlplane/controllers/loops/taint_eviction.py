@@ -65,6 +65,15 @@ class TaintEvictionController:
         self._ctx.spawn(self._look, name=f"{NAME}.look")
         self._ctx.spawn(self._fire, name=f"{NAME}.timer")
 
+    @property
+    def has_changes(self) -> bool:
+        """Return whether changes wait that have not been taken in."""
+        return bool(self._changed_nodes or self._changed_pods)
+
+    def scheduled(self) -> dict[str, tuple[str, decisions.Timer | None]]:
+        """Return by key the pod whose deletion was decided on (its uid), with the timer; None once it has begun."""
+        return {key: (self._uids[key], timer) for key, timer in self._evictions.timers.items()}
+
     def _now(self) -> int:
         return self._epoch + self._ctx.now
 
@@ -124,7 +133,7 @@ class TaintEvictionController:
             key, node = next(iter(self._changed_pods))
             del self._changed_pods[(key, node)]
             self._look_at_pod(key, node)
-        return bool(self._changed_nodes or self._changed_pods)
+        return self.has_changes
 
     def _look_at_node(self, name: str) -> None:
         obj = self._nodes.get(name)

@@ -16,6 +16,8 @@ from controlplane.client.workqueue import RateLimiter, WorkQueue
 from controlplane.controllers.common.effects import Retry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from actors import Context
 
 LOUD_FAILURES = 3
@@ -76,8 +78,8 @@ class Workers:
             self._delays.notify()
 
     @property
-    def processing(self) -> tuple[str, ...]:
-        """The keys that are being reconciled."""
+    def processing(self) -> Mapping[str, int]:
+        """The keys that are being reconciled, each with a number of its own every time."""
         return self._queue.processing
 
     def relax(self, key: str) -> None:

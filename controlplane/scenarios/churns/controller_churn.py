@@ -38,6 +38,7 @@ from controlplane.scenarios.invariants.owners import (
     adopters_look_first,
     nothing_outlives_its_owners,
 )
+from controlplane.scenarios.invariants.reconciles import decisions_follow_caches
 from controlplane.scenarios.invariants.replicas import (
     finished_jobs_let_their_pods_go,
     jobs_count_what_ended,
@@ -55,6 +56,7 @@ from controlplane.scenarios.invariants.statefulsets import (
     ordinals_begin_in_order,
     ordinals_go_one_at_a_time,
 )
+from controlplane.scenarios.invariants.taints import evictions_follow_taints
 from controlplane.scenarios.invariants.workloads import (
     no_orphans,
     one_active_pod_an_index,
@@ -150,11 +152,13 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         jobs_count_what_ended("etcd"),
         finished_jobs_let_their_pods_go(),
         expectations_are_what_is_to_come(MANAGER),
+        decisions_follow_caches(MANAGER),
         daemons_wait_for_the_one_before("etcd"),
         statuses_count_their_pods(),
         slices_have_the_pods_of_their_service(),
         budgets_count_their_pods(),
         no_pod_stays_on_a_node_that_evicts_it(),
+        evictions_follow_taints(MANAGER),
     )
     if part != "surging-daemons":
         found = (*found, one_daemon_a_node("etcd"))

@@ -243,8 +243,141 @@ CHANGING: Final = (
     _look,
 )
 
+# -- one workload that its user does not leave alone ----------------------------------------------
+
+BUSY_CHANGES: Final = 12
+APP: Final = {"matchLabels": {"app": "busy"}}
+PAUSES: Final = (1, 0, 0, 2, 6)
+PATIENT: Final = (
+    {"key": "down", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 4},
+    {"key": "slow", "operator": "Exists", "effect": "NoExecute"},
+)
+VERSIONS: Final = {
+    "StatefulSet": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "Job": "batch/v1",
+}
+
+
+async def busy(user: User) -> None:
+    """A workload of one kind, under a budget, is scaled, updated, deleted and made again; its pods are deleted, evicted
+    and let go, and its nodes drive them away for a while.
+    """
+    kind = tuple(VERSIONS)[user.choose(len(VERSIONS), "which kind")]
+    budget = {"maxUnavailable": 1, "selector": APP}
+    await user.create(namespaced("policy/v1", "PodDisruptionBudget", "busy", budget))
+    await _made(user, kind)
+    await user.sleep(4)
+
+    async def change(user: User, count: int) -> None:
+        for _ in range(count):
+            await BUSY[user.choose(len(BUSY), "what")](user, kind)
+            await user.sleep(PAUSES[user.choose(len(PAUSES), "pause")])
+
+    await user.divide(change, BUSY_CHANGES, 2)
+    for name in ("node-1", "node-2"):
+        await user.attempt(user.patch("Node", name, {"spec": {"taints": None}}))
+    await user.sleep(60)
+
+
+async def _made(user: User, kind: str) -> None:
+    """Create the workload, unless it is there."""
+    forms: dict[str, Tree] = {
+        "StatefulSet": {"replicas": 2, "serviceName": "busy"},
+        "ReplicaSet": {"replicas": 2},
+        "DaemonSet": {},
+        "Job": {"parallelism": 2, "completions": 4},
+    }
+    pods = template("busy", tolerations=[*PATIENT], terminationGracePeriodSeconds=3)
+    spec: Tree = {"template": pods, **forms[kind]}
+    if kind == "Job":
+        spec["template"] = template(
+            "busy", run_seconds="6", restartPolicy="Never", tolerations=[*PATIENT]
+        )
+    else:
+        spec["selector"] = APP
+    await user.attempt(user.create(namespaced(VERSIONS[kind], kind, "busy", spec)))
+
+
+async def _sized(user: User, kind: str) -> None:
+    size = 1 + user.choose(3, "size")
+    field = {"Job": "parallelism", "DaemonSet": "revisionHistoryLimit"}.get(kind, "replicas")
+    name = f"{VERSIONS[kind]}/{kind}"
+    await user.attempt(user.patch(name, "busy", {"spec": {field: size}}))
+
+
+async def _updated(user: User, kind: str) -> None:
+    """Change the template, or suspend a Job or let it go on."""
+    name = f"{VERSIONS[kind]}/{kind}"
+    patch: Tree = {"spec": {"suspend": not user.choose(2, "go on")}}
+    if kind != "Job":
+        container = {"name": "main", "image": f"app:{user.ctx.serial()}"}
+        patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    await user.attempt(user.patch(name, "busy", patch))
+
+
+async def _replaced(user: User, kind: str) -> None:
+    """Delete the workload, and create it again at once or later."""
+    policy = POLICIES[user.choose(len(POLICIES), "what goes with it")]
+    name = f"{VERSIONS[kind]}/{kind}"
+    await user.attempt(user.delete(name, "busy", propagation_policy=policy))
+    await user.sleep(PAUSES[user.choose(len(PAUSES), "pause")])
+    await _made(user, kind)
+
+
+async def _pod_goes(user: User, _kind: str) -> None:
+    """Delete or evict a pod, or take it from its owner."""
+    names = [pod.name for pod in user.run.objects("/registry/pods/")]
+    if not names:
+        return
+    name = names[user.choose(len(names), "which pod")]
+    what = user.choose(4, "how")
+    if what == 0:
+        await user.attempt(user.delete("Pod", name))
+    elif what == 1:
+        await user.attempt(user.delete("Pod", name, grace_period_seconds=0))
+    elif what == 2:
+        await user.attempt(user.evict(name))
+    else:
+        labels = {"app": ("free", "busy")[user.choose(2, "back")]}
+        await user.attempt(user.patch("Pod", name, {"metadata": {"labels": labels}}))
+
+
+async def _all_pods_go(user: User, _kind: str) -> None:
+    """Delete all pods at once, some without time to end: so they go in any order."""
+    for pod in user.run.objects("/registry/pods/"):
+        grace = (None, 0)[user.choose(2, "by force")]
+        await user.attempt(user.delete("Pod", pod.name, grace_period_seconds=grace))
+
+
+async def _tainted(user: User, _kind: str) -> None:
+    """Let a node drive pods away at once, after a while or not, or no more."""
+    node = f"node-{1 + user.choose(2, 'which node')}"
+    key = ("down", "slow", "hard", "")[user.choose(4, "which taint")]
+    taints = [{"key": key, "value": "yes", "effect": "NoExecute"}] if key else None
+    await user.attempt(user.patch("Node", node, {"spec": {"taints": taints}}))
+
+
+async def _remade(user: User, kind: str) -> None:
+    await _made(user, kind)
+
+
+BUSY: Final = (
+    _sized,
+    _pod_goes,
+    _updated,
+    _all_pods_go,
+    _replaced,
+    _tainted,
+    _sized,
+    _pod_goes,
+    _remade,
+)
+
 CLIENTS: Final[dict[str, tuple[Callable[[User], Coroutine[Any, Any, None]], tuple[str, ...]]]] = {
     "writers": (writers, ()),
     "graph": (graph, ("garbage-collector",)),
+    "busy": (busy, ("statefulset", "daemonset", "job", "disruption", "garbage-collector")),
 }
 """The clients' actions of each part, and the controllers that it needs besides the default ones."""

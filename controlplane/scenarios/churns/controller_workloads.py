@@ -232,7 +232,8 @@ def _has_lone(run: Run) -> bool:
 async def lost_nodes(user: User) -> None:
     """Pods are evicted from a tainted node, some after a while; a node with pods is removed, another lost."""
     patient = [
-        {"key": "down", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20}
+        {"key": "down", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20},
+        {"key": "slow", "operator": "Exists", "effect": "NoExecute"},
     ]
     for name, tolerations in (("web", []), ("patient", patient)):
         spec = _selecting(name, replicas=2)
@@ -244,7 +245,10 @@ async def lost_nodes(user: User) -> None:
     await _running(user, 6)
     taint = {"key": "down", "value": "yes", "effect": "NoExecute"}
     await user.patch("Node", "node-1", {"spec": {"taints": [taint]}})
-    await user.sleep(12)
+    await user.sleep(6)
+    slow = {**taint, "key": "slow"}  # which the patient ones tolerate for ever
+    await user.patch("Node", "node-1", {"spec": {"taints": [slow]}})
+    await user.sleep(6)
     await user.patch("Node", "node-1", {"spec": {"taints": []}})
     await user.sleep(15)
     await user.delete("Node", "node-2")

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from controlplane.api.object import Object
+    from controlplane.controllers.loops.manager import Probe
     from controlplane.scenarios.engine.run import Run
 
 PODS = "/registry/pods/"
@@ -41,9 +42,21 @@ HARMLESS = frozenset(("cut", "heal", "delay", "hold", "release"))
 """Faults after which a controller still knows what it has written: messages are late, none is lost."""
 
 
+CONNECTED = frozenset(("delay", "hold", "release", "crash", "restart"))
+"""Faults after which a process that lives has every answer, and hears of every change, if late."""
+
+
 def nothing_was_lost(run: Run) -> bool:
     """Return whether no process has died and no message was lost: controllers still know what they have written."""
     return bool(run.world.faults.injected <= HARMLESS)
+
+
+def living_managers(run: Run) -> list[Probe]:
+    """The controller managers whose present lives have made their controllers: a probe outlives what it shows."""
+    world = run.world
+    return [
+        each for each in run.cluster.managers if each.incarnation == world.incarnation(each.name)
+    ]
 
 
 def note(run: Run, name: str) -> dict[str, Any]:

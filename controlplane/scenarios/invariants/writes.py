@@ -33,6 +33,8 @@ __all__ = ["writes_do_what_was_asked"]
 
 NAME: Final = "an acknowledged write did what was asked"
 WRITING: Final = frozenset(("create", "update", "patch", "delete"))
+BY_SERVERS: Final = frozenset(("deprecated.daemonset.template.generation",))
+"""Entries of these maps that a server keeps itself."""
 CHANGED: Final = ("the object has been modified", "Precondition failed")
 """The messages of conflicts with another version or object."""
 MAPS: Final = (("data",), ("metadata", "labels"), ("metadata", "annotations"))
@@ -238,7 +240,9 @@ def _patched(body: Any, before: Object[Any], after: Object[Any]) -> str | None:
         if "$patch" in named or None in (old, new):
             continue
         for entry in {**old, **new}:
-            if entry not in named and old.get(entry) != new.get(entry):
+            if entry in named or entry in BY_SERVERS:
+                continue
+            if old.get(entry) != new.get(entry):
                 return f"changed {'.'.join(path)}.{entry}, which it does not name"
     return None
 

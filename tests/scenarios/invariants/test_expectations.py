@@ -11,6 +11,7 @@ from attrs import evolve
 from controlplane.api.request import Request, Response
 from controlplane.apiserver.storage.store import Store
 from controlplane.client.expectations import TIMEOUT_NS, CountedExpectations, Expectations
+from controlplane.client.indexer import Indexer
 from controlplane.client.resources import DAEMON_SETS, PODS, REPLICA_SETS
 from controlplane.controllers.workloads.replicaset.controller import ReplicaSetController
 from controlplane.scenarios.engine.plan import plan_of
@@ -37,22 +38,30 @@ class World:
             "ReplicaSet": ("replicaset-controller", REPLICA_SETS),
             "DaemonSet": ("daemonset-controller", DAEMON_SETS),
         }[kind]
-        self.queue = SimpleNamespace(processing=())
+        self.queue = SimpleNamespace(processing={})
         controller = SimpleNamespace(name=name, expectations=self.expectations, queue=self.queue)
+        self.owners: Indexer[Any] = Indexer()
+        self.owners.put(made(kind, "web"))
         self.cache = SimpleNamespace(resource_version="1")
         self.informer = SimpleNamespace(told_all=True, has_synced=True, store=self.cache)
-        probe = SimpleNamespace(
+        self.probe = SimpleNamespace(
             name="controller-manager",
+            incarnation=1,
             controllers=[controller],
             informers={PODS: self.informer},
-            caches=SimpleNamespace(stores={resource: [made(kind, "web")]}),
+            caches=SimpleNamespace(stores={resource: self.owners}),
         )
         faults = SimpleNamespace(injected=set())
         self.listeners: list[Any] = []
-        self.world = SimpleNamespace(now=0, faults=faults, overhear=self.listeners.append)
-        self.cluster = SimpleNamespace(store=self.store, managers=[probe])
-        self.notes: dict[str, Any] = {}
+        self.world = SimpleNamespace(
+            now=0,
+            faults=faults,
+            overhear=self.listeners.append,
+            incarnation=lambda _actor: self.actor.incarnation,
+        )
         self.actor = SimpleNamespace(incarnation=1)
+        self.cluster = SimpleNamespace(store=self.store, managers=[self.probe])
+        self.notes: dict[str, Any] = {}
         assert LAW.begin is not None
         LAW.begin(self)  # type: ignore[arg-type]
 
@@ -99,7 +108,7 @@ def test_creations_that_are_expected_until_they_are_heard_of_are_sound() -> None
 
 def test_a_creation_that_is_not_expected_is_found_also_amid_the_reconcile() -> None:
     world = World()
-    world.queue.processing = ("default/web",)
+    world.queue.processing = {"default/web": 1}
     world.creates("web-1")
     assert world.said() == (
         "replicaset-controller has not heard of 1 pods that it created for default/web, and expects 0"
@@ -109,6 +118,14 @@ def test_a_creation_that_is_not_expected_is_found_also_amid_the_reconcile() -> N
 def test_what_an_earlier_life_created_is_not_expected() -> None:
     world = World()
     world.creates("web-1")
+    world.actor.incarnation = world.probe.incarnation = 2
+    assert world.said() is None
+
+
+def test_a_process_that_begins_again_is_not_judged_by_its_former_life() -> None:
+    world = World()
+    world.expectations.expect_creations("default/web", 1, 0)
+    assert world.said() is not None
     world.actor.incarnation = 2
     assert world.said() is None
 
@@ -118,12 +135,23 @@ def test_a_creation_that_was_heard_of_before_it_was_expected_is_found() -> None:
     world.creates("web-1")
     world.hears_all()
     world.expectations.expect_creations("default/web", 1, 0)
-    world.queue.processing = ("default/web",)
+    world.queue.processing = {"default/web": 1}
     assert world.said() is None, "amid a reconcile more may be expected than was asked for"
-    world.queue.processing = ()
+    world.queue.processing = {}
     assert world.said() == (
         "replicaset-controller expects 1 creations for default/web, and 0 are to come"
     )
+
+
+def test_what_was_expected_for_an_earlier_owner_of_the_name_is_left_to_expire() -> None:
+    world = World()
+    world.queue.processing = {"default/web": 1}
+    assert world.said() is None
+    world.expectations.expect_creations("default/web", 1, 0)
+    assert world.said() is None
+    world.owners.put(made("ReplicaSet", "web", uid="next"))
+    world.queue.processing = {}
+    assert world.said() is None
 
 
 def test_nothing_is_compared_before_the_handlers_have_what_was_received() -> None:
