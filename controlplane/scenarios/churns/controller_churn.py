@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from controlplane.scenarios.engine.user import User
 
 MANAGER = "controller-manager"
-PARTS = {**WORKLOADS, **CLIENTS}
+PARTS = {**CLIENTS, **WORKLOADS}
 PART = Option("part", choices=tuple(PARTS), varied=True, help="The workloads that change.")
 FAULTS: dict[str, Fault] = {
     "dies": restarts(MANAGER, 2, moments=16),

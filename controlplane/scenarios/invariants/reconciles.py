@@ -96,26 +96,22 @@ class Known:
         return default if found is None else int(found)
 
     def of_owner(self) -> Iterator[tuple[Object[Any], Object[Any]]]:
-        """The pods that the owner controlled all along."""
+        """The pods that the owner controlled and selected all along."""
         return (pair for name in self.pods if (pair := self.own(name)) is not None)
 
     def own(self, name: str) -> tuple[Object[Any], Object[Any]] | None:
-        """A pod that the owner controlled all along, by name."""
+        """A pod that the owner controlled and selected all along, by name: what it selects no more it lets go."""
         pair = self.pods.get(name)
         if pair is None or any(
             (controller_of(pod) or ("", ""))[1] != self.owner.uid for pod in pair
         ):
             return None
-        return pair
+        matcher = from_label_selector(self.owner.view.spec.selector)
+        return pair if all(matcher.matches(pod.view.labels) for pod in pair) else None
 
     def active(self) -> int:
-        """The number of the owner's pods that were selected and active all along."""
-        view = self.owner.view
-        matcher = from_label_selector(view.spec.selector)
-        return sum(
-            all(is_active(pod) and matcher.matches(pod.view.labels) for pod in pair)
-            for pair in self.of_owner()
-        )
+        """The number of these pods that were active all along."""
+        return sum(all(map(is_active, pair)) for pair in self.of_owner())
 
 
 def _is_going(pair: tuple[Object[Any], Object[Any]]) -> bool:

@@ -38,7 +38,7 @@ PATIENCE = 100
 """How often the search is found to be over before the schedules that still run are abandoned."""
 BATCH = 48
 """Schedules in one piece: enough that every member of a portfolio has its turn several times."""
-VARIED_BATCH = 16
+VARIED_BATCH = 4
 """The same where pieces differ in the values of options: all values are to have a turn soon."""
 LOOK_EVERY_S = 0.5
 """The interval at which an idle search checks for an interruption."""

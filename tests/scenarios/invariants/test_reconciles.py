@@ -141,6 +141,15 @@ def test_an_ordinal_is_not_made_before_the_one_that_is_known_to_be_missing_or_to
     )
 
 
+def test_a_pod_that_its_owner_selects_no_more_does_not_count() -> None:
+    selector = {"matchLabels": {"app": "web"}}
+    first = owned("StatefulSet", "web", "web-0", labels={"app": "free"})
+    owner = made("StatefulSet", "web", {"replicas": 1, "selector": selector})
+    assert World("StatefulSet", owner, first).creates("web-0") is None
+    first = owned("StatefulSet", "web", "web-0", labels={"app": "web"})
+    assert World("StatefulSet", owner, first).creates("web-0") is not None
+
+
 def test_a_pod_that_is_known_to_go_is_not_deleted_again() -> None:
     going = owned("ReplicaSet", "web", "a", deletionTimestamp=NOW)
     world = World("ReplicaSet", replicas(0), going)
