@@ -249,6 +249,8 @@ async def lost_nodes(user: User) -> None:
     slow = {**taint, "key": "slow"}  # which the patient ones tolerate for ever
     await user.patch("Node", "node-1", {"spec": {"taints": [slow]}})
     await user.sleep(6)
+    await user.patch("Node", "node-1", {"spec": {"taints": [taint]}})
+    await user.sleep(6)
     await user.patch("Node", "node-1", {"spec": {"taints": []}})
     await user.sleep(15)
     await user.delete("Node", "node-2")

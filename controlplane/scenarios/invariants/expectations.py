@@ -22,11 +22,15 @@ from controlplane.client.resources import (
 )
 from controlplane.client.resources import PODS as PODS_RESOURCE
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.views import CONNECTED, PODS, controller_of, living_managers
+from controlplane.scenarios.invariants.views import (
+    CONNECTED,
+    PODS,
+    controller_of,
+    living_managers,
+    parts_of_managers,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from actors.process import Mailbox, Message, Task
     from actors.process import Request as Asked
     from controlplane.api.object import Object
@@ -43,6 +47,8 @@ EXPECTING: Final = {
     "job-controller": JOBS,
 }
 """The owners of which a controller keeps expectations, by its name."""
+ANSWERED: Final = CONNECTED | {"fail", "freeze"}
+"""The same, with plans that refuse a single request, which then does not arrive, or let the caches of a server lag."""
 DELETING: Final = "replicaset.delete"
 """The tasks that delete the pods of ReplicaSets and ReplicationControllers, of which the very pods are expected."""
 
@@ -160,27 +166,24 @@ def _is_of_this_life(task: Task) -> bool:
     return bool(task.incarnation == task.actor.incarnation)
 
 
-def _keeping(probe: Any) -> Iterator[Any]:
-    return (each for each in probe.controllers if each.name in EXPECTING)
+def _parts(probe: Probe) -> tuple[Any, list[Any]]:
+    """The informer of a manager's pods, and its controllers that keep expectations."""
+    keeping = [each for each in probe.controllers if each.name in EXPECTING]
+    return probe.informers.get(PODS_RESOURCE), keeping
 
 
 def _view(run: Run) -> Any:
     """All that an answer depends on, of the managers."""
-    return [
-        (
-            pods.told_all,
-            pods.store.resource_version,
-            *(
-                (
-                    tuple(each.queue.processing.items()),
-                    [(id(one), one.outstanding) for one in each.expectations.records().values()],
-                )
-                for each in _keeping(probe)
-            ),
-        )
-        for probe in living_managers(run)
-        if (pods := probe.informers.get(PODS_RESOURCE)) is not None
-    ]
+    found: list[Any] = []
+    for pods, keeping in parts_of_managers(run, f"{NAME}: parts", _parts):
+        if pods is None:
+            continue
+        found += [pods.told_all, pods.store.resource_version]
+        for each in keeping:
+            processing, records = each.queue.processing, each.expectations.records()
+            found += [tuple(processing.items()) if processing else ()]
+            found += [(id(one), one.outstanding) for one in records.values()]
+    return found
 
 
 def expectations_are_what_is_to_come(*managers: str) -> Invariant:
@@ -198,13 +201,13 @@ def expectations_are_what_is_to_come(*managers: str) -> Invariant:
         seen.pods.read = run.cluster.store.keyspace(PODS).latest
 
     def check(run: Run) -> str | None:
-        if not run.world.faults.injected <= CONNECTED:
+        if not run.world.faults.injected <= ANSWERED:
             return None
         seen: _Seen = run.notes[NAME]
         seen.pods.follow(run)
         for probe in living_managers(run):
-            informer = probe.informers.get(PODS_RESOURCE)
-            for controller in _keeping(probe):
+            informer, keeping = _parts(probe)
+            for controller in keeping:
                 seen.follow(probe, controller)
                 said = _replaced(seen, f"{probe.name} {controller.name}", controller)
                 if said is None and informer is not None and informer.has_synced:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, field
 
-from controlplane.api.request import Request, Response
+from controlplane.api.request import MERGE_PATCH, Request, Response
 from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.views import all_objects
 
@@ -25,6 +25,9 @@ __all__ = ["adopters_look_first", "nothing_outlives_its_owners"]
 
 NAME: Final = "an owner is looked at before it adopts, and a dependent before it is collected"
 COLLECTING: Final = "gc_attempt_to_delete"
+COLLECTOR: Final = ("gc_", "gc.")
+"""The beginnings of the names of the garbage collector's tasks."""
+LISTS: Final = ("finalizers", "ownerReferences")
 FOREGROUND: Final = "foregroundDeletion"
 Place = tuple[str, str, str]
 """Resource, namespace and name."""
@@ -55,6 +58,7 @@ class _Reads:
             self.asked[asked.number] = payload
         elif payload.verb == "patch":
             self._adopts(task, payload)
+            self._replaces(task, payload)
         elif payload.verb == "delete" and task.name.startswith(COLLECTING):
             self.asked[asked.number] = payload
             self._collects(task, payload)
@@ -91,6 +95,23 @@ class _Reads:
             elif seen[-1].metadata.get("deletionTimestamp"):
                 self.broken = f"{what}, and was read as being deleted"
 
+    def _replaces(self, task: Task, asked: Request) -> None:
+        """Judge a patch that may undo what another one wrote: a list is replaced as a whole by a merge patch."""
+        metadata = asked.body.get("metadata") if isinstance(asked.body, dict) else None
+        if not metadata or self.broken:
+            return
+        version, uid = metadata.get("resourceVersion"), metadata.get("uid")
+        what = f"{task.label}: {asked.label} {asked.namespace}/{asked.name}"
+        lists = [each for each in LISTS if each in metadata]
+        if lists and asked.content_type == MERGE_PATCH and not version:
+            self.broken = (
+                f"{what} replaces {lists[0]}, and does not insist on the version that it read"
+            )
+        elif lists and task.name.startswith(COLLECTOR) and not (version or uid):
+            self.broken = (
+                f"{what} changes {lists[0]}, and does not insist on the object that it means"
+            )
+
     def _collects(self, task: Task, asked: Request) -> None:
         """Judge a deletion by what is stored: nothing else happens before the server reads it, or the server looks."""
         wanted = (asked.body or {}).get("preconditions") or {}
@@ -112,7 +133,8 @@ class _Reads:
 
 def adopters_look_first(*managers: str) -> Invariant:
     """After each step of these controller managers: no owner adopts before a live read has shown it alive, and the
-    garbage collector deletes nothing but the version that it has read.
+    garbage collector deletes nothing but the version that it has read, and changes nothing but the object that it means
+    (`patch.go`: the uid is a precondition). What replaces a list of finalizers or owners insists on the version.
 
     After a conflict it may delete a newer version that has the same owners, by uid alone.
     """

@@ -35,6 +35,7 @@ from controlplane.scenarios.invariants.views import (
     has_condition,
     is_active,
     living_managers,
+    parts_of_managers,
 )
 
 if TYPE_CHECKING:
@@ -328,13 +329,15 @@ JUDGES: Final[Mapping[str, Callable[[Known, Object[Any]], str | None]]] = {
 
 def _view(run: Run) -> Any:
     """The keys that are being reconciled."""
-    found: list[Any] = []
-    for probe in living_managers(run):
-        for each in probe.controllers:
-            if each.name in DECIDING:
-                queue: Any = each
-                found.append(tuple(queue.queue.processing.items()))
-    return found
+    return [
+        tuple(each.processing.items())
+        for queues in parts_of_managers(run, f"{NAME}: parts", _queues)
+        for each in queues
+    ]
+
+
+def _queues(probe: Any) -> list[Any]:
+    return [each.queue for each in probe.controllers if each.name in DECIDING]
 
 
 def decisions_follow_caches(*managers: str) -> Invariant:

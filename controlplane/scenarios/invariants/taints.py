@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.client.resources import NODES, PODS
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.views import CONNECTED, living_managers
+from controlplane.scenarios.invariants.views import CONNECTED, living_managers, parts_of_managers
 from controlplane.scenarios.invariants.views import PODS as STORED_PODS
 
 if TYPE_CHECKING:
@@ -36,13 +36,21 @@ def _settled(probe: Any) -> Any:
 
 def _view(run: Run) -> Any:
     """All that an answer depends on, of the managers."""
-    found = []
-    for probe in living_managers(run):
-        if (eviction := _settled(probe)) is not None:
-            scheduled = eviction.scheduled()
-            versions = [probe.informers[each].store.resource_version for each in (PODS, NODES)]
-            found.append((versions, scheduled, _deleting(run, probe, scheduled)))
+    found: list[Any] = []
+    for probe, eviction, pods, nodes in parts_of_managers(
+        run, "evictions follow taints: parts", _parts
+    ):
+        if eviction is None or eviction.has_changes or not (pods.told_all and nodes.told_all):
+            continue
+        scheduled = eviction.scheduled()
+        found += [pods.store.resource_version, nodes.store.resource_version, scheduled]
+        found += [_deleting(run, probe, scheduled)]
     return found
+
+
+def _parts(probe: Any) -> tuple[Any, Any, Any, Any]:
+    """A manager, its controller of taint evictions, and its informers of pods and nodes."""
+    return probe, probe.taint_eviction, probe.informers.get(PODS), probe.informers.get(NODES)
 
 
 def _deleting(run: Run, probe: Any, scheduled: Any) -> int:

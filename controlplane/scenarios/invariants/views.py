@@ -59,6 +59,18 @@ def living_managers(run: Run) -> list[Probe]:
     ]
 
 
+def parts_of_managers(run: Run, name: str, make: Callable[[Probe], Any]) -> list[Any]:
+    """What `make` gives for each of these managers, asked once in each life: for views that are taken at each step."""
+    kept = note(run, name)
+    found = []
+    for probe in living_managers(run):
+        known = kept.get(probe.name)
+        if known is None or known[0] != probe.incarnation:
+            known = kept[probe.name] = probe.incarnation, make(probe)
+        found.append(known[1])
+    return found
+
+
 def note(run: Run, name: str) -> dict[str, Any]:
     """Return what an invariant keeps between its checks in one run, by uid."""
     found: dict[str, Any] = run.notes.setdefault(name, {})

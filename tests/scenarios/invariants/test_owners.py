@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.api.request import Request, Response
+from controlplane.api.request import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Request, Response
 from controlplane.scenarios.invariants.owners import (
     adopters_look_first,
     nothing_outlives_its_owners,
@@ -46,8 +46,12 @@ class World:
         (self.listener,) = listeners
         self.number = 0
 
-    def ask(self, verb: str, resource: str, name: str, body: Any, answer: Response) -> str | None:
-        request = Request(verb, resource=resource, namespace="default", name=name, body=body)
+    def ask(
+        self, verb: str, resource: str, name: str, body: Any, answer: Response, kind: str = JSON
+    ) -> str | None:
+        request = Request(
+            verb, resource=resource, namespace="default", name=name, body=body, content_type=kind
+        )
         self.number += 1
         asked = SimpleNamespace(number=self.number, asker=self.task)
         sender = SimpleNamespace(experimenter=False)
@@ -115,6 +119,32 @@ def test_after_a_conflict_the_uid_is_enough() -> None:
     assert world.delete(409, uid="a", resourceVersion="7") is None
     world.get("pods", "a")
     assert world.delete(uid="a") is None
+
+
+@pytest.mark.parametrize(
+    ("task", "kind", "metadata", "said"),
+    [
+        ("job.worker", MERGE_PATCH, {"finalizers": ["a"], "resourceVersion": "7"}, None),
+        ("job.worker", STRATEGIC_MERGE_PATCH, {"finalizers": ["a"]}, None),
+        ("job.worker", MERGE_PATCH, {"labels": {}}, None),
+        (
+            "job.worker",
+            MERGE_PATCH,
+            {"finalizers": None},
+            "replaces finalizers, and does not insist on the version that it read",
+        ),
+        ("gc.orphan", STRATEGIC_MERGE_PATCH, {"ownerReferences": [], "uid": "a"}, None),
+        (
+            "gc.orphan",
+            STRATEGIC_MERGE_PATCH,
+            {"ownerReferences": []},
+            "changes ownerReferences, and does not insist on the object that it means",
+        ),
+    ],
+)
+def test_a_patch_of_owners_or_finalizers_undoes_nothing(task, kind, metadata, said) -> None:
+    found = World(task).ask("patch", "pods", "a", {"metadata": metadata}, Response(200, {}), kind)
+    assert found == (said and f"controller-manager/{task}: patch pods default/a {said}")
 
 
 def test_at_rest_an_object_has_an_owner_that_exists() -> None:
