@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from actors.process import Request as Asked
     from controlplane.scenarios.engine.run import Run
 
-__all__ = ["names_its_object", "writes_keep_to_their_object"]
+__all__ = ["names_its_object", "uid_of", "writes_keep_to_their_object"]
 
 NAME: Final = "a write reaches the object that it is about"
 _CHANGING: Final = frozenset(("update", "patch", "delete"))
@@ -102,7 +102,7 @@ class _Knowledge:
             return
         task, resource, write = found
         if write is not None and not self.broken:
-            uid = _uid_of(value)
+            uid = uid_of(value)
             if uid and uid not in write.known:
                 self.broken = _violation(f"{task.actor.name}/{task.name}", write, uid)
         told = self.answers.setdefault(task, {})
@@ -152,7 +152,7 @@ def names_its_object(request: Request, *, evicts: bool) -> bool:
     return bool(named.get("uid") or named.get("resourceVersion"))
 
 
-def _uid_of(response: Response) -> str:
+def uid_of(response: Response) -> str:
     """Return the uid of the object that a write changed, "" if the answer does not tell it."""
     if response.object is not None:
         return response.object.uid

@@ -19,6 +19,7 @@ from attrs import define, field
 
 from controlplane.api.request import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Request, Response
 from controlplane.scenarios.engine.scenario import Invariant
+from controlplane.scenarios.invariants.identity import uid_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -138,7 +139,7 @@ class _Writes:
             return None
         news = space.news_after(write.since)
         if asked.verb == "delete":
-            return _deleted(write, news, space.get(_key(asked)))
+            return _deleted(write, answer, news, space.get(_key(asked)))
         if answer.object is None or asked.subresource not in ("", "status"):
             return None
         version = answer.object.resource_version
@@ -203,10 +204,14 @@ def _meets(write: _Write, before: Object[Any]) -> str | None:
     return None
 
 
-def _deleted(write: _Write, news: list[Event], now: object | None) -> str | None:
+def _deleted(write: _Write, answer: Response, news: list[Event], now: object | None) -> str | None:
     """Say that a deletion took another object than was meant."""
     if write.expected == ("", ""):
         return None
+    uid, _ = write.expected
+    taken = uid_of(answer)
+    if uid and taken and taken != uid:
+        return f"insisted on uid {uid}, and deleted {taken}"
     key, said = _key(write.request), None
     for each in news:
         if each.key == key and each.old is not None:

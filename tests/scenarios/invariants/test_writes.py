@@ -129,6 +129,17 @@ def test_a_deletion_of_another_object_than_it_insists_on_is_found() -> None:
         assert world.said() == (said and f"delete configmaps default/a {said}")
 
 
+def test_a_deletion_that_takes_the_next_object_of_the_name_is_found_by_its_answer() -> None:
+    world = World()
+    world.put()
+    number = world.ask("delete", {"preconditions": {"uid": "u"}})
+    world.space.delete("default/a")
+    world.put("v")
+    world.space.delete("default/a")
+    world.answer(number, kind="Status", details={"uid": "v"})
+    assert world.said() == "delete configmaps default/a insisted on uid u, and deleted v"
+
+
 def test_an_update_removes_nothing_that_has_time_to_end() -> None:
     world = World()
     going = world.put(deletionTimestamp="2026-01-01T00:00:00Z", deletionGracePeriodSeconds=5)
