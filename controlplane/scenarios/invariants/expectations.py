@@ -23,7 +23,7 @@ from controlplane.client.resources import (
 from controlplane.client.resources import PODS as PODS_RESOURCE
 from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.views import (
-    CONNECTED,
+    ANSWERED,
     PODS,
     controller_of,
     living_managers,
@@ -47,8 +47,6 @@ EXPECTING: Final = {
     "job-controller": JOBS,
 }
 """The owners of which a controller keeps expectations, by its name."""
-ANSWERED: Final = CONNECTED | {"fail", "freeze"}
-"""The same, with plans that refuse a single request, which then does not arrive, or let the caches of a server lag."""
 DELETING: Final = "replicaset.delete"
 """The tasks that delete the pods of ReplicaSets and ReplicationControllers, of which the very pods are expected."""
 

@@ -51,6 +51,10 @@ def nothing_was_lost(run: Run) -> bool:
     return bool(run.world.faults.injected <= HARMLESS)
 
 
+ANSWERED = CONNECTED | {"fail", "freeze"}
+"""The same, with plans that refuse a single request, which then does not arrive, or let the caches of a server lag."""
+
+
 def living_managers(run: Run) -> list[Probe]:
     """The controller managers whose present lives have made their controllers: a probe outlives what it shows."""
     world = run.world

@@ -48,7 +48,11 @@ class World:
             caches=SimpleNamespace(stores={PODS: self.pods, resource: self.owners}),
         )
         listeners: list[Any] = []
-        self.world = SimpleNamespace(overhear=listeners.append, incarnation=lambda _actor: 1)
+        self.world = SimpleNamespace(
+            overhear=listeners.append,
+            incarnation=lambda _actor: 1,
+            faults=SimpleNamespace(injected=set()),
+        )
         self.cluster = SimpleNamespace(managers=[probe])
         self.notes: dict[str, Any] = {}
         assert LAW.begin is not None
@@ -102,6 +106,18 @@ def test_pods_for_an_owner_that_is_known_to_go_or_unknown_are_found() -> None:
 def test_a_mark_that_came_amid_the_reconcile_could_not_be_known() -> None:
     world = World("ReplicaSet", replicas(2))
     world.owners.put(replicas(2, deletionTimestamp=NOW))
+    assert world.creates("a") is None
+
+
+def test_an_owner_that_came_amid_the_reconcile_may_be_marked_by_now() -> None:
+    world = World("ReplicaSet", None)
+    world.owners.put(replicas(2, deletionTimestamp=NOW))
+    assert world.creates("a") is None
+
+
+def test_a_cache_that_went_back_in_time_is_no_knowledge() -> None:
+    world = World("ReplicaSet", replicas(2, deletionTimestamp=NOW))
+    world.world.faults.injected = {"break"}
     assert world.creates("a") is None
 
 
