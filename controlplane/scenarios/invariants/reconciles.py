@@ -213,10 +213,10 @@ class _Reconciles:
         if known is None:
             return f"{what}, which it does not reconcile"
         uids = [each.uid for each in (known.before, known.now) if each is not None]
-        if owner["uid"] not in uids:
-            return f"{what} of uid {owner['uid']}, of which its cache has nothing"
         if len(uids) < 2 or uids[0] != uids[1]:
-            return None  # the name passed on to another amid the reconcile
+            return None  # the name passed on amid the reconcile, maybe more than once
+        if owner["uid"] != uids[0]:
+            return f"{what} of uid {owner['uid']}, and knows uid {uids[0]}"
         if known.owner.metadata.get("deletionTimestamp"):
             return f"{what}, which it knows to be deleted"
         said = JUDGES[owner["kind"]](known, pod)

@@ -98,7 +98,7 @@ def test_pods_for_an_owner_that_is_known_to_go_or_unknown_are_found() -> None:
     what = "creates a pod for ReplicaSet web"
     assert going.creates("a") == f"{what}, which it knows to be deleted"
     assert World("ReplicaSet", replicas(2)).creates("a", "former") == (
-        f"{what} of uid former, of which its cache has nothing"
+        f"{what} of uid former, and knows uid web"
     )
     assert World("ReplicaSet", replicas(2)).creates("a") is None
 
@@ -113,6 +113,8 @@ def test_an_owner_that_came_amid_the_reconcile_may_be_marked_by_now() -> None:
     world = World("ReplicaSet", None)
     world.owners.put(replicas(2, deletionTimestamp=NOW))
     assert world.creates("a") is None
+    world.owners.put(replicas(2, uid="next"))
+    assert world.creates("a") is None, "and it may be gone again"
 
 
 def test_a_cache_that_went_back_in_time_is_no_knowledge() -> None:
