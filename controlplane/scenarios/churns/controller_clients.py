@@ -27,6 +27,8 @@ HELD: Final = "example.com/held"
 CLIENT_TASKS: Final = 5
 WRITES: Final = 60
 GRAPH_CHANGES: Final = 24
+REST_S: Final = 300
+"""Longer than an owner that leaves its dependents waits (120 s), and than caches lag after that (60 s)."""
 OWNERS: Final = ("one", "two")
 DEPENDENTS: Final = ("a", "b")
 POLICIES: Final = ("Background", "Foreground", "Orphan")
@@ -166,7 +168,7 @@ WRITING: Final = (_create, _patch, _update, _delete, _again, _patch, _update, _r
 async def graph(user: User) -> None:
     """Owners under two names come, go by every policy and come again; their dependents change owners meanwhile."""
     await user.divide(_change_graph, GRAPH_CHANGES, 2)
-    await user.sleep(150)
+    await user.sleep(REST_S)
 
 
 async def _change_graph(user: User, count: int) -> None:
@@ -278,7 +280,7 @@ async def busy(user: User) -> None:
     await user.divide(change, BUSY_CHANGES, 2)
     for name in ("node-1", "node-2"):
         await user.attempt(user.patch("Node", name, {"spec": {"taints": None}}))
-    await user.sleep(60)
+    await user.sleep(REST_S)
 
 
 async def _made(user: User, kind: str) -> None:
