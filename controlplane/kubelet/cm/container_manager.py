@@ -119,6 +119,11 @@ class ContainerManager:
             NO_MEMORY_POLICY,
         )
 
+    @property
+    def holds(self) -> bool:
+        """Return whether a container has CPUs or memory of its own."""
+        return bool(self.cpu.state.assignments or self.memory.state.entries)
+
     def start(self, files: Mapping[str, str], containers: Containers | None = None) -> Steps[None]:
         """Begin with what the disk has. Raises ManagerError, which ends the kubelet."""
         yield from self.cpu.start(files.get(CPU_FILE), containers)

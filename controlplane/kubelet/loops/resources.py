@@ -347,6 +347,14 @@ class NodeResources:
         """Assignments of CPUs may have changed: let the next pass of the reconcile loop apply them."""
         self.changed.notify()
 
+    def source_ready(self) -> None:
+        """A source of pods is known: what the files of the managers name of pods that are gone can be taken back.
+
+        Upstream's loop looks every ten seconds, and takes back nothing before all sources are known.
+        """
+        if self.containers is not None and self.containers.holds and self._shared.sources_ready():
+            self.reassign()
+
 
 def _running(shared: Shared) -> frozenset[tuple[str, str]]:
     """Return (pod uid, container) of what the runtime has running."""

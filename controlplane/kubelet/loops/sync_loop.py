@@ -79,7 +79,9 @@ class SyncLoop:
                     self._note(ctx, update.operation, update.source, update.pods)
                 await self._take(ctx, update)
                 # Only now, so that pods of the first list that were not reached yet do not count as gone.
-                shared.ready[update.source] = None
+                if update.source not in shared.ready:
+                    shared.ready[update.source] = None
+                    self._resources.source_ready()
             elif channel == PLEG:
                 uid = shared.relisted.popleft()
                 pod = shared.pods.get(uid)
