@@ -42,6 +42,7 @@ from controlplane.scenarios.invariants.nodes import (
     statuses_are_their_own,
 )
 from controlplane.scenarios.invariants.pod_lives import (
+    deferred_resizes_do_not_fit,
     deleted_pods_go,
     ended_pods_stay_ended,
     statuses_tell_what_runs,
@@ -86,6 +87,8 @@ FAULTS = Option(
 
 async def churn(user: User) -> None:
     """One thing after the other, with pauses of any length or none."""
+    from controlplane.kubelet.allocation.manager import RETRY_S
+
     for _ in range(user.options["operations"]):
         await _something(user, PODS[user.choose(len(PODS), "which pod")])
         await _pause(user)
@@ -95,6 +98,7 @@ async def churn(user: User) -> None:
     for obj in user.run.objects("/registry/pods/"):
         await user.attempt(user.patch("Pod", obj.name, unused))
     await user.sleep(60)
+    await user.sleep(RETRY_S)  # at most until a kubelet tries a deferred resize again
 
 
 async def _pause(user: User) -> None:
@@ -281,6 +285,7 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         ended_pods_stay_ended("apiserver"),
         deleted_pods_go(NODE),
         statuses_tell_what_runs(NODE),
+        deferred_resizes_do_not_fit(NODE),
         writes_keep_to_their_object(),
     )
     if setting[PART.key] == STATIC_PODS:

@@ -1,6 +1,7 @@
 """Invariants of pods on their nodes: from what a status tells to when an object may go.
 
-Upstream: pkg/kubelet/status/status_manager.go and pkg/kubelet/pod_workers.go.
+Upstream: pkg/kubelet/status/status_manager.go, pkg/kubelet/pod_workers.go and
+pkg/kubelet/allocation/allocation_manager.go.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORCED",
+    "deferred_resizes_do_not_fit",
     "deleted_pods_go",
     "ended_pods_stay_ended",
     "objects_outlast_their_mounts",
@@ -28,6 +30,7 @@ __all__ = [
 FORCED: Final = "pods deleted by force"
 """Note: the uids of pods that a user deletes without a grace period, so that nothing is waited for."""
 MIRROR: Final = "kubernetes.io/config.mirror"
+PENDING: Final = "PodResizePending"
 
 
 def _on(run: Run, nodes: tuple[str, ...]) -> Iterator[tuple[Object[Any], Host]]:
@@ -88,6 +91,48 @@ def statuses_tell_what_runs(*nodes: str) -> Invariant:
         return None
 
     return Invariant("a status tells what runs", check)
+
+
+def deferred_resizes_do_not_fit(*nodes: str) -> Invariant:
+    """At rest no resize is deferred that fits beside what is allocated to the other pods of the node.
+
+    Pods with CPUs of their own, or with devices, are left out: their managers may refuse them for other reasons. So are
+    pods that have what they ask for: a kubelet that dies between the allocation and its report leaves the condition
+    behind, and the next one takes it over and does not look at it again (HandlePodAdditions of
+    pkg/kubelet/kubelet.go queues only what differs from its allocation).
+    """
+
+    def check(run: Run) -> str | None:
+        from controlplane.api.pod_resources import GUARANTEED, pod_qos, pod_requests
+        from controlplane.kubelet.node.admission import amount, together
+
+        for pod, host in _on(run, nodes):
+            promises = host.promises
+            if promises is None or not _is_deferred(pod) or pod_qos(pod.view) == GUARANTEED:
+                continue
+            if not pod_requests(pod.view).keys() <= {"cpu", "memory"}:
+                continue
+            allocatable, allocated = promises()
+            others = together([each for each in allocated if each.uid != pod.uid])
+            wanted = together([pod.view])
+            if wanted == together([each for each in allocated if each.uid == pod.uid]):
+                continue
+            if all(
+                others[name] + wanted[name] <= amount(name, allocatable[name])
+                for name in wanted
+                if name in allocatable
+            ):
+                return f"the resize of {pod.key} is deferred, and fits"
+        return None
+
+    return Invariant("a deferred resize does not fit", check)
+
+
+def _is_deferred(pod: Object[Any]) -> bool:
+    return any(
+        each["type"] == PENDING and each.get("reason") == "Deferred"
+        for each in (pod.tree.get("status") or {}).get("conditions") or ()
+    )
 
 
 def objects_outlast_their_mounts(after: str, driver: str) -> Invariant:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from controlplane.api.object import Object
+from controlplane.api.quantity import parse
 from controlplane.kubelet.pod.container_runtime import Container, Program, Sandbox
 from controlplane.scenarios.invariants.pod_lives import (
     FORCED,
+    deferred_resizes_do_not_fit,
     deleted_pods_go,
     ended_pods_stay_ended,
     objects_outlast_their_mounts,
@@ -69,6 +71,25 @@ def test_a_status_that_tells_of_other_containers_than_run_is_found() -> None:
     assert said(law, pod(), run=run) == told
     right = {**each, "containerID": container.container_id}
     assert said(law, pod(status={"containerStatuses": [right]}), run=run) is None
+
+
+@pytest.mark.parametrize(
+    ("others", "cpu", "fits"), [("1", "2", True), ("3", "1", True), ("3", "2", False)]
+)
+def test_a_deferred_resize_that_fits_is_found(others, cpu, fits) -> None:
+    pending = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
+    waiting = pod(status={"conditions": [pending]}, cpu=cpu)
+    allocated = [pod("other", cpu=others).view, pod(cpu="500m").view]
+    allocatable = {"cpu": parse("4"), "pods": parse("10")}
+    run = on_machine(promises=lambda: (allocatable, allocated))
+    law = deferred_resizes_do_not_fit("n0")
+    told = "the resize of default/web is deferred, and fits" if fits else None
+    assert said(law, waiting, run=run) == told
+    allocated[1] = pod(cpu=cpu).view
+    assert said(law, waiting, run=run) is None
+    allocated[1] = pod(cpu="500m").view
+    pending["reason"] = "Infeasible"
+    assert said(law, pod(status={"conditions": [pending]}, cpu=cpu), run=run) is None
 
 
 def test_an_object_that_goes_while_its_volume_is_mounted_is_found() -> None:
