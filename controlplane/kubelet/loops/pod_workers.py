@@ -283,7 +283,9 @@ class PodWorkers:
         worker.pending_mirror = mirror
         if is_static(pod):
             self._order.queue(pod.key, pod.uid)
-        if pod.metadata.deletion_timestamp is not None:
+        if pod.metadata.deletion_timestamp is not None or (
+            pod.status.phase in TERMINAL and machine.sandbox.running()
+        ):
             worker.pending = pod
         shared.ctx.spawn(self._work, worker, name="pod")
 

@@ -109,6 +109,11 @@ class PodWorker:
         return self._state.pod
 
     @property
+    def told(self) -> Pod | None:
+        """The object of the last update that was taken."""
+        return self._newer
+
+    @property
     def sandbox(self) -> Sandbox:
         """The runtime's part of the pod."""
         return self._state.sandbox
@@ -155,10 +160,13 @@ class PodWorker:
     # -- notifications ---------------------------------------------------------------------------
 
     def update(self, pod: Pod, now: int) -> None:
-        """A newer object of the same uid: the next sync goes by it. A deletion can shorten the grace period."""
+        """A newer object of the same uid: the next sync goes by it. A deletion can shorten the grace period.
+
+        A pod that is to be deleted, or of which the API server says that it has ended, is stopped.
+        """
         self._newer = pod
         self._asked = True
-        if pod.metadata.deletion_timestamp is not None:
+        if pod.metadata.deletion_timestamp is not None or pod.status.phase in status.TERMINAL:
             self._state.pod = pod
             self._terminate(now, None)
 

@@ -237,3 +237,25 @@ def test_the_cluster_ends_the_same_whatever_fails(faults) -> None:
     scenario = Scenario("rollout", workload=rollout, faults=faults, invariants=[converges()])
     found = Campaign(plan_of(scenario)).explore(20)
     assert not found.findings, found.findings[0].result.reason
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_pod_that_another_client_fails_is_stopped_and_stays_failed(restarts) -> None:
+    seen = []
+
+    async def workload(user) -> None:
+        await user.create(pod("web"))
+        await user.sleep(30)
+        if restarts:
+            user.crash("node-1")
+        failed = {"status": {"phase": "Failed", "reason": "Lost"}}
+        await user.patch("Pod", "web", failed, subresource="status")
+        if restarts:
+            user.restart("node-1")
+        await user.sleep(30)
+        (sandbox,) = user.run.cluster.machines["node-1"].sandboxes.values()
+        seen.extend(each.name for each in sandbox.running())
+
+    web = found(run(workload)).status
+    assert seen == []
+    assert (web.phase, web.container_statuses[0].ready) == ("Failed", False)
