@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sys import intern
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from controlplane.kubelet.pod.volumes import Mounts
 from controlplane.shell.files import Disks, Hardware
@@ -63,6 +63,8 @@ class Host:
         """
         self.promises_go_by: Callable[[], object] | None = None
         """A value that differs whenever its allocations may."""
+        self.process: Any = None
+        """The parts of the current kubelet (`kubelet.loops.process.Process`), for observers outside the run."""
         self.key_of: Callable[[str], str] | None = None
         """The key of a pod that the kubelet knows by its uid, "" of others: for the log."""
         self.look_at: Callable[[str], None] | None = None

@@ -42,6 +42,7 @@ from controlplane.kubelet.loops import node as own_node
 from controlplane.kubelet.loops.eviction import Evictions
 from controlplane.kubelet.loops.host import Host
 from controlplane.kubelet.loops.pod_workers import PodWorkers
+from controlplane.kubelet.loops.process import Process
 from controlplane.kubelet.loops.programs import Programs
 from controlplane.kubelet.loops.resources import NodeResources
 from controlplane.kubelet.loops.shared import Shared
@@ -115,7 +116,7 @@ async def run(
     if csi_drivers:
         tree = own_node.managed(tree)
     # Whatever a process before had in its memory.
-    host.containers = host.promises = host.promises_go_by = host.attached = None
+    host.containers = host.promises = host.promises_go_by = host.attached = host.process = None
     host.sockets.pod_resources = None
     host.writing = 0
     client = Client(ctx, server)
@@ -142,6 +143,7 @@ async def run(
         return
     if not await resources.start(ctx):
         return
+    host.process = Process(shared, workers, resources)
     if options.pod_resources:
         ctx.spawn(pod_resources.run, host, workers, name="pod-resources")
     node_changed = ctx.condition()

@@ -18,6 +18,11 @@ class Lock:
         self._point = point
         self._held = False
 
+    @property
+    def held(self) -> bool:
+        """Return whether a task is in it."""
+        return self._held
+
     async def __aenter__(self) -> None:
         while self._held:
             await self._free.wait(point=self._point)

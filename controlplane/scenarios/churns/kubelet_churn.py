@@ -7,7 +7,10 @@ that have to wait and that never will, of CPU and of memory in use, several in a
 force. The node changes. The next thing happens after a while, at once, or in the midst of what the last one
 set off. Kubelets crash and begin again, and are cut off from the API server for a while, if the option says so.
 In part `static-pods` files of static pods come, change and go beside that, and their mirror pods are deleted; in part
-`devices` pods ask for devices of a plugin, which fall ill and whose process crashes.
+`devices` pods ask for devices of a plugin, which fall ill and whose process crashes; in the parts `volumes` and
+`claims` they share volumes of a CSI driver, whose calls may fail or take long, and claims of a DRA driver; in part
+`probes` they have probes, and programs that are ready late or cease to be alive. Other components end pods, too: they
+write that a pod has failed, as the garbage collector of pods does for nodes that are out of service.
 What happens next is a choice each time, a refusal or a broken connection is shrugged off, and what is there at the
 end stays there.
 """
@@ -22,10 +25,18 @@ from controlplane.api.times import SECOND
 from controlplane.kubelet.cm.devicemanager.plugin import plugin_actor
 from controlplane.scenarios.authoring.workloads import own_cpus, pod, static_pod
 from controlplane.scenarios.authoring.worlds import nodes_with_managers
+from controlplane.scenarios.churns import kubelet_parts
+from controlplane.scenarios.churns.kubelet_parts import CARD, DISK
 from controlplane.scenarios.churns.parts import cut_off
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario
 from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
+from controlplane.scenarios.invariants.kubelet_picture import (
+    KUBELET_RULES,
+    PROBE_RULES,
+    kubelet_picture,
+    terminates_at_once,
+)
 from controlplane.scenarios.invariants.nodes import (
     checkpoints_agree,
     conditions_name_their_resize,
@@ -42,12 +53,23 @@ from controlplane.scenarios.invariants.nodes import (
     statuses_are_their_own,
 )
 from controlplane.scenarios.invariants.pod_lives import (
+    ENDED_BY_OTHERS,
+    FORCED,
     deferred_resizes_do_not_fit,
     deleted_pods_go,
     ended_pods_stay_ended,
+    objects_outlast_their_mounts,
+    objects_outlast_their_workers,
+    statuses_are_sent,
     statuses_tell_what_runs,
+    what_runs_has_its_volumes,
+)
+from controlplane.scenarios.invariants.prepared_claims import (
+    objects_outlast_their_claims,
+    what_runs_has_its_claims,
 )
 from controlplane.scenarios.invariants.scheduling import NO_PROMISE_IS_OVERLOOKED
+from controlplane.scenarios.invariants.views import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -70,7 +92,8 @@ SOON = (1, 4, 12, 30)
 OUTAGES_S = (0.5, 15)
 
 MANAGERS, STATIC_PODS, DEVICES = "managers", "static-pods", "devices"
-PARTS = (MANAGERS, STATIC_PODS, DEVICES)
+VOLUMES, CLAIMS, PROBES = "volumes", "claims", "probes"
+PARTS = (MANAGERS, STATIC_PODS, DEVICES, VOLUMES, CLAIMS, PROBES)
 FILES = ("agent", "proxy")
 GPU = "example.com/gpu"
 ILL = ("", "device-0", "device-0,device-1")
@@ -89,13 +112,18 @@ async def churn(user: User) -> None:
     """One thing after the other, with pauses of any length or none."""
     from controlplane.kubelet.allocation.manager import RETRY_S
 
+    if user.options["part"] in MADE_FIRST:
+        await MADE_FIRST[user.options["part"]](user)
     for _ in range(user.options["operations"]):
         await _something(user, PODS[user.choose(len(PODS), "which pod")])
         await _pause(user)
     await user.sleep(30)
-    # Less memory than is in use would be tried for ever.
+    # Less memory than is in use would be tried for ever, and what ceases to be alive started again for ever.
     unused = {"metadata": {"annotations": {"emulate.controlplane/memory-usage": "0"}}}
     for obj in user.run.objects("/registry/pods/"):
+        if kubelet_parts.LIVES in (obj.metadata.get("annotations") or {}):
+            await user.attempt(user.delete("Pod", obj.name))
+            continue
         await user.attempt(user.patch("Pod", obj.name, unused))
     await user.sleep(60)
     await user.sleep(RETRY_S)  # at most until a kubelet tries a deferred resize again
@@ -119,7 +147,7 @@ async def _something(user: User, name: str) -> None:
         await user.attempt(user.create(_pod(user, name)))
         return
     todo: list[Callable[[User, str], Coroutine[Any, Any, None]]]
-    todo = [_resize, _resize, _resize_twice, _delete, _delete, _touch_node]
+    todo = [_resize, _resize, _resize_twice, _delete, _delete, _touch_node, _fail]
     if user.options["faults"]:
         todo += [_restart, _cut]
     todo += MORE.get(user.options["part"], ())
@@ -142,6 +170,8 @@ def _pod(user: User, name: str) -> Tree:
     if user.options["part"] == DEVICES and user.choose(2, "devices"):
         limits = one.setdefault("resources", {}).setdefault("limits", {})
         limits[GPU] = str(1 + user.choose(2, "how many devices"))
+    if user.options["part"] in GIVEN:
+        GIVEN[user.options["part"]](user, tree)
     more = user.choose(6, "containers")
     if more == 4:
         tree["spec"]["initContainers"] = [{**one, "name": "init"}]
@@ -182,8 +212,22 @@ async def _touch_node(user: User, _name: str) -> None:
     await user.attempt(user.patch("Node", NODE, {"metadata": {"labels": labels}}))
 
 
+async def _fail(user: User, name: str) -> None:
+    """Another component says that the pod has failed, unless it has ended."""
+    there = [each for each in user.run.objects("/registry/pods/") if each.name == name]
+    uids = [each.uid for each in there if each.tree["status"].get("phase") not in ENDED]
+    if not uids:
+        return
+    user.run.notes.setdefault(ENDED_BY_OTHERS, set()).update(uids)
+    status = {"status": {"phase": "Failed", "reason": "Lost"}}
+    await user.attempt(user.patch("Pod", name, status, subresource="status"))
+
+
 async def _delete(user: User, name: str) -> None:
     grace = (1, 0, 30)[user.choose(3, "grace")]
+    for obj in user.run.objects("/registry/pods/"):
+        if obj.name == name and (not grace or obj.metadata.get("deletionTimestamp")):
+            user.run.notes.setdefault(FORCED, set()).add(obj.uid)
     await user.attempt(user.delete("Pod", name, grace_period_seconds=grace))
     if user.choose(2, "recreate at once"):
         await user.attempt(user.create(_pod(user, name)))
@@ -247,10 +291,21 @@ MORE: dict[str, tuple[Callable[[User, str], Coroutine[Any, Any, None]], ...]] = 
     DEVICES: (_change_health, _restart_plugin),
 }
 """Further actions of the user in a part."""
+MADE_FIRST: dict[str, Callable[[User], Coroutine[Any, Any, None]]] = {
+    VOLUMES: kubelet_parts.make_volumes,
+    CLAIMS: kubelet_parts.make_claims,
+}
+"""What the user makes before the first pod in a part."""
+GIVEN: dict[str, Callable[[User, Tree], None]] = {
+    VOLUMES: kubelet_parts.give_volumes,
+    CLAIMS: kubelet_parts.give_claims,
+    PROBES: kubelet_parts.give_probes,
+}
+"""What a pod has besides its resources in a part."""
 
 
 def build(setting: Setting) -> ClusterConfig:
-    """Kubelets with static policies; of the part, with a folder of static pods or with a device plugin."""
+    """Kubelets with static policies; of the part, with a folder of static pods, a device plugin or a driver."""
     part = setting[PART.key]
     config = nodes_with_managers()(setting)
     if part == STATIC_PODS:
@@ -258,6 +313,10 @@ def build(setting: Setting) -> ClusterConfig:
             name: evolve(each, manifests={}) for name, each in config.kubelet_settings.items()
         }
         return evolve(config, kubelet_settings=settings)
+    if part == VOLUMES:
+        return kubelet_parts.with_driver(config, moods=setting[FAULTS.key])
+    if part == CLAIMS:
+        return kubelet_parts.with_cards(config)
     if part == DEVICES:
         notes = {"emulate.controlplane/device-plugins": f"{GPU}=3"}
         nodes = [
@@ -266,6 +325,21 @@ def build(setting: Setting) -> ClusterConfig:
         ]
         return evolve(config, nodes=tuple(nodes))
     return config
+
+
+OF_PART: dict[str, tuple[Invariant, ...]] = {
+    STATIC_PODS: (static_pods_run(NODE),),
+    VOLUMES: (
+        objects_outlast_their_mounts("apiserver", DISK),
+        what_runs_has_its_volumes(DISK, NODE),
+    ),
+    CLAIMS: (
+        objects_outlast_their_claims("apiserver", NODE),
+        what_runs_has_its_claims(CARD, NODE),
+    ),
+    PROBES: kubelet_picture(NODE, *PROBE_RULES),
+}
+"""Further invariants of a part."""
 
 
 def invariants(setting: Setting) -> tuple[Invariant, ...]:
@@ -286,10 +360,13 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         deleted_pods_go(NODE),
         statuses_tell_what_runs(NODE),
         deferred_resizes_do_not_fit(NODE),
+        objects_outlast_their_workers("apiserver", NODE),
+        statuses_are_sent(NODE),
+        terminates_at_once(NODE),
+        *kubelet_picture(NODE, *KUBELET_RULES),
         writes_keep_to_their_object(),
+        *OF_PART.get(setting[PART.key], ()),
     )
-    if setting[PART.key] == STATIC_PODS:
-        found = (*found, static_pods_run(NODE))
     if setting[FAULTS.key]:
         return found
     return (

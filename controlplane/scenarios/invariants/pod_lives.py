@@ -16,19 +16,29 @@ if TYPE_CHECKING:
 
     from controlplane.api.object import Object
     from controlplane.kubelet.loops.host import Host
+    from controlplane.kubelet.loops.process import Process
     from controlplane.scenarios.engine.run import Run
 
 __all__ = [
+    "ENDED_BY_OTHERS",
     "FORCED",
     "deferred_resizes_do_not_fit",
     "deleted_pods_go",
     "ended_pods_stay_ended",
+    "is_to_go",
     "objects_outlast_their_mounts",
+    "objects_outlast_their_workers",
+    "statuses_are_sent",
     "statuses_tell_what_runs",
+    "what_runs_has_its_volumes",
 ]
 
 FORCED: Final = "pods deleted by force"
 """Note: the uids of pods that a user deletes without a grace period, so that nothing is waited for."""
+ENDED_BY_OTHERS: Final = "pods whose phase users wrote"
+"""Note: the uids of pods of which a user writes that they have ended."""
+WRITTEN_BACK: Final = 1_000_000_000
+"""The virtual nanoseconds between a kubelet's reading of a pod and its writing, at most."""
 MIRROR: Final = "kubernetes.io/config.mirror"
 PENDING: Final = "PodResizePending"
 
@@ -41,18 +51,30 @@ def _on(run: Run, nodes: tuple[str, ...]) -> Iterator[tuple[Object[Any], Host]]:
             yield pod, run.cluster.machines[node]
 
 
+def is_to_go(pod: Object[Any]) -> bool:
+    """Return whether a pod is being deleted, and its node is given time for that."""
+    marked = pod.metadata.get("deletionTimestamp")
+    return bool(marked) and pod.metadata.get("deletionGracePeriodSeconds") != 0
+
+
 def ended_pods_stay_ended(after: str) -> Invariant:
-    """A pod that was stored as succeeded or failed is never stored otherwise."""
+    """A pod that was stored as succeeded or failed is never stored otherwise.
+
+    The phase that a client other than the kubelet wrote can be lost to a kubelet that has read the pod and not yet
+    written it: its patch names no version (syncPod of pkg/kubelet/status/status_manager.go).
+    """
 
     def check(run: Run) -> str | None:
-        ended = note(run, "phases of ended pods")
+        ended, by_others = note(run, "phases of ended pods"), run.notes.get(ENDED_BY_OTHERS, ())
         for pod in run.objects(PODS):
             phase = (pod.tree.get("status") or {}).get("phase")
-            before = ended.get(pod.uid)
+            before, since = ended.get(pod.uid, (None, 0))
             if before is not None and before != phase:
-                return f"{pod.key} ({pod.uid}) had {before.lower()}, and is {phase} again"
-            if phase in ENDED:
-                ended[pod.uid] = phase
+                if pod.uid not in by_others or run.world.now - since > WRITTEN_BACK:
+                    return f"{pod.key} ({pod.uid}) had {before.lower()}, and is {phase} again"
+                del ended[pod.uid]
+            elif phase in ENDED and before is None:
+                ended[pod.uid] = phase, run.world.now
         return None
 
     return Invariant("a pod that has ended stays so", check, (after,), looks_at=stored_pods)
@@ -138,8 +160,9 @@ def _is_deferred(pod: Object[Any]) -> bool:
 def objects_outlast_their_mounts(after: str, driver: str) -> Invariant:
     """A volume that is mounted for a pod when it has ended is unmounted before the pod's object goes.
 
-    Not so for pods deleted by force. A mount that is under way when the kubelet looks may still succeed afterwards,
-    upstream too: `WaitForUnmount` of pkg/kubelet/volumemanager sees what is mounted, or may be.
+    Of pods that were to go before, and not by force: what has no node or has ended, the API server deletes at once. A
+    mount that is under way when the kubelet looks may still succeed afterwards, upstream too: `WaitForUnmount` of
+    pkg/kubelet/volumemanager sees what is mounted, or may be.
     """
 
     def check(run: Run) -> str | None:
@@ -154,7 +177,8 @@ def objects_outlast_their_mounts(after: str, driver: str) -> Invariant:
             if left and uid not in run.notes.get(FORCED, ()):
                 return f"{name} is gone, and {left[0]} is mounted for it"
         for uid, pod in stored.items():
-            if uid not in known and (pod.tree.get("status") or {}).get("phase") in ENDED:
+            phase = (pod.tree.get("status") or {}).get("phase")
+            if uid not in known and is_to_go(pod) and phase in ENDED:
                 known[uid] = pod.key, _mounted(disk.published, uid)
         return None
 
@@ -168,3 +192,103 @@ def _mounted(published: Mapping[str, Any], uid: str) -> set[str]:
     return {
         volume for volume, places in published.items() if any(uid in target for _, target in places)
     }
+
+
+def what_runs_has_its_volumes(driver: str, *nodes: str) -> Invariant:
+    """A container runs only while all volumes of its pod are published, on nodes whose claims are all this driver's.
+
+    Upstream: WaitForAttachAndMount comes before the containers, and a volume is unmounted once none can run any more
+    (pkg/kubelet/volumemanager/populator, ShouldPodContainersBeTerminating).
+    """
+
+    def check(run: Run) -> str | None:
+        from controlplane.kubelet.pod.references import volumes_of
+
+        disk = run.cluster.csi_drivers[driver].driver
+        for node in nodes:
+            host = run.cluster.machines[node]
+            if disk is None or host.process is None:
+                continue
+            targets = [target for places in disk.published.values() for _, target in places]
+            for uid, sandbox in host.sandboxes.items():
+                worker = host.process.workers.get(uid)
+                if worker is None or not sandbox.running():
+                    continue
+                wanted = sum("persistentVolumeClaim" in each for each in volumes_of(worker.pod))
+                if sum(uid in target for target in targets) < wanted:
+                    return f"{node}: {worker.pod.key} runs, and not all of its volumes are mounted"
+        return None
+
+    return Invariant("what runs has its volumes", check, (driver, *nodes))
+
+
+def objects_outlast_their_workers(after: str, *nodes: str) -> Invariant:
+    """The object of a pod that is to go stays until its worker has finished, unless it was deleted by force.
+
+    Of pods whose deletion the same process saw begin. Upstream: canBeDeleted of
+    pkg/kubelet/status/status_manager.go, PodIsFinished of pod_workers.go.
+    """
+
+    def check(run: Run) -> str | None:
+        going = note(run, "pods on nodes that are to go")
+        stored = {pod.uid for pod in run.objects(PODS)}
+        for uid in [uid for uid in going if uid not in stored]:
+            name, host, process = going.pop(uid)
+            if uid in run.notes.get(FORCED, ()) or host.process is not process or process is None:
+                continue
+            worker = process.workers.get(uid)
+            if worker is not None and not worker.finished:
+                return f"{name} ({uid}) is gone, and its worker is {worker.phase}"
+        for pod, host in _on(run, nodes):
+            if is_to_go(pod) and pod.uid not in going:
+                going[pod.uid] = (pod.key, host, host.process)
+        return None
+
+    return Invariant(
+        "an object outlasts the worker of its pod", check, (after,), looks_at=stored_pods
+    )
+
+
+def statuses_are_sent(*nodes: str) -> Invariant:
+    """What a kubelet no longer has to send of a pod is what the API server has, unless others write statuses, too.
+
+    A status that is taken for sent and was not waits for the full pass of ten seconds, which is there to repair what
+    others overwrote. Upstream: needsUpdate and apiStatusVersions of pkg/kubelet/status/status_manager.go.
+    """
+
+    def looks_at(run: Run) -> Any:
+        found = []
+        for node in nodes:
+            process = run.cluster.machines[node].process
+            unsent = () if process is None else process.shared.statuses.unsent()
+            found.append((process, [(each.uid, each.version) for each in unsent]))
+        return found
+
+    def check(run: Run) -> str | None:
+        last = note(run, "statuses to be sent")
+        for node in nodes:
+            process = run.cluster.machines[node].process
+            before, uids = last.get(node, (None, ()))
+            now = () if process is None else [e.uid for e in process.shared.statuses.unsent()]
+            last[node] = process, now
+            if process is None or process is not before or not run.world.alive(node):
+                continue
+            by_others = run.notes.get(ENDED_BY_OTHERS, ())
+            stored = {pod.uid: pod for pod in run.objects(PODS) if pod.uid not in by_others}
+            for uid in uids:
+                if uid not in now and uid in stored and not _is_shown(process, stored[uid]):
+                    return f"the status of {stored[uid].key} counts as sent, and was not"
+        return None
+
+    return Invariant("a status that counts as sent was sent", check, nodes, looks_at=looks_at)
+
+
+def _is_shown(process: Process, pod: Object[Any]) -> bool:
+    """Return whether the API server has what the kubelet says of a pod, but for an end that is not said yet."""
+    from controlplane.kubelet.pod.status_manager import differs, merged
+
+    known = process.shared.statuses.get(pod.uid)
+    if known is None:
+        return True
+    shown = pod.tree.get("status") or {}
+    return not all(differs(shown, merged(shown, known, held=held)) for held in (False, True))

@@ -44,7 +44,7 @@ class StoredRun:
         self.stored = list(objects)
         self.notes: dict[str, Any] = {}
         self.cluster: Any = None
-        self.world = SimpleNamespace(faults=SimpleNamespace(injected=set()))
+        self.world = SimpleNamespace(faults=SimpleNamespace(injected=set()), now=0)
 
     def objects(self, prefix: str) -> list[Object]:
         kinds = {f"/registry/{place}/": kind for kind, place in PREFIXES.items()}

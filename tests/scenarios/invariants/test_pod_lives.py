@@ -99,13 +99,16 @@ def test_an_object_that_goes_while_its_volume_is_mounted_is_found() -> None:
     disk = SimpleNamespace(published=published)
     run.cluster = SimpleNamespace(csi_drivers={"driver": SimpleNamespace(driver=disk)})
     told = "default/web is gone, and vol-0 is mounted for it"
-    assert said(law, pod(status={"phase": "Succeeded"}), run=run) is None
+    gone = pod(status={"phase": "Succeeded"}, deletionTimestamp=NOW)
+    assert said(law, gone, run=run) is None
     assert said(law, run=run) == told
-    assert said(law, pod(status={"phase": "Succeeded"}), run=run) is None
+    assert said(law, gone, run=run) is None
     run.notes[FORCED] = {"web"}
     assert said(law, run=run) is None
     del run.notes[FORCED]
     assert said(law, pod(status={"phase": "Succeeded"}), run=run) is None
+    assert said(law, run=run) is None
+    assert said(law, gone, run=run) is None
     published["vol-0"].clear()
     assert said(law, run=run) is None
 
@@ -117,6 +120,6 @@ def test_a_volume_that_is_mounted_only_after_the_pod_has_ended_may_be_left() -> 
     run.cluster = SimpleNamespace(
         csi_drivers={"driver": SimpleNamespace(driver=SimpleNamespace(published=published))}
     )
-    assert said(law, pod(status={"phase": "Failed"}), run=run) is None
+    assert said(law, pod(status={"phase": "Failed"}, deletionTimestamp=NOW), run=run) is None
     published["vol-0"]["n0", "/var/lib/kubelet/pods/web/volumes/pv"] = None
     assert said(law, run=run) is None
