@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
 from controlplane.api.times import SECOND
 from controlplane.scenarios.authoring.nemesis import compacted, refused
 from controlplane.scenarios.authoring.workloads import pod
@@ -36,7 +38,11 @@ from controlplane.scenarios.invariants.scheduling import (
     ROOM_IS_USED,
     THE_SCHEDULER_LIVES,
 )
-from controlplane.scenarios.invariants.scheduling_picture import LAWS, picture_holds
+from controlplane.scenarios.invariants.scheduling_picture import (
+    LAWS,
+    NO_ROOM_IS_OVERLOOKED,
+    picture_holds,
+)
 from controlplane.scenarios.invariants.scheduling_queue import ALL, queue_holds
 from controlplane.scenarios.invariants.scheduling_state import (
     BACKOFF_FITS_FAILURES,
@@ -411,12 +417,23 @@ def _nominations_name_nodes(run: Run) -> str | None:
     return NOMINATIONS_NAME_NODES.check(run)
 
 
+def _of_the_scheduler_alone(law: Invariant) -> Invariant:
+    """The law of runs in which no other client binds pods: by such a binding upstream's scheduler wakes no pod."""
+
+    def check(run: Run) -> str | None:
+        return None if BINDERS in run.notes.get(DRAWN, ()) else law.check(run)
+
+    # A scheduler that sleeps takes no step.
+    return evolve(law, check=check, after=(*law.after, "user") if law.after else ())
+
+
 def invariants(without: tuple[str, ...] = ()) -> tuple[Invariant, ...]:
     """The invariants of the churn, except those of these names; the queue's are named I1 to I7."""
     found = (
         THE_SCHEDULER_LIVES,
         *queue_holds([name for name in ALL if name not in without]),
         *(each for law in LAWS for each in picture_holds(law)),
+        *(_of_the_scheduler_alone(each) for each in picture_holds(NO_ROOM_IS_OVERLOOKED)),
         *STEPS,
         BACKOFF_FITS_FAILURES,
         NO_BACKOFF_IS_SERVED_TWICE,

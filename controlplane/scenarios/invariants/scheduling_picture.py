@@ -17,7 +17,7 @@ from attrs import frozen
 
 from controlplane.api.times import SECOND
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.scheduling import SCHEDULER
+from controlplane.scenarios.invariants.scheduling import SCHEDULER, cpu_of
 from controlplane.scenarios.invariants.views import the_instant
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from controlplane.scheduler.framework.queued_pod_info import QueuedPodInfo
     from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
     from controlplane.scheduler.scheduler import Scheduler
+    from controlplane.scheduler.state.node_info import NodeInfo
 
 MOMENT = 2 * SECOND
 BACKOFF = 30 * SECOND
@@ -165,6 +166,67 @@ def _open_gates_hold(seen: Picture) -> Iterator[tuple[str, str]]:
             yield info.uid, f"{info.key} waits before a gate of {info.gating_plugin} that is open"
 
 
+JUDGED = frozenset(
+    ("NodeResourcesFit", "TaintToleration", "NodeUnschedulable", "NodeAffinity", "NodeName")
+)
+"""Plugins whose rejection can be judged by a node and its pods alone."""
+
+
+def _fitting_pods_are_parked(seen: Picture) -> Iterator[tuple[str, str]]:
+    core = seen.core
+    for info in core.queue.unschedulable:
+        if info.gated or info.pending_plugins or not JUDGED.issuperset(info.unschedulable_plugins):
+            continue
+        if info.uid not in seen.pods or not info.has_rejectors:
+            continue
+        for name, node in core.cache.nodes.items():
+            if node.node is not None and _has_room(seen, node, info.pod):
+                yield info.uid, f"{info.key} fits on {name}, and only the flush will wake it"
+                break
+
+
+def _has_room(seen: Picture, node: NodeInfo, pod: Pod) -> bool:
+    """Return whether a pod fits by CPU, selector and taints, beside the pods that are expected on the node."""
+    assert node.node is not None
+    spec, name = node.node.spec, node.node.name
+    if spec.unschedulable or any(each.effect != "PreferNoSchedule" for each in spec.taints):
+        return False
+    if pod.spec.node_selector.get("kubernetes.io/hostname", name) != name:
+        return False
+    counted = {each.pod.uid for each in node.pods}
+    least = pod.spec.priority or 0
+    nominated = seen.core.queue.nominator.by_uid
+    expected = sum(
+        cpu_of(other)
+        for uid, other in seen.pods.items()
+        if uid not in counted
+        and uid != pod.uid
+        and (other.spec.priority or 0) >= least
+        and name in (nominated.get(uid), other.status.nominated_node_name)
+        and not other.spec.node_name
+    )
+    return bool(node.requested.milli_cpu + expected + cpu_of(pod) <= node.allocatable.milli_cpu)
+
+
+def _assumed_pods_are_nominated(seen: Picture) -> Iterator[tuple[str, str]]:
+    cache = seen.core.cache
+    for uid, node in seen.core.queue.nominator.by_uid.items():
+        pod = cache.get_pod(uid) if node else None
+        if pod is not None:
+            yield (
+                uid,
+                f"{pod.name} counts on {pod.spec.node_name}, and room on {node} is kept for it",
+            )
+
+
+NO_ROOM_IS_OVERLOOKED = PictureRule("no pod sleeps beside room", _fitting_pods_are_parked)
+"""Of workloads whose pods ask for CPU alone, without a client that binds pods past the scheduler.
+
+What changed between a pod's Pop and its return to the queue is judged then (events in flight), and what changes later
+wakes it: the flush after five minutes is for what no event tells of. Upstream:
+pkg/scheduler/backend/queue/scheduling_queue.go (determineSchedulingHintForInFlightPod) and
+pkg/scheduler/eventhandlers.go. It tells of a binding of an assumed pod to another node by no event.
+"""
 LAWS = (
     PictureRule("a pod that is gone takes no room", _what_is_gone_is_counted, settles=False),
     PictureRule("what is bound is counted as it is", _what_is_bound_is_not_counted),
@@ -174,6 +236,7 @@ LAWS = (
     PictureRule("no pod that is gone is in flight", _gone_pods_are_in_flight, ANSWER),
     PictureRule("a pod that waits is in a queue or on its way", _pods_are_lost),
     PictureRule("a pod that is bound is tried no longer", _bound_pods_are_tried, BACKOFF),
+    PictureRule("an assumed pod is counted once", _assumed_pods_are_nominated),
     PictureRule("no pod waits before an open gate", _open_gates_hold),
     PictureRule(
         "no pod waits before an open gate for ever", _open_gates_hold, FLUSH, settles=False

@@ -130,5 +130,6 @@ def test_every_law_is_tried_here():
         "what is bound is counted as it is",
         "the cache has the nodes as they are",
         "no node is overcommitted in the scheduler's picture",
+        "an assumed pod is counted once",
     }
     assert set(INVARIANTS) == {*UPHELD_BY, *OPTIONS, *elsewhere}
