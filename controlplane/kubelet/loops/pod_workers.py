@@ -91,6 +91,14 @@ class Worker:
         self.noted = ""
         """The phase that was logged last."""
 
+    @property
+    def is_to_end(self) -> bool:
+        """Return whether its end was asked for, also by an update that it has not taken yet."""
+        pending = self.pending
+        return self.machine.terminating or (
+            pending is not None and pending.status.phase in TERMINAL
+        )
+
     def wake(self) -> None:
         """Something happened that concerns it."""
         self.told = True
@@ -559,7 +567,7 @@ class PodWorkers:
             known = self._shared.statuses.get(uid)
             if known is None or known.get("phase") not in TERMINAL:
                 return True
-        return form != NEVER_ACTIVE and found is not None and found.machine.terminating
+        return form != NEVER_ACTIVE and found is not None and found.is_to_end
 
 
 def _names(machine: PodWorker) -> dict[str, str]:

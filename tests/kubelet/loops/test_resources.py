@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.scenarios import Scenario
-from controlplane.scenarios.authoring.workloads import own_cpus
+from controlplane.scenarios.authoring.workloads import STOPS, own_cpus, pod
 from controlplane.scenarios.authoring.worlds import nodes_with_managers
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search.exploring import Campaign
@@ -55,3 +55,24 @@ def test_cpus_of_a_pod_that_runs_stay_its_own_across_a_restart() -> None:
     before, after = held(workload)
     assert len(before) == 1
     assert after == before
+
+
+def test_a_pod_that_was_failed_while_its_kubelet_was_down_counts_until_it_has_stopped() -> None:
+    phases: dict[str, str] = {}
+
+    async def workload(user, look) -> None:
+        await user.create(pod("stops", "4", nodeName=NODE, terminationGracePeriodSeconds=30))
+        await user.patch("Pod", "stops", {"metadata": {"annotations": {STOPS: "8"}}})
+        await user.sleep(25)
+        look()
+        user.crash(NODE)
+        failed = {"status": {"phase": "Failed"}}
+        await user.patch("Pod", "stops", failed, subresource="status")
+        await user.create(pod("waits", "4", nodeName=NODE))
+        user.restart(NODE)
+        await user.sleep(30)
+        for each in user.run.objects("/registry/pods/"):
+            phases[each.name] = each.view.status.reason
+
+    held(workload)
+    assert phases["waits"] == "OutOfcpu"
