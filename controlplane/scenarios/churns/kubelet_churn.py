@@ -27,7 +27,7 @@ from controlplane.scenarios.authoring.workloads import own_cpus, pod, static_pod
 from controlplane.scenarios.authoring.worlds import nodes_with_managers
 from controlplane.scenarios.churns import kubelet_parts
 from controlplane.scenarios.churns.kubelet_parts import CARD, DISK
-from controlplane.scenarios.churns.parts import cut_off
+from controlplane.scenarios.churns.parts import cut_off, in_turn
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario
 from controlplane.scenarios.invariants.identity import writes_keep_to_their_object
@@ -115,7 +115,7 @@ async def churn(user: User) -> None:
     if user.options["part"] in MADE_FIRST:
         await MADE_FIRST[user.options["part"]](user)
     for _ in range(user.options["operations"]):
-        await _something(user, PODS[user.choose(len(PODS), "which pod")])
+        await _something(user, PODS[in_turn(user, len(PODS), "which pod")])
         await _pause(user)
     await user.sleep(30)
     # Less memory than is in use would be tried for ever, and what ceases to be alive started again for ever.
@@ -131,7 +131,7 @@ async def churn(user: User) -> None:
 
 async def _pause(user: User) -> None:
     """Wait for a few seconds, not at all, or for a number of steps of the world (four seconds at most)."""
-    pause = user.choose(len(PAUSES) + len(STEPS), "pause")
+    pause = in_turn(user, len(PAUSES) + len(STEPS), "pause")
     if pause < len(PAUSES):
         if PAUSES[pause]:
             await user.sleep(PAUSES[pause])
@@ -147,37 +147,37 @@ async def _something(user: User, name: str) -> None:
         await user.attempt(user.create(_pod(user, name)))
         return
     todo: list[Callable[[User, str], Coroutine[Any, Any, None]]]
-    todo = [_resize, _resize, _resize_twice, _delete, _delete, _touch_node, _fail]
+    todo = [_delete, _resize, _fail, _delete, _resize_twice, _touch_node, _resize]
     if user.options["faults"]:
         todo += [_restart, _cut]
     todo += MORE.get(user.options["part"], ())
-    await todo[user.choose(len(todo), "what")](user, name)
+    await todo[in_turn(user, len(todo), "what")](user, name)
 
 
 def _pod(user: User, name: str) -> Tree:
-    stops_s = (0, 8)[user.choose(2, "how it stops")]
-    if user.choose(2, "CPUs of its own"):
-        tree = own_cpus(name, str(1 + user.choose(3, "CPUs")), NODE, stops_s=stops_s)
+    stops_s = (0, 8)[in_turn(user, 2, "how it stops")]
+    if in_turn(user, 2, "CPUs of its own"):
+        tree = own_cpus(name, str(1 + in_turn(user, 3, "CPUs")), NODE, stops_s=stops_s)
     else:
-        tree = pod(name, SIZES[user.choose(3, "what size")])
-        if user.choose(4, "who places it") < 3:
+        tree = pod(name, SIZES[in_turn(user, 3, "what size")])
+        if in_turn(user, 4, "who places it") < 3:
             tree["spec"]["nodeName"] = NODE
-        if user.choose(3, "limits") == 2:
+        if in_turn(user, 3, "limits") == 2:
             (one,) = tree["spec"]["containers"]
             one["resources"]["limits"] = {"memory": "256Mi"}
             _annotate(tree, "memory-usage", "100Mi")
     (one,) = tree["spec"]["containers"]
-    if user.options["part"] == DEVICES and user.choose(2, "devices"):
+    if user.options["part"] == DEVICES and in_turn(user, 2, "devices"):
         limits = one.setdefault("resources", {}).setdefault("limits", {})
-        limits[GPU] = str(1 + user.choose(2, "how many devices"))
+        limits[GPU] = str(1 + in_turn(user, 2, "how many devices"))
     if user.options["part"] in GIVEN:
         GIVEN[user.options["part"]](user, tree)
-    more = user.choose(6, "containers")
+    more = in_turn(user, 6, "containers")
     if more == 4:
         tree["spec"]["initContainers"] = [{**one, "name": "init"}]
     elif more == 5:
         tree["spec"]["containers"].append({**one, "name": "other"})
-    ends = user.choose(6, "ends by itself")
+    ends = in_turn(user, 6, "ends by itself")
     if ends >= 4:
         _annotate(tree, "run-seconds", "5")
         tree["spec"]["restartPolicy"] = "Never"
@@ -192,9 +192,9 @@ def _annotate(tree: Tree, name: str, value: str) -> None:
 
 
 async def _resize(user: User, name: str) -> None:
-    wanted = {"requests": {"cpu": SIZES[user.choose(len(SIZES), "to what size")]}}
-    if user.choose(4, "memory as well") == 3:
-        amount = MEMORY[user.choose(len(MEMORY), "memory")]
+    wanted = {"requests": {"cpu": SIZES[in_turn(user, len(SIZES), "to what size")]}}
+    if in_turn(user, 4, "memory as well") == 3:
+        amount = MEMORY[in_turn(user, len(MEMORY), "memory")]
         wanted["requests"]["memory"] = amount
         wanted["limits"] = {"memory": amount}
     change = {"spec": {"containers": [{"name": "main", "resources": wanted}]}}
@@ -202,7 +202,7 @@ async def _resize(user: User, name: str) -> None:
 
 
 async def _resize_twice(user: User, name: str) -> None:
-    for _ in range(2 + user.choose(2, "how often")):
+    for _ in range(2 + in_turn(user, 2, "how often")):
         await _resize(user, name)
         await _pause(user)
 
@@ -224,12 +224,12 @@ async def _fail(user: User, name: str) -> None:
 
 
 async def _delete(user: User, name: str) -> None:
-    grace = (1, 0, 30)[user.choose(3, "grace")]
+    grace = (1, 0, 30)[in_turn(user, 3, "grace")]
     for obj in user.run.objects("/registry/pods/"):
         if obj.name == name and (not grace or obj.metadata.get("deletionTimestamp")):
             user.run.notes.setdefault(FORCED, set()).add(obj.uid)
     await user.attempt(user.delete("Pod", name, grace_period_seconds=grace))
-    if user.choose(2, "recreate at once"):
+    if in_turn(user, 2, "recreate at once"):
         await user.attempt(user.create(_pod(user, name)))
 
 
@@ -251,38 +251,38 @@ async def _cut(user: User, _name: str) -> None:
 
 async def _write_file(user: User, _name: str) -> None:
     """Write the file of a static pod, with the uid that it had or another."""
-    file = FILES[user.choose(len(FILES), "which file")]
-    uid = ("", f"static-{file}")[user.choose(2, "names its uid")]
-    tree = static_pod(file, uid=uid, stops_s=(0, 8)[user.choose(2, "how it stops")])
-    tree["spec"]["containers"][0]["image"] = f"app:{1 + user.choose(2, 'image')}"
+    file = FILES[in_turn(user, len(FILES), "which file")]
+    uid = ("", f"static-{file}")[in_turn(user, 2, "names its uid")]
+    tree = static_pod(file, uid=uid, stops_s=(0, 8)[in_turn(user, 2, "how it stops")])
+    tree["spec"]["containers"][0]["image"] = f"app:{1 + in_turn(user, 2, 'image')}"
     await user.write_manifest(NODE, file, tree)
 
 
 async def _remove_file(user: User, _name: str) -> None:
     """Remove the file of a static pod; sometimes it comes back at once."""
-    file = FILES[user.choose(len(FILES), "which file")]
+    file = FILES[in_turn(user, len(FILES), "which file")]
     await user.write_manifest(NODE, file, None)
-    if user.choose(2, "recreate at once"):
+    if in_turn(user, 2, "recreate at once"):
         await user.write_manifest(NODE, file, static_pod(file, uid=f"static-{file}"))
 
 
 async def _delete_mirror(user: User, _name: str) -> None:
-    file = FILES[user.choose(len(FILES), "which file")]
-    grace = (1, 0)[user.choose(2, "grace")]
+    file = FILES[in_turn(user, len(FILES), "which file")]
+    grace = (1, 0)[in_turn(user, 2, "grace")]
     name = f"{file}-{NODE}"
     await user.attempt(user.delete("Pod", name, grace_period_seconds=grace))
 
 
 async def _change_health(user: User, _name: str) -> None:
     """Let the plugin report some of its devices as unhealthy, or none."""
-    notes = {"emulate.controlplane/unhealthy-devices": f"{GPU}={ILL[user.choose(3, 'which')]}"}
+    notes = {"emulate.controlplane/unhealthy-devices": f"{GPU}={ILL[in_turn(user, 3, 'which')]}"}
     await user.attempt(user.patch("Node", NODE, {"metadata": {"annotations": notes}}))
 
 
 async def _restart_plugin(user: User, _name: str) -> None:
     plugin = plugin_actor(GPU, NODE)
     user.crash(plugin)
-    await user.sleep(user.choose(3, "how long the plugin is away"))
+    await user.sleep(in_turn(user, 3, "how long the plugin is away"))
     user.restart(plugin)
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
+from controlplane.scenarios.churns.parts import in_turn
+
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
     from controlplane.scenarios.engine.user import User
@@ -82,7 +84,7 @@ async def make_volumes(user: User) -> None:
 
 def give_volumes(user: User, tree: Tree) -> None:
     """Some of the volumes."""
-    names = [VOLUMES[each] for each in SHARES[user.choose(len(SHARES), "which volumes")]]
+    names = [VOLUMES[each] for each in SHARES[in_turn(user, len(SHARES), "which volumes")]]
     tree["spec"]["volumes"] = [
         {"name": each, "persistentVolumeClaim": {"claimName": each}} for each in names
     ]
@@ -118,7 +120,7 @@ async def make_claims(user: User) -> None:
 
 def give_claims(user: User, tree: Tree) -> None:
     """Some of the claims: then the scheduler places the pod."""
-    names = [CARDS[each] for each in SHARES[user.choose(len(SHARES), "which claims")]]
+    names = [CARDS[each] for each in SHARES[in_turn(user, len(SHARES), "which claims")]]
     if not names:
         return
     spec = tree["spec"]
@@ -133,13 +135,13 @@ def give_probes(user: User, tree: Tree) -> None:
     notes = tree["metadata"].setdefault("annotations", {})
     (one,) = tree["spec"]["containers"]
     for key, times in ((LIVES, LIVES_S), (READY, READY_S)):
-        seconds = times[user.choose(len(times), key)]
+        seconds = times[in_turn(user, len(times), key)]
         if seconds:
             notes[key] = seconds
-    period = 1 + user.choose(2, "period")
+    period = 1 + in_turn(user, 2, "period")
     for number, kind in enumerate(("livenessProbe", "readinessProbe", "startupProbe")):
-        if user.choose(3, kind) < 2 - (number == 2):
-            failures = 1 + user.choose(3, "failures") if kind != "startupProbe" else 8
+        if in_turn(user, 3, kind) < 2 - (number == 2):
+            failures = 1 + in_turn(user, 3, "failures") if kind != "startupProbe" else 8
             one[kind] = {
                 "exec": {"command": ["true"]},
                 "periodSeconds": period,

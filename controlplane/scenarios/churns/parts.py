@@ -21,6 +21,7 @@ __all__ = [
     "crashes",
     "cut_off",
     "drew",
+    "in_turn",
     "operations",
     "pause",
     "stored",
@@ -52,6 +53,13 @@ def drew(feature: str) -> Sometimes:
 def stored(user: User, path: str) -> dict[str, Any]:
     """The stored objects below a path by their names: users look past every cache."""
     return {obj.name: obj for obj in user.run.objects(path)}
+
+
+def in_turn(user: User, count: int, label: str) -> int:
+    """One of so many: by default each in turn, so that the calm run, from which plans are made, does some of all."""
+    turns: dict[str, int] = user.notes.setdefault("choices that were made in turn", {})
+    turn = turns[label] = turns.get(label, -1) + 1
+    return (turn + user.choose(count, label)) % count
 
 
 async def pause(user: User, lengths: Sequence[int]) -> None:

@@ -23,7 +23,7 @@ from controlplane.api.times import SECOND
 from controlplane.scenarios.authoring.nemesis import compacted, refused
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone, with_plugins
-from controlplane.scenarios.churns.parts import DRAWN, USERS, drew
+from controlplane.scenarios.churns.parts import DRAWN, USERS, drew, in_turn
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Invariant, Scenario
 from controlplane.scenarios.invariants.contexts import EVERY_CONTEXT_ENDS
@@ -84,6 +84,8 @@ FEATURES = (
     *(PRIORITIES_ARE, *KINDS, BINDERS, FINISHING),
     *(TAINTS, LOSSES, ONE_NODE, PATIENCE, FAULTS_ARE, FLAGS),
 )
+CALM = (PRIORITIES_ARE, TAINTS, LOSSES, ONE_NODE)
+"""What the calm run is about, from which plans are made."""
 SETS_OF_FLAGS: tuple[dict[str, bool], ...] = (
     {"SchedulerQueueingHints": False, "SchedulerPopFromBackoffQ": False},
     {"SchedulerAsyncPreemption": False},
@@ -137,7 +139,7 @@ def build(setting: Setting) -> ClusterConfig:
 
 async def churn(user: User) -> None:
     """Draws what this run is about, then several tasks do their share."""
-    drawn = [each for each in FEATURES if user.choose(2, f"with {each}")]
+    drawn = [each for each in FEATURES if user.choose(2, f"with {each}") != (each in CALM)]
     if FAULTS_ARE in drawn and not user.options["faults"]:
         drawn.remove(FAULTS_ARE)
     user.notes[DRAWN] = drawn
@@ -161,17 +163,17 @@ async def _share(user: User, count: int) -> None:
     for _ in range(count):
         await _something(user)
         pauses = PAUSES if _is_about(user, PATIENCE) else PAUSES[:-1]
-        pause = pauses[user.choose(len(pauses), "pause")]
+        pause = pauses[in_turn(user, len(pauses), "pause")]
         if pause:
             await user.sleep(pause)
 
 
 async def _something(user: User) -> None:
-    name = PODS[user.choose(len(PODS), "which pod")]
+    name = PODS[in_turn(user, len(PODS), "which pod")]
     if name not in [each.name for each in _pods_there(user)]:
         await user.attempt(user.create(_pod(user, name)))
-        if _is_about(user, BINDERS) and user.choose(3, "somebody else binds it") == 1:
-            for _ in range(SOON[user.choose(len(SOON), "how soon")]):
+        if _is_about(user, BINDERS) and in_turn(user, 3, "somebody else binds it") == 1:
+            for _ in range(SOON[in_turn(user, len(SOON), "how soon")]):
                 await user.point()
             await _bind(user, name)
         return
@@ -182,16 +184,16 @@ async def _something(user: User) -> None:
         todo += [_bind, _bind]
     if _is_about(user, FINISHING):
         todo.append(_finish)
-    await todo[user.choose(len(todo), "what")](user, name)
+    await todo[in_turn(user, len(todo), "what")](user, name)
 
 
 def _pod(user: User, name: str) -> Tree:
     """A pod of a kind that is a choice among those that this run is about."""
-    tree = pod(name, SIZES[user.choose(len(SIZES), "what size")])
+    tree = pod(name, SIZES[in_turn(user, len(SIZES), "what size")])
     if _is_about(user, PRIORITIES_ARE):
-        tree["spec"]["priority"] = PRIORITIES[user.choose(len(PRIORITIES), "what priority")]
+        tree["spec"]["priority"] = PRIORITIES[in_turn(user, len(PRIORITIES), "what priority")]
     kinds = ["plain", *(each for each in KINDS if _is_about(user, each))]
-    kind = kinds[user.choose(len(kinds), "what kind")]
+    kind = kinds[in_turn(user, len(kinds), "what kind")]
     if kind == GATES:
         tree["spec"]["schedulingGates"] = [{"name": GATE}]
     elif kind == HOLDS:
@@ -221,12 +223,12 @@ def _pods_there(user: User) -> list[Any]:
 
 
 def _some_node(user: User) -> str:
-    return f"node-{1 + user.choose(max(1, user.options['nodes']), 'which node')}"
+    return f"node-{1 + in_turn(user, max(1, user.options['nodes']), 'which node')}"
 
 
 async def _delete(user: User, name: str) -> None:
     await user.attempt(user.delete("Pod", name, grace_period_seconds=0))
-    if user.choose(2, "recreate at once"):
+    if in_turn(user, 2, "recreate at once"):
         await user.attempt(user.create(_pod(user, name)))
 
 
@@ -241,7 +243,7 @@ async def _touch(user: User, name: str) -> None:
     ]
     if _is_about(user, HOLDS):
         patches.append({"metadata": {"labels": {"hold": "yes", **touched}}})
-    await user.attempt(user.patch("Pod", name, patches[user.choose(len(patches), "touch what")]))
+    await user.attempt(user.patch("Pod", name, patches[in_turn(user, len(patches), "touch what")]))
 
 
 async def _bind(user: User, name: str) -> None:
@@ -278,7 +280,7 @@ async def _node(user: User, _name: str) -> None:
     losses = [_lose, _lose_and_register] if _is_about(user, LOSSES) else []
     if losses and _is_about(user, TAINTS):
         losses.append(_register_tainted)
-    what = user.choose(len(patches) + len(losses), "what about it")
+    what = in_turn(user, len(patches) + len(losses), "what about it")
     if what < len(patches):
         await user.attempt(user.patch("Node", node, patches[what]))
     else:

@@ -41,7 +41,7 @@ __all__ = [
 
 MOMENT: Final = 3 * SECOND
 """Longer than a period of housekeeping."""
-PROBED: Final = 25 * SECOND
+PROBED: Final = 12 * SECOND
 """Longer than the first delay and the threshold of any probe of the churn, with one period more."""
 STOPPED: Final = 50 * SECOND
 """Longer than any grace period of the churn, with the sync before and the one behind it."""
