@@ -279,6 +279,8 @@ class NodeResources:
         seconds = await carry_out(ctx, self._shared.host, self.allocation.retry(trigger), self)
         self.retry_at = ctx.now + seconds * SECOND if self.allocation.pending else None
         self.waiting.notify_all()
+        if self.containers is not None and self.containers.holds:
+            self.reassign()  # a try in vain leaves behind what the containers before the last one were given
 
     async def _retry_now_and_then(self, ctx: Context) -> None:
         """The ticker: idle, since a resize that waits for room does not keep a run from settling."""

@@ -93,7 +93,7 @@ OUTAGES_S = (0.5, 15)
 
 MANAGERS, STATIC_PODS, DEVICES = "managers", "static-pods", "devices"
 VOLUMES, CLAIMS, PROBES = "volumes", "claims", "probes"
-PARTS = (MANAGERS, STATIC_PODS, DEVICES, VOLUMES, CLAIMS, PROBES)
+PARTS = (MANAGERS, PROBES, VOLUMES, CLAIMS, STATIC_PODS, DEVICES)
 FILES = ("agent", "proxy")
 GPU = "example.com/gpu"
 ILL = ("", "device-0", "device-0,device-1")

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from controlplane.api.times import SECOND, parse_time
 from controlplane.scenarios.engine.scenario import Invariant
+from controlplane.scenarios.invariants.pod_lives import resize_fits
 from controlplane.scenarios.invariants.views import ENDED
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "terminates_at_once",
 ]
 
+_LOOK: Final = "the last look at a kubelet"
 MOMENT: Final = 3 * SECOND
 """Longer than a period of housekeeping."""
 PROBED: Final = 12 * SECOND
@@ -56,6 +58,8 @@ class Seen:
     process: Process
     host: Host
     now: int
+    found: dict[str, list[_Probed]] = field(factory=dict)
+    """What several rules look at, once it was computed."""
 
     def running(self, uid: str) -> dict[str, str]:
         """The running containers of a pod by name, each with its id."""
@@ -90,6 +94,33 @@ def _deferred_resizes_are_forgotten(seen: Seen) -> Wrong:
             yield uid, f"the resize of {pod.key} is deferred, and not queued"
         elif resources.retry_at is None and not resources.mutex.held:
             yield uid, f"the resize of {pod.key} is deferred, and no retry is due"
+
+
+def _room_for_resizes_is_left(seen: Seen) -> Wrong:
+    resources, promises = seen.process.resources, seen.host.promises
+    for uid, pod in seen.process.shared.pods.items():
+        waits, worker = resources.allocation.conditions.pending(uid), seen.process.workers.get(uid)
+        if waits is None or waits.reason != "Deferred" or worker is None or worker.terminating:
+            continue
+        if promises is not None and resize_fits(pod, *promises()):
+            yield uid, f"the resize of {pod.key} is deferred, and fits"
+
+
+def _resizes_wait_for_nothing(seen: Seen) -> Wrong:
+    allocation = seen.process.resources.allocation
+    if seen.process.shared.ctx.incarnation > 1:  # a predecessor's condition is taken over as it is
+        return
+    for uid, pod in seen.process.shared.pods.items():
+        if allocation.conditions.pending(uid) is not None and not allocation.differs(pod):
+            yield uid, f"a resize of {pod.key} is pending, and it has what it asks for"
+
+
+def _statuses_are_kept_back(seen: Seen) -> Wrong:
+    shared = seen.process.shared
+    for each in shared.statuses.unsent():
+        if each.uid in shared.pods and not shared.pods.awaits_mirror(each.uid):
+            which = f"{each.uid} {each.version}"
+            yield which, f"the status of {each.namespace}/{each.name} has changed, and is not sent"
 
 
 def _done_resizes_are_in_progress(seen: Seen) -> Wrong:
@@ -166,7 +197,13 @@ class _Probed:
         return now - self.since >= max(begins, self.delay) + (looks - 1) * self.period
 
 
-def _probes(seen: Seen) -> Iterator[_Probed]:
+def _probes(seen: Seen) -> list[_Probed]:
+    if "probes" not in seen.found:
+        seen.found["probes"] = list(_all_probes(seen))
+    return seen.found["probes"]
+
+
+def _all_probes(seen: Seen) -> Iterator[_Probed]:
     from controlplane.kubelet.pod.prober import probes_of
 
     for uid in seen.process.workers.uids():
@@ -239,6 +276,9 @@ def _unhealthy_containers_run_on(seen: Seen) -> Wrong:
 
 KUBELET_RULES: Final = (
     KubeletRule("a deferred resize is tried again", _deferred_resizes_are_forgotten),
+    KubeletRule("room for a deferred resize is used", _room_for_resizes_is_left, BLOCKED),
+    KubeletRule("a resize that is pending is wanted", _resizes_wait_for_nothing),
+    KubeletRule("a status that has changed is sent", _statuses_are_kept_back, BLOCKED),
     KubeletRule("a resize that is done is not in progress", _done_resizes_are_in_progress, BLOCKED),
     KubeletRule("a pod that is wanted has a worker", _wanted_pods_have_no_worker, BLOCKED),
     KubeletRule("a pod that is gone is stopped", _unwanted_pods_go_on, BLOCKED),
@@ -302,7 +342,12 @@ def _look(run: Run, node: str) -> Seen | None:
     host = run.cluster.machines[node]
     if host.process is None or not run.world.alive(node):
         return None
-    return Seen(host.process, host, run.cluster.config.epoch_ns + run.world.now)
+    step, seen = run.notes.get(f"{_LOOK} {node}", (-1, None))
+    if step != run.world.steps or seen.process is not host.process:
+        seen = Seen(host.process, host, run.cluster.config.epoch_ns + run.world.now)
+        run.notes[f"{_LOOK} {node}"] = (run.world.steps, seen)
+    found: Seen = seen
+    return found
 
 
 def terminates_at_once(node: str) -> Invariant:

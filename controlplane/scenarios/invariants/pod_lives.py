@@ -12,9 +12,11 @@ from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.views import ENDED, PODS, note, stored_pods
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from controlplane.api.object import Object
+    from controlplane.api.pod import Pod
+    from controlplane.api.quantity import Quantity
     from controlplane.kubelet.loops.host import Host
     from controlplane.kubelet.loops.process import Process
     from controlplane.scenarios.engine.run import Run
@@ -28,6 +30,7 @@ __all__ = [
     "is_to_go",
     "objects_outlast_their_mounts",
     "objects_outlast_their_workers",
+    "resize_fits",
     "statuses_are_sent",
     "statuses_tell_what_runs",
     "what_runs_has_its_volumes",
@@ -118,36 +121,40 @@ def statuses_tell_what_runs(*nodes: str) -> Invariant:
 def deferred_resizes_do_not_fit(*nodes: str) -> Invariant:
     """At rest no resize is deferred that fits beside what is allocated to the other pods of the node.
 
-    Pods with CPUs of their own, or with devices, are left out: their managers may refuse them for other reasons. So are
-    pods that have what they ask for: a kubelet that dies between the allocation and its report leaves the condition
-    behind, and the next one takes it over and does not look at it again (HandlePodAdditions of
-    pkg/kubelet/kubelet.go queues only what differs from its allocation).
+    A kubelet that dies between the allocation and its report leaves the condition behind, and the next one takes it
+    over and does not look at it again (HandlePodAdditions of pkg/kubelet/kubelet.go queues only what differs from its
+    allocation): pods that have what they ask for are left out.
     """
 
     def check(run: Run) -> str | None:
-        from controlplane.api.pod_resources import GUARANTEED, pod_qos, pod_requests
-        from controlplane.kubelet.node.admission import amount, together
-
         for pod, host in _on(run, nodes):
             promises = host.promises
-            if promises is None or not _is_deferred(pod) or pod_qos(pod.view) == GUARANTEED:
-                continue
-            if not pod_requests(pod.view).keys() <= {"cpu", "memory"}:
-                continue
-            allocatable, allocated = promises()
-            others = together([each for each in allocated if each.uid != pod.uid])
-            wanted = together([pod.view])
-            if wanted == together([each for each in allocated if each.uid == pod.uid]):
-                continue
-            if all(
-                others[name] + wanted[name] <= amount(name, allocatable[name])
-                for name in wanted
-                if name in allocatable
-            ):
+            if promises is not None and _is_deferred(pod) and resize_fits(pod.view, *promises()):
                 return f"the resize of {pod.key} is deferred, and fits"
         return None
 
     return Invariant("a deferred resize does not fit", check)
+
+
+def resize_fits(pod: Pod, allocatable: Mapping[str, Quantity], allocated: Sequence[Pod]) -> bool:
+    """Return whether what a pod asks for fits beside the allocations of others, and is not its allocation already.
+
+    Not of pods with CPUs of their own, or with devices: their managers may refuse them for other reasons.
+    """
+    from controlplane.api.pod_resources import GUARANTEED, pod_qos, pod_requests
+    from controlplane.kubelet.node.admission import amount, together
+
+    if pod_qos(pod) == GUARANTEED or not pod_requests(pod).keys() <= {"cpu", "memory"}:
+        return False
+    others = together([each for each in allocated if each.uid != pod.uid])
+    wanted = together([pod])
+    if wanted == together([each for each in allocated if each.uid == pod.uid]):
+        return False
+    return all(
+        others[name] + wanted[name] <= amount(name, allocatable[name])
+        for name in wanted
+        if name in allocatable
+    )
 
 
 def _is_deferred(pod: Object[Any]) -> bool:
@@ -204,17 +211,25 @@ def what_runs_has_its_volumes(driver: str, *nodes: str) -> Invariant:
     def check(run: Run) -> str | None:
         from controlplane.kubelet.pod.references import volumes_of
 
-        disk = run.cluster.csi_drivers[driver].driver
+        disk, claims = run.cluster.csi_drivers[driver].driver, note(run, "claims of pods")
         for node in nodes:
             host = run.cluster.machines[node]
             if disk is None or host.process is None:
                 continue
-            targets = [target for places in disk.published.values() for _, target in places]
+            targets: list[str] | None = None
             for uid, sandbox in host.sandboxes.items():
                 worker = host.process.workers.get(uid)
                 if worker is None or not sandbox.running():
                     continue
-                wanted = sum("persistentVolumeClaim" in each for each in volumes_of(worker.pod))
+                if uid not in claims:
+                    volumes = volumes_of(worker.pod)
+                    claims[uid] = sum("persistentVolumeClaim" in each for each in volumes)
+                wanted = claims[uid]
+                if not wanted:
+                    continue
+                if targets is None:
+                    published = disk.published.values()
+                    targets = [target for places in published for _, target in places]
                 if sum(uid in target for target in targets) < wanted:
                     return f"{node}: {worker.pod.key} runs, and not all of its volumes are mounted"
         return None

@@ -17,6 +17,7 @@ from controlplane.kubelet.pod import status_manager
 from controlplane.kubelet.pod.pod_worker import PodWorker
 from controlplane.kubelet.pod.prober import ProbeWorker, Results
 from controlplane.kubelet.pod.resizing import Resizing
+from controlplane.kubelet.pod.status_manager import StatusManager
 from controlplane.kubelet.pod.termination import Termination
 from controlplane.kubelet.pod.volumes import PodVolumes
 from controlplane.scenarios.authoring.workloads import STOPS, pod
@@ -35,10 +36,10 @@ async def plain(user) -> None:
         tree = pod("a", nodeName=NODE, terminationGracePeriodSeconds=30)
         tree["metadata"]["annotations"] = {STOPS: "5"}
         await user.attempt(user.create(tree))
-        await user.sleep(60)
+        await user.sleep(75)
         await user.attempt(user.delete("Pod", "a", grace_period_seconds=grace))
         await user.sleep(20)
-    await user.sleep(60)
+    await user.sleep(75)
 
 
 async def orphaned(user) -> None:
@@ -52,16 +53,17 @@ async def orphaned(user) -> None:
 
 
 async def resized(user) -> None:
-    """A resize that is done, and one that waits until another pod has gone."""
+    """Resizes: one is done, one is taken back, one waits until another pod has gone."""
     await user.create(pod("a", "3", nodeName=NODE))
     await user.create(pod("b", "1", nodeName=NODE))
     await user.sleep(10)
     await user.resize("b", "main", cpu="2")
     await user.sleep(60)
-    await user.resize("b", "main", cpu="6")
-    await user.sleep(60)
+    for cpu in ("6", "2", "6"):
+        await user.resize("b", "main", cpu=cpu)
+        await user.sleep(25)
     await user.delete("Pod", "a")
-    await user.sleep(30)
+    await user.sleep(70)
 
 
 async def probed(user) -> None:
@@ -148,6 +150,22 @@ async def _nothing(*_args: Any, **_more: Any) -> str:
     return ""
 
 
+async def _without_retry(self: Any, _ctx: Any, pods: Any) -> None:
+    for each in pods:
+        self._shared.pods.remove(each)
+        self._allocation.remove_pod(each.uid)
+        self._workers.remove(each.uid)
+    self._shared.tidy_up()
+
+
+def _kept_pending(self: Any, pod: Any) -> Any:
+    yield from ()
+    if not self.differs(pod):
+        return False
+    self.push(pod.uid)
+    return True
+
+
 def _forgetful(retry: Any) -> Any:
     def forget(self: Any, trigger: str) -> Any:
         seconds = yield from retry(self, trigger)
@@ -174,6 +192,14 @@ MISTAKES = {
         "retry",
         _forgetful(AllocationManager.retry),
     ),
+    "a removal makes no room": (resized, SyncLoop, "_removals", _without_retry),
+    "a resize that was taken back stays pending": (
+        resized,
+        AllocationManager,
+        "update",
+        _kept_pending,
+    ),
+    "what was sent stays on the list": (plain, StatusManager, "sent", lambda *_: None),
     "resizes are not judged again": (
         resized,
         Resizing,
@@ -204,6 +230,9 @@ FOUND = {
     "nothing is written": "a status that counts as sent was sent",
     "whatever is to go is deleted": "an object outlasts the worker of its pod",
     "deferred resizes leave the queue": "a deferred resize is tried again",
+    "a removal makes no room": "room for a deferred resize is used",
+    "a resize that was taken back stays pending": "a resize that is pending is wanted",
+    "what was sent stays on the list": "a status that has changed is sent",
     "resizes are not judged again": "a resize that is done is not in progress",
     "one failure is enough": "a probe counts when it has found the same often enough",
     "failures are dropped": "what a probe finds is noticed",
