@@ -70,7 +70,12 @@ async def carry_out(ctx: Context, host: Host, steps: Steps[T], helper: Helper | 
                 if not writing:
                     writing = True
                     host.writing += 1
+                number = host.begun[step.file] = host.begun.get(step.file, 0) + 1
                 await ctx.region(CHECKPOINT)
+                # Upstream's state has a lock of its own around memory and file: what changed later is written later.
+                if number < host.saved.get(step.file, 0):
+                    continue
+                host.saved[step.file] = number
                 _note(ctx, host, step)
                 save(ctx, step.file, step.content)
                 if host.sockets.state_watch is not None and step.file in STATE_FILES:

@@ -73,6 +73,10 @@ class Host:
         """The reason why the kubelet's last start failed: its disk does not fit; "" if it did not fail."""
         self.writing = 0
         """The number of operations of the managers between two writes that belong together."""
+        self.begun: dict[str, int] = {}
+        """By file, the number of the last write that was begun."""
+        self.saved: dict[str, int] = {}
+        """By file, the number of the last write that is on the disk."""
         self._next_address = 2
         self._kept = 0
 
