@@ -294,8 +294,12 @@ def _too_many(run: Run, pods: _Pods, owner: Object[Any], record: Any, heard: int
 
 
 def _is_ending(run: Run, namespace: str) -> bool:
-    """Return whether a namespace is being deleted: creations in it are refused, and expected all the same."""
-    return any(
-        each.name == namespace and each.metadata.get("deletionTimestamp")
+    """Return whether a namespace is being deleted or gone: creations are refused, and expected all the same.
+
+    Of several servers one may still see the namespace end. Upstream: `manageReplicas` of replica_set.go takes a
+    refusal with the cause NamespaceTerminating for no error.
+    """
+    return not any(
+        each.name == namespace and not each.metadata.get("deletionTimestamp")
         for each in run.objects("/registry/namespaces/")
     )

@@ -53,6 +53,7 @@ class World:
         )
         faults = SimpleNamespace(injected=set())
         self.listeners: list[Any] = []
+        self.namespaces = ["default"]
         self.world = SimpleNamespace(
             now=0,
             faults=faults,
@@ -66,7 +67,7 @@ class World:
         LAW.begin(self)  # type: ignore[arg-type]
 
     def objects(self, _prefix: str) -> list[Any]:
-        return []
+        return [made("Namespace", each) for each in self.namespaces]
 
     def _asked(self, task: str, request: Request, response: Response) -> None:
         (listener,) = self.listeners
@@ -127,6 +128,13 @@ def test_a_process_that_begins_again_is_not_judged_by_its_former_life() -> None:
     world.expectations.expect_creations("default/web", 1, 0)
     assert world.said() is not None
     world.actor.incarnation = 2
+    assert world.said() is None
+
+
+def test_creations_in_a_namespace_that_is_gone_may_be_expected_in_vain() -> None:
+    world = World()
+    world.expectations.expect_creations("default/web", 1, 0)
+    world.namespaces.clear()
     assert world.said() is None
 
 
