@@ -417,11 +417,11 @@ class Conversation:
             binding.finished(core.cache, core.queue, attempt, self.now)
             self.record(binding.bound(attempt))
             return
-        undo = binding.undo(core.cache, core.queue, attempt, self.now)
+        undo, assumed = binding.undo(core.cache, core.queue, attempt, self.now), attempt.pod
         later = perform(undo, self.server)
         self.failed(attempt)
         if later:
-            at_once(binding.after_failure(core.queue, attempt, self.now))
+            at_once(binding.after_failure(core.queue, assumed, self.now))
 
     def wait(self, _effect: Any) -> None:
         """A plugin waits: informers catch up meanwhile."""

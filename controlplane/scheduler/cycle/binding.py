@@ -254,9 +254,15 @@ def undo(cache: Cache, queue: PriorityQueue, attempt: Attempt, now: int) -> Effe
     return False
 
 
-def after_failure(queue: PriorityQueue, attempt: Attempt, now: int) -> Steps[None]:
-    """The deferred part of `undo`."""
-    uid = attempt.pod.uid
+def after_failure(queue: PriorityQueue, assumed: Pod, now: int) -> Steps[None]:
+    """The deferred part of `undo`: other pods hear that a rejected pod gives its room back.
+
+    Args:
+        queue: the scheduling queue.
+        assumed: the pod with the node that it was assumed on. The failure handler puts the informer's pod, which has
+            none, into the attempt, and the deletion of a pod without a node wakes no pod.
+        now: the time (ns).
+    """
     yield from queue.move_all_to_active_or_backoff_queue(
-        ev.ASSIGNED_POD_DELETE, attempt.pod, None, now, lambda pod: pod.uid != uid
+        ev.ASSIGNED_POD_DELETE, assumed, None, now, lambda pod: pod.uid != assumed.uid
     )

@@ -128,11 +128,12 @@ class Binder:
                 return
         await ctx.region("scheduler.bind.undo")
         steps = binding.undo(core.cache, core.queue, attempt, shared.now())
+        assumed = attempt.pod
         later = await shared.run(ctx, steps, "scheduler.bind.undo")
         await self._failed(ctx, client, attempt)
         if later:
             await ctx.region("scheduler.bind.freed")
-            freed = binding.after_failure(core.queue, attempt, shared.now())
+            freed = binding.after_failure(core.queue, assumed, shared.now())
             await shared.run(ctx, freed, "scheduler.bind.freed")
 
     # ------------------------------------------------------------------ Permit

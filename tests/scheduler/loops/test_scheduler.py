@@ -208,6 +208,21 @@ def test_deleting_a_waiting_pod_frees_its_room_at_once():
     assert seen == ["node-1"]
 
 
+@pytest.mark.parametrize("nominates", [True, False])
+def test_a_rejected_pod_that_had_waited_gives_its_room_to_others_at_once(nominates):
+    async def user(ctx: Context) -> None:
+        await create(ctx, pod_tree("web", cpu="2", labels={"hold": "yes"}))
+        await create(ctx, pod_tree("next", cpu="2"))
+        await ctx.sleep(8 * SECOND)
+        seen.append((await Client(ctx).get(PODS, "default", "next")).view.spec.node_name)
+        await Client(ctx).delete(PODS, "default", "web")
+
+    seen: list[str] = []
+    gates = {"NominatedNodeNameForExpectation": nominates}
+    run(cluster_with(user, nodes=1, scheduler_features=gates, **with_plugin(Hold)))
+    assert seen == ["node-1"]
+
+
 def test_a_waiting_pod_is_preempted_in_memory():
     async def user(ctx: Context) -> None:
         await create(ctx, pod_tree("web", cpu="2", priority=0, labels={"hold": "yes"}))
