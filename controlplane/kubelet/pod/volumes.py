@@ -163,6 +163,12 @@ class PodVolumes:
         kept = (self.lookups, self.wanted, self.sure, self._reconstructed)
         return not any(place[0] == uid for each in kept for place in each)
 
+    def known_mounts(self, uid: str) -> set[str]:
+        """Return the handles of the volumes that `released` waits for: those that are mounted for certain, or were."""
+        places = (place for kept in (self.sure, self._reconstructed) for place in kept)
+        published = self.mounts.published
+        return {published[each].handle for each in places if each[0] == uid and each in published}
+
     def in_use(self) -> list[str]:
         """Return the volumes to show as in use: wanted or still mounted ones, of those attached."""
         found = dict.fromkeys(

@@ -168,8 +168,8 @@ def objects_outlast_their_mounts(after: str, driver: str) -> Invariant:
     """A volume that is mounted for a pod when it has ended is unmounted before the pod's object goes.
 
     Of pods that were to go before, and not by force: what has no node or has ended, the API server deletes at once. A
-    mount that is under way when the kubelet looks may still succeed afterwards, upstream too: `WaitForUnmount` of
-    pkg/kubelet/volumemanager sees what is mounted, or may be.
+    mount that is under way, or whose answer was lost, is not waited for, upstream neither: `PodHasMountedVolumes` of
+    pkg/kubelet/volumemanager/cache counts what is mounted for certain.
     """
 
     def check(run: Run) -> str | None:
@@ -186,12 +186,20 @@ def objects_outlast_their_mounts(after: str, driver: str) -> Invariant:
         for uid, pod in stored.items():
             phase = (pod.tree.get("status") or {}).get("phase")
             if uid not in known and is_to_go(pod) and phase in ENDED:
-                known[uid] = pod.key, _mounted(disk.published, uid)
+                known[uid] = pod.key, _mounted(disk.published, uid) & _known_mounts(run, pod)
         return None
 
     return Invariant(
         "an object outlasts the mounts of its pod", check, (after,), looks_at=stored_pods
     )
+
+
+def _known_mounts(run: Run, pod: Object[Any]) -> set[str]:
+    """Return the volumes of which the kubelet of a pod knows that they are mounted for it."""
+    host = run.cluster.machines.get(pod.tree["spec"].get("nodeName", ""))
+    process = None if host is None else host.process
+    volumes = None if process is None else process.shared.volumes
+    return set() if volumes is None else volumes.state.known_mounts(pod.uid)
 
 
 def _mounted(published: Mapping[str, Any], uid: str) -> set[str]:

@@ -92,12 +92,22 @@ def test_a_deferred_resize_that_fits_is_found(others, cpu, fits) -> None:
     assert said(law, pod(status={"conditions": [pending]}, cpu=cpu), run=run) is None
 
 
+def with_mounts(published: dict[str, Any], *known: str) -> StoredRun:
+    """A driver with these mounts, and a kubelet that knows that these volumes are mounted."""
+    run = StoredRun()
+    state = SimpleNamespace(known_mounts=lambda _uid: set(known))
+    process = SimpleNamespace(shared=SimpleNamespace(volumes=SimpleNamespace(state=state)))
+    run.cluster = SimpleNamespace(
+        csi_drivers={"driver": SimpleNamespace(driver=SimpleNamespace(published=published))},
+        machines={"n0": SimpleNamespace(process=process)},
+    )
+    return run
+
+
 def test_an_object_that_goes_while_its_volume_is_mounted_is_found() -> None:
     law = objects_outlast_their_mounts("apiserver", "driver")
     published: dict[str, Any] = {"vol-0": {("n0", "/var/lib/kubelet/pods/web/volumes/pv"): None}}
-    run = StoredRun()
-    disk = SimpleNamespace(published=published)
-    run.cluster = SimpleNamespace(csi_drivers={"driver": SimpleNamespace(driver=disk)})
+    run = with_mounts(published, "vol-0")
     told = "default/web is gone, and vol-0 is mounted for it"
     gone = pod(status={"phase": "Succeeded"}, deletionTimestamp=NOW)
     assert said(law, gone, run=run) is None
@@ -113,13 +123,13 @@ def test_an_object_that_goes_while_its_volume_is_mounted_is_found() -> None:
     assert said(law, run=run) is None
 
 
-def test_a_volume_that_is_mounted_only_after_the_pod_has_ended_may_be_left() -> None:
+@pytest.mark.parametrize(("mounted", "known"), [(False, ("vol-0",)), (True, ())])
+def test_a_mount_that_was_not_known_when_the_pod_had_ended_may_be_left(mounted, known) -> None:
     law = objects_outlast_their_mounts("apiserver", "driver")
-    published: dict[str, Any] = {"vol-0": {}}
-    run = StoredRun()
-    run.cluster = SimpleNamespace(
-        csi_drivers={"driver": SimpleNamespace(driver=SimpleNamespace(published=published))}
-    )
-    assert said(law, pod(status={"phase": "Failed"}, deletionTimestamp=NOW), run=run) is None
-    published["vol-0"]["n0", "/var/lib/kubelet/pods/web/volumes/pv"] = None
+    place = {("n0", "/var/lib/kubelet/pods/web/volumes/pv"): None}
+    published: dict[str, Any] = {"vol-0": dict(place) if mounted else {}}
+    run = with_mounts(published, *known)
+    ended = pod(status={"phase": "Failed"}, deletionTimestamp=NOW)
+    assert said(law, ended, run=run) is None
+    published["vol-0"].update(place)
     assert said(law, run=run) is None
