@@ -89,6 +89,8 @@ CONTROLLER_REVISIONS: Resource[ControllerRevision] = Resource("apps", "v1", "con
 JOBS: Resource[Job] = Resource("batch", "v1", "jobs")
 CRON_JOBS: Resource[CronJob] = Resource("batch", "v1", "cronjobs")
 DISRUPTION_BUDGETS: Resource[PodDisruptionBudget] = Resource("policy", "v1", "poddisruptionbudgets")
+POD_TEMPLATES: Resource = Resource("", "v1", "podtemplates")
+PROVISIONING_REQUESTS: Resource = Resource("autoscaling.x-k8s.io", "v1", "provisioningrequests")
 ENDPOINT_SLICES: Resource = Resource("discovery.k8s.io", "v1", "endpointslices")
 AUTOSCALERS: Resource[HorizontalPodAutoscaler] = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers"

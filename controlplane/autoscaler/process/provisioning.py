@@ -8,8 +8,9 @@ status is written to the request as the last write has left it, where upstream m
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
+from controlplane.api import provisioning_requests as provreq
 from controlplane.api.pod import Pod
 from controlplane.api.times import parse_time
 from controlplane.api.tree import Tree
@@ -22,11 +23,10 @@ from controlplane.autoscaler.removal import Placement
 from controlplane.autoscaler.scaleup import Outcome, Situation, scale_up
 from controlplane.autoscaler.simulation import Simulation
 from controlplane.client import calls
-from controlplane.client.resources import Resource
+from controlplane.client.resources import POD_TEMPLATES
 from controlplane.controllers.common.controller import NORMAL, Caches
 from controlplane.controllers.common.effects import Reconcile, RequestFailed
 
-POD_TEMPLATES: Final[Resource[Any]] = Resource("", "v1", "podtemplates")
 _UPDATES: Final = 20
 """Conditions of expiry that are written in one loop."""
 _EVENTS: Final = 50
@@ -63,8 +63,8 @@ class Requests:
     def waits(self, now: int) -> bool:
         """Return whether time alone leads to something: a booking ends, or a request is tried again."""
         for tree in self._trees():
-            provisioned = requests.condition(tree, requests.PROVISIONED)
-            if requests.is_true(tree, requests.FAILED):
+            provisioned = provreq.condition(tree, provreq.PROVISIONED)
+            if provreq.is_true(tree, provreq.FAILED):
                 continue
             if requests.is_booked(tree):
                 return True
@@ -84,11 +84,11 @@ class Requests:
         for tree in self._trees():
             if len(expired) >= _UPDATES:
                 break
-            if requests.is_true(tree, requests.BOOKING_EXPIRED) or requests.is_true(
-                tree, requests.FAILED
+            if provreq.is_true(tree, provreq.BOOKING_EXPIRED) or provreq.is_true(
+                tree, provreq.FAILED
             ):
                 continue
-            provisioned = requests.condition(tree, requests.PROVISIONED)
+            provisioned = provreq.condition(tree, provreq.PROVISIONED)
             if provisioned is not None and provisioned["status"] == "True":
                 if requests.since(provisioned) + requests.BOOKED_FOR < now:
                     expired.append(tree)
@@ -98,17 +98,15 @@ class Requests:
         for tree in expired:
             text = "Capacity reservation time is expired"
             reason = "CapacityReservationTimeExpired"
-            yield from self._set(tree, requests.BOOKING_EXPIRED, "True", reason, text, now)
+            yield from self._set(tree, provreq.BOOKING_EXPIRED, "True", reason, text, now)
         for tree in failed:
             text = "ProvisioningRequest is expired"
-            yield from self._set(tree, requests.FAILED, "True", "Expired", text, now)
+            yield from self._set(tree, provreq.FAILED, "True", "Expired", text, now)
         yield from self._delete_old(now)
 
     def _delete_old(self, now: int) -> Reconcile[None]:
         for tree in self._trees():
-            ends = (
-                requests.condition(tree, kind) for kind in (requests.PROVISIONED, requests.FAILED)
-            )
+            ends = (provreq.condition(tree, kind) for kind in (provreq.PROVISIONED, provreq.FAILED))
             if any(each and requests.since(each) + requests.KEPT_FOR < now for each in ends):
                 meta = tree["metadata"]
                 try:
@@ -128,11 +126,11 @@ class Requests:
                 injected = pods_of(tree, self._template)
             except NoPods as error:
                 reason = "FailedToCreatePods"
-                yield from self._set(tree, requests.FAILED, "True", reason, str(error), now)
+                yield from self._set(tree, provreq.FAILED, "True", reason, str(error), now)
                 self.processed = True
                 continue
             text = "ProvisioningRequest is accepted by ClusterAutoscaler"
-            written = yield from self._set(tree, requests.ACCEPTED, "True", "Accepted", text, now)
+            written = yield from self._set(tree, provreq.ACCEPTED, "True", "Accepted", text, now)
             if written is None:
                 continue
             self.processed = True
@@ -157,10 +155,10 @@ class Requests:
 
     def _due(self, tree: Tree, now: int) -> bool:
         uid = tree["metadata"]["uid"]
-        if requests.is_true(tree, requests.FAILED) or requests.is_true(tree, requests.PROVISIONED):
+        if provreq.is_true(tree, provreq.FAILED) or provreq.is_true(tree, provreq.PROVISIONED):
             self._backoff.pop(uid, None)
             return False
-        provisioned = requests.condition(tree, requests.PROVISIONED)
+        provisioned = provreq.condition(tree, provreq.PROVISIONED)
         if provisioned is None:
             return True
         if provisioned["status"] != "False":
@@ -181,7 +179,7 @@ class Requests:
             except NoPods as error:
                 text = f"Couldn't create pods, err: {error}"
                 reason = "FailedToBookCapacity"
-                yield from self._set(tree, requests.FAILED, "True", reason, text, now)
+                yield from self._set(tree, provreq.FAILED, "True", reason, text, now)
         self._booking.place(simulation, booked)
         self._booking.drop_old()
 
@@ -199,7 +197,7 @@ class Requests:
         simulation = situation.simulation
         simulation.fork()
         try:
-            if tree["spec"]["provisioningClassName"] == requests.CHECK_CAPACITY:
+            if tree["spec"]["provisioningClassName"] == provreq.CHECK_CAPACITY:
                 return (yield from self._checked(tree, pods, situation))
             return (yield from self._grown(tree, pods, situation))
         finally:
@@ -214,9 +212,9 @@ class Requests:
             return Outcome(_SUCCESSFUL)
         if (tree["spec"].get("parameters") or {}).get(requests.NO_RETRY) == "true":
             text = "CA could not find requested capacity"
-            yield from self._set(tree, requests.FAILED, "True", missing, text, now)
+            yield from self._set(tree, provreq.FAILED, "True", missing, text, now)
         else:
-            yield from self._set(tree, requests.PROVISIONED, "False", missing, requests.LATER, now)
+            yield from self._set(tree, provreq.PROVISIONED, "False", missing, requests.LATER, now)
         return Outcome("NoOptionsAvailable")
 
     def _grown(self, tree: Tree, pods: Sequence[Pod], situation: Situation) -> Reconcile[Outcome]:
@@ -230,11 +228,11 @@ class Requests:
             yield from self._found(tree, "CapacityIsProvisioned", now)
         else:
             reason = requests.NOT_FOUND
-            yield from self._set(tree, requests.PROVISIONED, "False", reason, requests.LATER, now)
+            yield from self._set(tree, provreq.PROVISIONED, "False", reason, requests.LATER, now)
         return outcome
 
     def _found(self, tree: Tree, reason: str, now: int) -> Reconcile[None]:
-        yield from self._set(tree, requests.PROVISIONED, "True", reason, requests.FOUND_TEXT, now)
+        yield from self._set(tree, provreq.PROVISIONED, "True", reason, requests.FOUND_TEXT, now)
 
     def _set(
         self, tree: Tree, kind: str, status: str, reason: str, message: str, now: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from controlplane.api.custom_schemas import (
     INT64,
@@ -22,10 +22,9 @@ from controlplane.api.custom_schemas import (
     version,
 )
 from controlplane.api.tree import Tree
-from controlplane.client.resources import Resource
+from controlplane.client.resources import PROVISIONING_REQUESTS
 
-GROUP: Final = "autoscaling.x-k8s.io"
-REQUESTS: Final[Resource[Any]] = Resource(GROUP, "v1", "provisioningrequests")
+REQUESTS: Final = PROVISIONING_REQUESTS
 
 _IMMUTABLE: Final = (rule("self == oldSelf", "Value is immutable"),)
 _KEPT: Final = {"x-kubernetes-validations": list(_IMMUTABLE)}
@@ -66,7 +65,7 @@ def provisioning_request_definition() -> Tree:
     return definition(
         "ProvisioningRequest",
         REQUESTS.name,
-        GROUP,
+        REQUESTS.group,
         [version(REQUESTS.version, schema, (age,), status=True)],
         ("provreq", "provreqs"),
     )

@@ -9,23 +9,26 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from controlplane.api.pod import Pod
+from controlplane.api.provisioning_requests import (
+    ATOMIC,
+    BOOKING_EXPIRED,
+    CHECK_CAPACITY,
+    CLASS_NAME,
+    CONSUMES,
+    FAILED,
+    PROVISIONED,
+    condition,
+    is_true,
+)
 from controlplane.api.times import format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.core.pods.defaults import default_pod
 from controlplane.autoscaler.options import HOUR, MINUTE
 
-CHECK_CAPACITY: Final = "check-capacity.autoscaling.x-k8s.io"
-ATOMIC: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
-CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
-_CLASS: Final = "autoscaling.x-k8s.io/provisioning-class-name"
 _OLD_CONSUMES: Final = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
 _INSTANCE: Final = "processorInstance"
 NO_RETRY: Final = "noRetry"
 
-ACCEPTED: Final = "Accepted"
-PROVISIONED: Final = "Provisioned"
-FAILED: Final = "Failed"
-BOOKING_EXPIRED: Final = "BookingExpired"
 NOT_FOUND: Final = "CapacityIsNotFound"
 FOUND: Final = "CapacityIsFound"
 FOUND_TEXT: Final = "Capacity is found in the cluster"
@@ -49,18 +52,6 @@ def supported(request: Tree) -> bool:
     if spec["provisioningClassName"] == CHECK_CAPACITY:
         return not (spec.get("parameters") or {}).get(_INSTANCE)
     return bool(spec["provisioningClassName"] == ATOMIC)
-
-
-def condition(request: Tree, kind: str) -> Mapping[str, Any] | None:
-    """Return a condition of a request."""
-    found = (request.get("status") or {}).get("conditions") or ()
-    return next((each for each in found if each["type"] == kind), None)
-
-
-def is_true(request: Tree, kind: str) -> bool:
-    """Return whether a condition of a request is true."""
-    found = condition(request, kind)
-    return found is not None and found["status"] == "True"
 
 
 def since(found: Mapping[str, Any]) -> int:
@@ -124,7 +115,7 @@ def _pod(request: Tree, template: Tree, suffix: str) -> Pod:
     notes = {
         **(own.get("annotations") or {}),
         CONSUMES: meta["name"],
-        _CLASS: request["spec"]["provisioningClassName"],
+        CLASS_NAME: request["spec"]["provisioningClassName"],
     }
     owner = {
         "apiVersion": request["apiVersion"],

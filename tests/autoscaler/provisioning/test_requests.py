@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controlplane.api.provisioning_requests import ATOMIC, CHECK_CAPACITY, condition
 from controlplane.api.times import parse_time
 from controlplane.autoscaler.provisioning import requests
 from controlplane.autoscaler.provisioning.requests import NoPods, pods_of, with_condition
@@ -14,7 +15,7 @@ CREATED = "2026-01-01T00:00:00Z"
 NOW = parse_time("2026-01-01T00:01:00Z")
 
 
-def request(kind: str = requests.CHECK_CAPACITY, **parameters: str) -> dict[str, Any]:
+def request(kind: str = CHECK_CAPACITY, **parameters: str) -> dict[str, Any]:
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1",
         "kind": "ProvisioningRequest",
@@ -39,9 +40,9 @@ def request(kind: str = requests.CHECK_CAPACITY, **parameters: str) -> dict[str,
 @pytest.mark.parametrize(
     ("kind", "parameters", "handled"),
     [
-        (requests.CHECK_CAPACITY, {}, True),
-        (requests.CHECK_CAPACITY, {"processorInstance": "other"}, False),
-        (requests.ATOMIC, {}, True),
+        (CHECK_CAPACITY, {}, True),
+        (CHECK_CAPACITY, {"processorInstance": "other"}, False),
+        (ATOMIC, {}, True),
         ("queued-provisioning.gke.io", {}, False),
     ],
 )
@@ -55,7 +56,7 @@ def test_a_condition_is_added_then_replaced_and_its_time_always_moves():
     three = with_condition(two, "Provisioned", "False", "CapacityIsNotFound", "later", NOW)
     kinds = [each["type"] for each in three["status"]["conditions"]]
     assert kinds == ["Provisioned", "Accepted"]
-    found = requests.condition(three, "Provisioned")
+    found = condition(three, "Provisioned")
     assert found is not None
     assert requests.since(found) == NOW
     assert not requests.is_booked(three)
