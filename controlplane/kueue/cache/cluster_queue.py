@@ -24,6 +24,7 @@ from controlplane.kueue.cache.quota import (
 from controlplane.kueue.cache.share import fair_weight
 from controlplane.kueue.cache.topology_port import Topologies
 from controlplane.kueue.gates import Gates
+from controlplane.kueue.names import PROVISIONING_CONTROLLER
 from controlplane.kueue.workload.info import Info, new_info
 from controlplane.kueue.workload.requests import RequestOptions
 from controlplane.kueue.workload.status import PODS_READY, condition_text, is_admitted, is_true
@@ -37,7 +38,6 @@ NEVER: Final = "Never"
 MAY_STOP_SEARCH: Final = "MayStopSearch"
 TRY_NEXT_FLAVOR: Final = "TryNextFlavor"
 MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
-PROVISIONING: Final = "kueue.x-k8s.io/provisioning-request"
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class ClusterQueueState(QueueNode):
                 continue
             if not check.active:
                 found.inactive.append(name)
-            if check.controller == PROVISIONING:
+            if check.controller == PROVISIONING_CONTROLLER:
                 found.provisioning.append(name)
             if check.controller == MULTIKUEUE:
                 found.multikueue.append(name)

@@ -36,6 +36,7 @@ __all__ = [
     "MAIN",
     "Info",
     "PermanentError",
+    "from_assignment",
     "from_pod_set",
     "infos_from_status",
     "merge_into",
@@ -227,7 +228,7 @@ def infos_from_status(workload: Tree, reader: Reader, gates: Gates) -> list[Info
 
 
 def _info(workload: Tree, assignment: Tree, of_spec: Tree, reader: Reader, gates: Gates) -> Info:
-    info = _from_assignment(assignment, of_spec, reader, gates)
+    info = from_assignment(assignment, of_spec, reader, gates)
     annotations, labels = dict(info.annotations), dict(info.labels)
     if gates.enabled("TopologyAwareScheduling"):
         annotations[WORKLOAD] = workload["metadata"]["name"]
@@ -262,7 +263,12 @@ def _updated(info: Info, check: str, update: Tree) -> Info:
         raise PermanentError(f'in admission check "{check}": {error}') from None
 
 
-def _from_assignment(assignment: Tree, of_spec: Tree, reader: Reader, gates: Gates) -> Info:
+def from_assignment(assignment: Tree, of_spec: Tree, reader: Reader, gates: Gates) -> Info:
+    """The additions of an admission to one pod set: those of its flavors and of its place in a topology.
+
+    Raises:
+        ReconcileError: A flavor does not exist.
+    """
     annotations: Tree = {}
     held: list[Tree] = []
     if (

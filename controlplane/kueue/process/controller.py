@@ -37,6 +37,8 @@ from controlplane.kueue.process.carrying import Carrier
 from controlplane.kueue.process.jobs import JobIntegration, watched_for_jobs
 from controlplane.kueue.process.kinds import KINDS
 from controlplane.kueue.process.priorities import PriorityClasses
+from controlplane.kueue.process.provisioning import WATCHED as WATCHED_FOR_PROVISIONING
+from controlplane.kueue.process.provisioning import Provisioning
 from controlplane.kueue.process.reader import CacheReader
 from controlplane.kueue.process.scheduling import SCHEDULER, SchedulerTask
 from controlplane.kueue.process.settings import Settings
@@ -78,6 +80,8 @@ class Kueue(Controller):
     component = "kueue-admission"
     client_rate_by_kind = True
     settings = Settings()
+    provisioning = False
+    """The server has ProvisioningRequests: the admission check that makes them is there."""
 
     def __init__(self, host: Host, caches: Caches) -> None:
         super().__init__(host, caches)
@@ -86,6 +90,8 @@ class Kueue(Controller):
         watched = dict.fromkeys(WATCHED)
         if with_topology:
             watched |= dict.fromkeys(WATCHED_FOR_TOPOLOGY)
+        if self.provisioning:
+            watched |= dict.fromkeys(WATCHED_FOR_PROVISIONING)
         watched |= watched_for_jobs(settings)
         self.reader = CacheReader(caches, watched)
         self.topologies = TopologyCache(gates) if with_topology else None
@@ -181,7 +187,9 @@ class Kueue(Controller):
         self._flavors = ResourceFlavorController(reader, manager, cache)
         self._checks = AdmissionCheckController(reader, manager, cache)
         jobs = JobIntegration(self.host, reader, settings, self._has_default_queue, self._reconcile)
-        self._parts: list[JobIntegration | PlacementControllers | PriorityClasses] = [
+        self._parts: list[
+            JobIntegration | PlacementControllers | PriorityClasses | Provisioning
+        ] = [
             jobs,
             PriorityClasses(self.host, reader, self._reconcile),
         ]
@@ -190,6 +198,10 @@ class Kueue(Controller):
                 PlacementControllers(
                     self.host, reader, settings.gates, settings.workers, self._reconcile
                 )
+            )
+        if self.provisioning:
+            self._parts.append(
+                Provisioning(self.host, reader, settings.gates, settings.workers, self._reconcile)
             )
         self._topologies = TopologyReconciler(reader, self.topologies)
         self._wiring = Wiring(
@@ -392,11 +404,15 @@ class Kueue(Controller):
         yield
 
 
-def kueue_of(settings: Settings, *, answers: bool = False) -> type[Kueue]:
+def kueue_of(
+    settings: Settings, *, answers: bool = False, provisioning: bool = False
+) -> type[Kueue]:
     """Return Kueue with these settings, as a process of a cluster (`ClusterConfig.own_controllers`).
 
     Args:
         settings: its configuration.
         answers: it answers requests for its visibility API (`queues.visibility.group`).
+        provisioning: it has the admission check of ProvisioningRequests; the server must have their definition.
     """
-    return type("Kueue", (Kueue,), {"settings": settings, "answers": answers})
+    fields = {"settings": settings, "answers": answers, "provisioning": provisioning}
+    return type("Kueue", (Kueue,), fields)

@@ -9,8 +9,10 @@ from controlplane.client.resources import (
     JOBS,
     NAMESPACES,
     NODES,
+    POD_TEMPLATES,
     PODS,
     PRIORITY_CLASSES,
+    PROVISIONING_REQUESTS,
     REPLICA_SETS,
     STATEFUL_SETS,
     Resource,
@@ -30,6 +32,7 @@ FLAVORS: Final = _own("resourceflavors")
 CHECKS: Final = _own("admissionchecks")
 TOPOLOGIES: Final = _own("topologies")
 WORKLOAD_CLASSES: Final = _own("workloadpriorityclasses")
+PROVISIONING_CONFIGS: Final = _own("provisioningrequestconfigs")
 LIMIT_RANGES: Final[Resource[Any]] = Resource("", "v1", "limitranges")
 RUNTIME_CLASSES: Final[Resource[Any]] = Resource("node.k8s.io", "v1", "runtimeclasses")
 
@@ -42,12 +45,15 @@ KINDS: Final[dict[str, Resource[Any]]] = {
     "AdmissionCheck": CHECKS,
     "Topology": TOPOLOGIES,
     "WorkloadPriorityClass": WORKLOAD_CLASSES,
+    "ProvisioningRequestConfig": PROVISIONING_CONFIGS,
+    "ProvisioningRequest": PROVISIONING_REQUESTS,
     "PriorityClass": PRIORITY_CLASSES,
     "Namespace": NAMESPACES,
     "LimitRange": LIMIT_RANGES,
     "RuntimeClass": RUNTIME_CLASSES,
     "Node": NODES,
     "Pod": PODS,
+    "PodTemplate": POD_TEMPLATES,
     "Job": JOBS,
     "Deployment": DEPLOYMENTS,
     "ReplicaSet": REPLICA_SETS,

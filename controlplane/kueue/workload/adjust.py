@@ -81,6 +81,16 @@ def _adjusted_pod(spec: Tree, summary: Summary, runtime_classes: Mapping[str, Tr
         overhead = (runtime_classes.get(name) or {}).get("overhead")
         if overhead is not None:
             spec["overhead"] = overhead.get("podFixed") or {}
+    return _completed_pod(spec, summary)
+
+
+def limits_as_requests(spec: Tree) -> Tree:
+    """A pod specification with requests for what has only limits."""
+    return _completed_pod(spec, {})
+
+
+def _completed_pod(spec: Tree, summary: Summary) -> Tree:
+    spec = dict(spec)
     for field in ("initContainers", "containers"):
         if spec.get(field):
             spec[field] = [

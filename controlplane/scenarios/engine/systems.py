@@ -87,7 +87,8 @@ def _kueue(config: ClusterConfig, setting: Setting) -> Changes:
     from controlplane.kueue.queues.visibility import group
 
     # Settings of their own: processes share nothing.
-    kueue = kueue_of(_kueue_settings(setting), answers=True)
+    provisioning = _has_requests(setting)
+    kueue = kueue_of(_kueue_settings(setting), answers=True, provisioning=provisioning)
     return {
         "own_controllers": (*config.own_controllers, kueue),
         "aggregated": (*config.aggregated, group(Kueue.name)),
@@ -95,6 +96,11 @@ def _kueue(config: ClusterConfig, setting: Setting) -> Changes:
         "installed": (*config.installed, *_kueue_objects(setting)),
         "track_fields": True,
     }
+
+
+def _has_requests(setting: Setting) -> bool:
+    """Return whether the API has ProvisioningRequests, in whichever order the systems are named."""
+    return "cluster-autoscaler" in setting["with"] and bool(_request_kinds(setting))
 
 
 def _kueue_objects(setting: Setting) -> Installed:

@@ -1,0 +1,1 @@
+"""The admission check of ProvisioningRequests: capacity is asked for before a Workload is admitted."""
