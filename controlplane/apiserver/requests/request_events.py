@@ -133,10 +133,21 @@ def _workload_state(workload: Tree) -> Tree:
     if "Admitted" in held:
         return {"state": f"admitted in {queue}"}
     if "QuotaReserved" in held:
-        return {"state": f"quota reserved in {queue}"}
+        return {"state": f"quota reserved in {queue}{_waiting_checks(found)}"}
     if "QuotaReserved" in conditions:
         return {"state": _because("pending", conditions["QuotaReserved"])}
     return {}
+
+
+def _waiting_checks(status: Tree) -> str:
+    """The admission checks that are not ready, with their messages."""
+    parts = [
+        f"{_text(each, 'name')} is {_text(each, 'state')}"
+        + (f" ({_text(each, 'message')})" if each.get("message") else "")
+        for each in status.get("admissionChecks") or ()
+        if each.get("state") != "Ready"
+    ]
+    return f", check {', check '.join(parts)}" if parts else ""
 
 
 def _admission(admission: Tree) -> str:

@@ -101,6 +101,26 @@ def test_a_workload_of_kueue_says_how_far_it_is(held, state):
     assert written(asked, info_of, tree, 200, "")[2].get("state") == state
 
 
+def test_a_workload_of_kueue_says_which_checks_it_waits_for():
+    checks = [
+        {"name": "a", "state": "Ready", "message": "there"},
+        {"name": "b", "state": "Pending", "message": ""},
+        {"name": "c", "state": "Retry", "message": "no nodes"},
+    ]
+    reserved = {"type": "QuotaReserved", "status": "True"}
+    status = {
+        "conditions": [reserved],
+        "admission": {"clusterQueue": "queue"},
+        "admissionChecks": checks,
+    }
+    asked = about("patch", "workloads", "w", group="kueue.x-k8s.io", version="v1beta2")
+    state = written(asked, info_of, {"status": status}, 200, "")[2]["state"]
+    assert state == "quota reserved in queue, check b is Pending, check c is Retry (no nodes)"
+    admitted = {"type": "Admitted", "status": "True"}
+    status = {**status, "conditions": [reserved, admitted]}
+    assert written(asked, info_of, {"status": status}, 200, "")[2]["state"] == "admitted in queue"
+
+
 def test_a_workload_of_kueue_says_what_it_uses_and_for_which_object():
     assigned = {
         "name": "main",
