@@ -54,6 +54,22 @@ def test_every_kind_has_a_definition_with_status_and_columns():
     ]  # fmt: skip
 
 
+def test_a_provisioning_configuration_has_retries_and_is_validated():
+    kind, named = "ProvisioningRequestConfig", {"metadata": {"name": "config"}}
+    wanted = {"provisioningClassName": "class", "retryStrategy": {"backoffLimitCount": 1}}
+    made, partly, policy, missing = created(
+        (kind, {"metadata": {"name": "plain"}, "spec": {"provisioningClassName": "class"}}),
+        (kind, {**named, "spec": wanted}),
+        (kind, {**named, "spec": {**wanted, "podSetMergePolicy": "All"}}),
+        (kind, {**named, "spec": {}}),
+    )
+    retries = {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
+    assert made["spec"]["retryStrategy"] == retries
+    assert partly["spec"]["retryStrategy"] == {**retries, "backoffLimitCount": 1}
+    assert 'spec.podSetMergePolicy: Unsupported value: "All"' in policy
+    assert "spec.provisioningClassName: Required value" in missing
+
+
 def test_defaults_are_filled_in():
     (queue,) = created(("ClusterQueue", cluster_queue("queue", {"default/cpu": 4})))
     assert queue["spec"]["queueingStrategy"] == "BestEffortFIFO"

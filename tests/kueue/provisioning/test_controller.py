@@ -103,6 +103,7 @@ def test_without_the_clean_up_a_failed_request_stays_and_the_last_one_counts():
     )
     world.put("ProvisioningRequest", request("work-check-1", FAILED))
     assert world.reconciled().requests == ["work-check-1"]
+    assert world.writes == []  # an evicted Workload goes on with nothing
     world.put("Workload", reserved(state(retryCount=1)))
     assert world.reconciled().requests == ["work-check-1", "work-check-2"]
     assert world.reconciled().requests == ["work-check-2"]
