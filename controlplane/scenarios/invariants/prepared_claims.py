@@ -13,7 +13,7 @@ from controlplane.api import resource_claims as rules
 from controlplane.api.resource_claims import ClaimRuleError
 from controlplane.kubelet.cm.dra.driver import driver_actor
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.pod_lives import FORCED, is_to_go
+from controlplane.scenarios.invariants.pod_lives import ENDED_BY_OTHERS, FORCED, is_to_go
 from controlplane.scenarios.invariants.views import PODS, note, stored_pods
 
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ def _prepared_on(run: Run, node: str) -> set[str]:
 def objects_outlast_their_claims(after: str, *nodes: str) -> Invariant:
     """The object of a pod that is to go stays while its kubelet holds claims for it, unless it was deleted by force.
 
-    Upstream: PodCouldHaveRunningContainers of pkg/kubelet/kubelet.go, which keeps the end of the pod back.
+    Upstream: PodCouldHaveRunningContainers of pkg/kubelet/kubelet.go, which keeps the end of the pod back. Not so where
+    another client wrote the end: a kubelet that starts anew takes the pod for terminated, and lets it go.
     """
 
     def check(run: Run) -> str | None:
@@ -139,7 +140,9 @@ def objects_outlast_their_claims(after: str, *nodes: str) -> Invariant:
         stored = {pod.uid for pod in run.objects(PODS)}
         for uid in [uid for uid in going if uid not in stored]:
             name, host = going.pop(uid)
-            if uid in run.notes.get(FORCED, ()) or host.claims is None:
+            if any(uid in run.notes.get(each, ()) for each in (FORCED, ENDED_BY_OTHERS)):
+                continue
+            if host.claims is None:
                 continue
             for key, info in host.claims.cache.claims.items():
                 if uid in info.pods:
