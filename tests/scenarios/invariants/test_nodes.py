@@ -109,3 +109,25 @@ def test_a_mirror_is_reported_with_containers_of_the_static_pod_of_its_name(
         cluster=SimpleNamespace(machines={"node-1": machine}),
     )
     assert (nodes.statuses_are_their_own("node-1").check(run) is None) is holds
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ({"phase": "Running"}, "node-1: CPU 1 is old/main's and new/main's"),
+        ({"phase": "Failed"}, "node-1: CPU 1 is old/main's and new/main's"),
+        ({"phase": "Failed", "reason": "UnexpectedAdmissionError"}, None),
+    ],
+)
+def test_two_containers_on_one_cpu_are_found_unless_one_was_refused(status, told) -> None:
+    container = SimpleNamespace(name="main", cpus="1-2", exclusive=True)
+    sandbox = SimpleNamespace(running=lambda: [container])
+    statuses = {"old": status}
+    machine = SimpleNamespace(
+        containers=object(),
+        sandboxes={"old": sandbox, "new": sandbox},
+        process=SimpleNamespace(shared=SimpleNamespace(statuses=statuses)),
+    )
+    world = SimpleNamespace(stepped=None)
+    run: Any = SimpleNamespace(cluster=SimpleNamespace(machines={"node-1": machine}), world=world)
+    assert nodes.no_two_run_on_one_cpu("node-1").check(run) == told
