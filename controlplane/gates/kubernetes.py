@@ -555,4 +555,12 @@ GATES: tuple[FixGate, ...] = (
         variants=("proposed",),
         unfixed_from="1.36",
     ),
+    FixGate(
+        number="here11",
+        title="the end of a pod takes the claim of another one that runs with it",
+        issue="",
+        component="kubelet",
+        fixed_in="",
+        variants=("own-claims-only",),
+    ),
 )

@@ -501,6 +501,11 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"deleted VolumeSnapshot/default/daily by user",
         rf"deleted {CONTENT} by snapshot-controller.*it is gone",
     ),
+    "here11": (
+        r"created Pod/default/keeper by user",
+        r"deleted Pod/default/guest by user",
+        r"worker of Pod/default/guest: terminating",
+    ),
     "here8": (
         r"patched Workload/default/first by user.*changed spec.queueName",
         r"Workload/default/first by kueue: admitted in here",

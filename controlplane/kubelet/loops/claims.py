@@ -42,6 +42,8 @@ LONGEST_BACK_OFF_NS: Final = 120 * SECOND
 """Of a connection that is tried again; gRPC's."""
 WIPING_DELAY_NS: Final = 30 * SECOND
 """The time for which a driver may be away before its slices are deleted."""
+OWN_CLAIMS_ONLY: Final = "here11"
+"""The gate by which a pod gives back only claims that it holds."""
 WIPE_FIRST_NS: Final = 1 * SECOND
 WIPE_LONGEST_NS: Final = 300 * SECOND
 
@@ -86,7 +88,8 @@ class NodeClaims:
         text = ctx.disk.read(FILE)
         cache = ClaimCache.restore(text)
         known = self._registered.__contains__
-        self._manager = DRAManager(cache, known, groups=self._groups)
+        own_only = self._shared.fixes.fixed(OWN_CLAIMS_ONLY)
+        self._manager = DRAManager(cache, known, groups=self._groups, own_only=own_only)
         self._shared.host.claims = self._manager
         await self._carry_out(ctx, self._manager.start(text))
         ctx.spawn(self._wipe, "", name="dra-slices")

@@ -93,12 +93,7 @@ def give_volumes(user: User, tree: Tree) -> None:
 
 
 def with_cards(config: ClusterConfig) -> ClusterConfig:
-    """The cluster with a DRA driver on each node, which refuses nothing.
-
-    After a refusal upstream's kubelet unprepares claims that other pods use: at the first try it has forgotten the pod
-    that ended, and at the second it takes the one that is left for it (unprepareResources of
-    pkg/kubelet/cm/dra/manager.go).
-    """
+    """The cluster with a DRA driver on each node, which refuses nothing: see race here11, which a refusal widens."""
     notes = {"emulate.controlplane/dra-devices": f"{CARD}=3"}
     nodes = [
         {**tree, "metadata": {**tree["metadata"], "annotations": notes}}

@@ -84,25 +84,18 @@ def what_runs_has_its_claims(driver: str, *nodes: str) -> Invariant:
     """A container runs only while its node's drivers hold the claims of its pod prepared; `driver` is one of them.
 
     Upstream: PrepareDynamicResources comes before the sandbox (kuberuntime_manager.go), UnprepareDynamicResources after
-    the last container has stopped (SyncTerminatingPod of pkg/kubelet/kubelet.go). Of claims that pods of a node share
-    nothing is said: the end of a pod that never had a claim prepared takes it from the one pod that has, as
-    unprepareResources of pkg/kubelet/cm/dra/manager.go asks only whether several pods hold it.
+    the last container has stopped (SyncTerminatingPod of pkg/kubelet/kubelet.go).
     """
 
     def check(run: Run) -> str | None:
         drivers = run.cluster.node_drivers
         if drivers is None:
             return None
-        sharing = note(run, "pods of claims")
         for node in nodes:
             host = run.cluster.machines[node]
             if host.process is None:
                 continue
             held: set[str] | None = None
-            for uid in host.process.workers.uids():
-                worker = host.process.workers.get(uid)
-                for key in () if worker is None else _claims_of(worker.pod):
-                    sharing.setdefault(f"{node} {key}", {})[uid] = None
             for uid, sandbox in host.sandboxes.items():
                 worker = host.process.workers.get(uid)
                 if worker is None or not sandbox.running():
@@ -110,7 +103,7 @@ def what_runs_has_its_claims(driver: str, *nodes: str) -> Invariant:
                 for key in _claims_of(worker.pod):
                     if held is None:
                         held = _prepared_on(run, node)
-                    if key not in held and len(sharing[f"{node} {key}"]) == 1:
+                    if key not in held:
                         return f"{node}: {worker.pod.key} runs, and claim {key} is not prepared"
         return None
 

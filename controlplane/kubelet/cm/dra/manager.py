@@ -60,6 +60,7 @@ class DRAManager:
         registered: whether a driver is registered with the kubelet.
         groups: whether claims of pod groups count (DRAWorkloadResourceClaims).
         extended: whether claims of extended resources count (DRAExtendedResource).
+        own_only: a pod gives back only claims that it holds (gate here11).
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class DRAManager:
         *,
         groups: bool = False,
         extended: bool = True,
+        own_only: bool = False,
     ) -> None:
+        self._own_only = own_only
         self.cache = cache
         self._registered = registered
         self._groups = groups
@@ -212,6 +215,10 @@ class DRAManager:
             info = self.cache.get(namespace, name)
             if info is None:
                 continue  # unprepared already, or never prepared
+            # Until here11 a pod that holds nothing, as it ended before it had its claims prepared, or as a first try to
+            # give them back was refused, takes them from the one pod that does.
+            if self._own_only and uid not in info.pods:
+                continue
             if len(info.pods) > 1:
                 self.cache.put(info.without_pod(uid))
                 continue
