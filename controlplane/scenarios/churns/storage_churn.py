@@ -32,6 +32,7 @@ from controlplane.scenarios.invariants.storage import (
     SIDECAR,
     SNAPSHOTS,
     contents_stay_for_their_snapshots,
+    one_call_at_a_time,
     volume,
 )
 from controlplane.scenarios.invariants.views import PODS
@@ -323,7 +324,14 @@ def invariants(setting: Setting) -> tuple[Invariant, ...]:
         )
         attached = (*ATTACHED, *lives)
     contents = contents_stay_for_their_snapshots("apiserver")
-    return (*ALWAYS, contents, *attached, *CLAIMED, writes_keep_to_their_object())
+    return (
+        *ALWAYS,
+        one_call_at_a_time(),
+        contents,
+        *attached,
+        *CLAIMED,
+        writes_keep_to_their_object(),
+    )
 
 
 SCENARIO = Scenario(

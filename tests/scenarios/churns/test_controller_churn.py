@@ -69,7 +69,8 @@ def test_search_finds_that_caches_of_different_kinds_have_no_order() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("part", "reason"), [("jobs", "both active for index"), ("daemons", "both there for")]
+    ("part", "reason"),
+    [("jobs", "both active for index"), ("daemons", "acts for default/agent again")],
 )
 def test_a_controller_that_does_not_wait_for_its_own_writes_is_found(
     part, reason, monkeypatch
