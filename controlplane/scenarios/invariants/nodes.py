@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from controlplane.scenarios.engine.scenario import Invariant
-from controlplane.scenarios.invariants.views import PODS, stored_pods
+from controlplane.scenarios.invariants.views import ENDED, PODS, stored_pods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -288,8 +288,8 @@ def running_containers_keep_their_cpus(*nodes: str) -> Invariant:
 def no_condition_means_done(*nodes: str) -> Invariant:
     """Of pods on these nodes: one that runs without PodResizeInProgress has its allocated resources.
 
-    Not of one that is being deleted: nothing judges its resizes any more, and a status may be written
-    between a promise and its condition.
+    Not of one that is being deleted, or that a client says has ended: nothing judges its resizes any more, and a status
+    may be written between a promise and its condition.
     """
 
     def check(run: Run) -> str | None:
@@ -297,7 +297,7 @@ def no_condition_means_done(*nodes: str) -> Invariant:
             status = obj.tree.get("status") or {}
             if obj.tree["spec"].get("nodeName") not in nodes:
                 continue
-            if obj.metadata.get("deletionTimestamp"):
+            if obj.metadata.get("deletionTimestamp") or status.get("phase") in ENDED:
                 continue
             if any(
                 each["type"] == "PodResizeInProgress" for each in status.get("conditions") or ()

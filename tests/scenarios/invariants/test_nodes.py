@@ -131,3 +131,18 @@ def test_two_containers_on_one_cpu_are_found_unless_one_was_refused(status, told
     world = SimpleNamespace(stepped=None)
     run: Any = SimpleNamespace(cluster=SimpleNamespace(machines={"node-1": machine}), world=world)
     assert nodes.no_two_run_on_one_cpu("node-1").check(run) == told
+
+
+@pytest.mark.parametrize(("phase", "is_found"), [("Running", True), ("Failed", False)])
+def test_a_resize_without_its_condition_is_found_unless_the_pod_has_ended(phase, is_found) -> None:
+    container = {
+        "name": "main",
+        "state": {"running": {}},
+        "allocatedResources": {"cpu": "3"},
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    status = {"phase": phase, "containerStatuses": [container]}
+    tree = {"apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": "node-1"}, "status": status}
+    stored = Object({**tree, "metadata": {"name": "web", "namespace": "default", "uid": "u"}})
+    run: Any = SimpleNamespace(objects=lambda _prefix: [stored])
+    assert bool(nodes.no_condition_means_done("node-1").check(run)) is is_found
