@@ -10,7 +10,7 @@ from attrs import frozen
 
 from controlplane.api.tree import Tree
 
-__all__ = ["AggregatedGroup", "AggregatedResource", "answered", "request_body"]
+__all__ = ["AggregatedGroup", "AggregatedResource", "Refused", "request_body"]
 
 
 @frozen
@@ -41,7 +41,7 @@ def request_body(
     name: str,
     query: dict[str, str],
 ) -> Tree:
-    """Return what the process is asked with."""
+    """Return the body of the request to the process."""
     return {
         "apiVersion": api_version,
         "resource": resource,
@@ -52,6 +52,11 @@ def request_body(
     }
 
 
-def answered(code: int, tree: Tree) -> Tree:
-    """Return what the process answers with: an HTTP status and an object, a Status if it failed."""
-    return {"code": code, "object": tree}
+@frozen
+class Refused:
+    """The failure of a request: HTTP status, reason, message and details of a Status, which the API server makes."""
+
+    code: int
+    reason: str
+    message: str
+    details: Tree | None = None

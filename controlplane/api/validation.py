@@ -164,7 +164,20 @@ def child(path: str, field: str) -> str:
     return f"{path}.{field}" if path else field
 
 
+INT64_DIGITS: Final = 19
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+
+
+def go_int64(text: str) -> int:
+    """The number that Go's ParseInt(text, 10, 64) reads. ValueError with Go's text where it fails."""
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
+    significant = text.lstrip("+-").lstrip("0") or "0"
+    if len(significant) <= INT64_DIGITS:
+        value = -int(significant) if text[0] == "-" else int(significant)
+        if -(1 << 63) <= value < 1 << 63:
+            return value
+    raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
 
 
 def parse_int64(text: str) -> int | None:

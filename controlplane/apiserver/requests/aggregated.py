@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from controlplane.api.aggregated_groups import AggregatedGroup, request_body
+from controlplane.api.aggregated_groups import AggregatedGroup, Refused, request_body
 from controlplane.api.object import Object
 from controlplane.api.request import Response
 from controlplane.api.times import SECOND
@@ -93,5 +93,7 @@ def pass_on(group: AggregatedGroup, ctx: Context) -> Steps[Response]:
     if found.error:
         text = "the server is currently unable to handle the request"
         raise status.ApiError(503, "ServiceUnavailable", text, {})
-    code, tree = found.body["code"], found.body["object"]
-    return Response(code, tree, Object(tree) if code < 300 else None)
+    answer: Tree | Refused = found.body
+    if isinstance(answer, Refused):
+        raise status.ApiError(answer.code, answer.reason, answer.message, answer.details)
+    return Response(200, answer, Object(answer))

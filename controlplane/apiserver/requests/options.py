@@ -5,7 +5,7 @@ from __future__ import annotations
 from controlplane.api.flags import flag
 from controlplane.api.request import Request
 from controlplane.api.tree import Tree
-from controlplane.api.validation import quote
+from controlplane.api.validation import go_int64
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import DecodeError, decode
@@ -20,8 +20,6 @@ from controlplane.apiserver.schema.field_errors import (
 
 __all__ = ["check_connection", "check_write_options", "delete_options", "parse_int64"]
 
-INT64_DIGITS = 19
-
 _DELETE_TYPE = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _MANAGER_LIMIT = 128
 _KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
@@ -31,16 +29,10 @@ def parse_int64(text: str | None) -> int:
     """A number of a query, 0 for none. ApiError 400 with Go's text otherwise."""
     if text is None:
         return 0
-    sign = text[0] if text[:1] in ("+", "-") else ""
-    digits = text[len(sign) :]
-    if not (digits.isascii() and digits.isdigit()):
-        raise status.bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
-    significant = digits.lstrip("0") or "0"
-    if len(significant) <= INT64_DIGITS:
-        value = int(sign + significant)
-        if -(2**63) <= value < 2**63:
-            return value
-    raise status.bad_request(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
+    try:
+        return go_int64(text)
+    except ValueError as error:
+        raise status.bad_request(str(error)) from None
 
 
 def check_connection(request: Request) -> None:

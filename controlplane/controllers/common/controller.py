@@ -17,6 +17,7 @@ from controlplane.client.resources import Resource
 from controlplane.controllers.common.effects import Reconcile
 
 if TYPE_CHECKING:
+    from controlplane.api.aggregated_groups import Refused
     from controlplane.api.generic import V
     from controlplane.api.object import Object
     from controlplane.api.usage import UsageSource
@@ -164,7 +165,7 @@ class Controller:
     def __init__(self, host: Host, caches: Caches) -> None:
         self.host = host
 
-    def answer(self, request: Tree) -> Tree:
+    def answer(self, request: Tree) -> Tree | Refused:
         """Return the answer to a request for an aggregated group (`controlplane.api.aggregated_groups`)."""
         raise NotImplementedError
 

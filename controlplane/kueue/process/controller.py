@@ -53,6 +53,7 @@ from controlplane.kueue.topology.cache import TopologyCache
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
+    from controlplane.api.aggregated_groups import Refused
     from controlplane.api.tree import Tree
     from controlplane.client.resources import Resource
     from controlplane.controllers.common.controller import Caches, Host, Queue
@@ -134,7 +135,7 @@ class Kueue(Controller):
         yield from self.recorder.families()
         yield from self._gauges.families()
 
-    def answer(self, request: Tree) -> Tree:
+    def answer(self, request: Tree) -> Tree | Refused:
         """Return a queue's pending workloads."""
         return pending_workloads(self.manager, request)
 

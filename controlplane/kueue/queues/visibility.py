@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from controlplane.api.aggregated_groups import AggregatedGroup, AggregatedResource, answered
+from controlplane.api.aggregated_groups import AggregatedGroup, AggregatedResource, Refused
 from controlplane.api.tree import Tree
-from controlplane.api.validation import quote
+from controlplane.api.validation import go_int64, quote
 from controlplane.kueue.queues.cluster_queue import local_queue_of
 from controlplane.kueue.workload.priority import base_priority
 
@@ -37,13 +37,13 @@ def group(actor: str) -> AggregatedGroup:
     return AggregatedGroup(GROUP, VERSIONS, actor, resources)
 
 
-def pending_workloads(manager: QueueManager, request: Tree) -> Tree:
+def pending_workloads(manager: QueueManager, request: Tree) -> Tree | Refused:
     """Return the answer to a request for a queue's pending workloads (`controlplane.api.aggregated_groups`)."""
     name, namespace = request["name"], request["namespace"]
     try:
         limit, offset = _bounds(request["query"])
     except ValueError as error:
-        return _failure(400, "BadRequest", str(error))
+        return Refused(400, "BadRequest", str(error))
     if request["resource"] == "clusterqueues":
         pending = _in_order(manager, name)
         items = None if pending is None else _of_cluster_queue(pending, limit, offset)
@@ -54,25 +54,14 @@ def pending_workloads(manager: QueueManager, request: Tree) -> Tree:
     if items is None:
         kind = request["resource"].removesuffix("s")
         details = {"name": name, "group": GROUP, "kind": kind}
-        return _failure(404, "NotFound", f"{kind}.{GROUP} {quote(name)} not found", details)
-    head = {"kind": KIND, "apiVersion": request["apiVersion"], "metadata": {}}
-    return answered(200, {**head, "items": items})
+        return Refused(404, "NotFound", f"{kind}.{GROUP} {quote(name)} not found", details)
+    return {"kind": KIND, "apiVersion": request["apiVersion"], "metadata": {}, "items": items}
 
 
 def _bounds(query: dict[str, str]) -> tuple[int, int]:
     """Return limit and offset; ValueError, in Go's words, for what is no number."""
-    limit, offset = (_integer(query.get(each, "0")) for each in ("limit", "offset"))
+    limit, offset = (go_int64(query.get(each, "0")) for each in ("limit", "offset"))
     return min(max(limit or DEFAULT_LIMIT, 0), LARGEST_LIMIT), max(offset, 0)
-
-
-def _integer(text: str) -> int:
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()):
-        raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
-    number = int(text)
-    if not -(1 << 63) <= number < 1 << 63:
-        raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
-    return number
 
 
 def _in_order(manager: QueueManager, name: str) -> list[Info] | None:
@@ -116,11 +105,3 @@ def _item(info: Info, in_local: int, in_cluster: int) -> Tree:
         "positionInClusterQueue": in_cluster,
         "positionInLocalQueue": in_local,
     }
-
-
-def _failure(code: int, reason: str, message: str, details: Tree | None = None) -> Tree:
-    tree: Tree = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    tree |= {"message": message, "reason": reason, "code": code}
-    if details:
-        tree["details"] = details
-    return answered(code, tree)
