@@ -19,6 +19,7 @@ from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import nodes_with_managers
 from controlplane.scenarios.churns import kubelet_parts as parts
+from controlplane.scenarios.churns.storage_world import runs
 from controlplane.scenarios.invariants.prepared_claims import what_runs_has_its_claims
 from controlplane.scenarios.invariants.views import PODS
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 CLAIM = parts.CARDS[0]
 MOMENTS = 400
-"""So many steps at most the user waits for the scheduler; the kubelet has not heard of the pod by then."""
+"""The steps that the scheduler is given; the kubelet has not been notified of the pod by then."""
 
 
 def build(setting: Setting) -> ClusterConfig:
@@ -51,24 +52,16 @@ async def shared_and_left(user: User) -> None:
     """A pod runs with the claim; another one is deleted as soon as it has a node."""
     await parts.make_claims(user)
     await user.create(user_of_claim("keeper"))
-    await user.wait_until(_keeper_runs, patience_s=60)
+    await user.wait_until(lambda run: runs(run, "keeper"), patience_s=60)
     await user.create(user_of_claim("guest"))
-    for _ in range(MOMENTS):
-        if any(each.tree["spec"].get("nodeName") for each in _guests(user.run)):
-            break
-        await user.point("user.wait")
+    await user.wait_steps_until(_guest_has_a_node, MOMENTS)
     await user.attempt(user.delete("Pod", "guest"))
     await user.sleep(60)
 
 
-def _guests(run: Run) -> list[Any]:
-    return [each for each in run.objects(PODS) if each.name == "guest"]
-
-
-def _keeper_runs(run: Run) -> bool:
-    return any(
-        (each.tree.get("status") or {}).get("phase") == "Running" for each in run.objects(PODS)
-    )
+def _guest_has_a_node(run: Run) -> bool:
+    pods = run.objects(PODS)
+    return any(each.name == "guest" and each.tree["spec"].get("nodeName") for each in pods)
 
 
 SCENARIO = Scenario(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @frozen(eq=False)
 class Process:
-    """What its tasks share, its pods' workers, and the managers of its node's resources."""
+    """The shared state of the tasks, the pod workers, and the resource managers of one kubelet process."""
 
     shared: Shared
     workers: PodWorkers

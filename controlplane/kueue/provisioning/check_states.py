@@ -84,7 +84,7 @@ def next_attempt(check: Tree, workload: Tree, request: Tree | None) -> int | Non
 
 
 def pod_set_updates(workload: Tree, config: Tree, request: Tree) -> list[Tree]:
-    """What pods need for the capacity: annotations, and node labels from details of the request's class."""
+    """Return the updates of pods that consume the capacity: annotations, and node labels from the class details."""
     name = request["metadata"]["name"]
     pod_sets = {
         template_name(name, each["name"]): each["name"] for each in workload["spec"]["podSets"]

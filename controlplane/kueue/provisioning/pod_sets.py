@@ -44,7 +44,7 @@ def is_needed(workload: Tree, config: Tree) -> bool:
 
 
 def requested(workload: Tree, config: Tree) -> list[Requested]:
-    """What a ProvisioningRequest asks for.
+    """Return the pod sets of a ProvisioningRequest.
 
     Raises:
         ReconcileError: The admission lacks a pod set.

@@ -295,13 +295,13 @@ MADE_FIRST: dict[str, Callable[[User], Coroutine[Any, Any, None]]] = {
     VOLUMES: kubelet_parts.make_volumes,
     CLAIMS: kubelet_parts.make_claims,
 }
-"""What the user makes before the first pod in a part."""
+"""Set-up of a part, before the first pod is created."""
 GIVEN: dict[str, Callable[[User, Tree], None]] = {
     VOLUMES: kubelet_parts.give_volumes,
     CLAIMS: kubelet_parts.give_claims,
     PROBES: kubelet_parts.give_probes,
 }
-"""What a pod has besides its resources in a part."""
+"""Additions of a part to each pod."""
 
 
 def build(setting: Setting) -> ClusterConfig:

@@ -1,4 +1,4 @@
-"""What pods of the churn for kubelets have in some of its parts: volumes of a driver, claims of devices, probes.
+"""Volumes, claims of devices and probes for the pods of kubelet-churn, by part.
 
 Each part has the nodes that it needs, what the user makes before the first pod, and what a pod has of it.
 """

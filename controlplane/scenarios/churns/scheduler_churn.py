@@ -85,7 +85,7 @@ FEATURES = (
     *(TAINTS, LOSSES, ONE_NODE, PATIENCE, FAULTS_ARE, FLAGS),
 )
 CALM = (PRIORITIES_ARE, TAINTS, LOSSES, ONE_NODE)
-"""What the calm run is about, from which plans are made."""
+"""Topics of the calm run from which plans are made."""
 SETS_OF_FLAGS: tuple[dict[str, bool], ...] = (
     {"SchedulerQueueingHints": False, "SchedulerPopFromBackoffQ": False},
     {"SchedulerAsyncPreemption": False},
@@ -172,7 +172,7 @@ async def _something(user: User) -> None:
     name = PODS[in_turn(user, len(PODS), "which pod")]
     if name not in [each.name for each in _pods_there(user)]:
         await user.attempt(user.create(_pod(user, name)))
-        if _is_about(user, BINDERS) and in_turn(user, 3, "somebody else binds it") == 1:
+        if _is_about(user, BINDERS) and in_turn(user, 3, "another client binds it") == 1:
             for _ in range(SOON[in_turn(user, len(SOON), "how soon")]):
                 await user.point()
             await _bind(user, name)

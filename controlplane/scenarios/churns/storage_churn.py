@@ -52,6 +52,8 @@ SIDECARS = {"attach": "csi-attacher", "claims": PROVISIONER}
 REST_S = 2000
 """The wait at the end: longer than two resyncs."""
 PATIENCE_S = 900
+MOMENTS = 2000
+"""The steps that a pod is given to be bound."""
 VOLUMES = 2
 WRITES = 40
 PAUSES_S = (5, 1, 20, 8, 8.2, 8.4, 8.6, 8.8, 9)
@@ -211,7 +213,7 @@ async def claims(user: User) -> None:
     if progress == 1:
         await user.wait_until(lambda run: storage.runs(run, "first"), patience_s=PATIENCE_S)
     elif progress == 2:  # before the caches of the controllers know that the pod has a node
-        await _until_it_has_a_node(user)
+        await user.wait_steps_until(_has_a_node, MOMENTS)
     for name in ("data", "spare", "pvc-0"):
         await storage.remove(user, "PersistentVolumeClaim", name)
     await _die(user)
@@ -229,12 +231,8 @@ async def claims(user: User) -> None:
         await user.attempt(user.patch("PersistentVolume", "pv-0", free))
 
 
-async def _until_it_has_a_node(user: User, *, moments: int = 2000) -> None:
-    """Wait without time until a pod is bound, or this many steps."""
-    for _ in range(moments):
-        if any(each.tree["spec"].get("nodeName") for each in user.run.objects(PODS)):
-            return
-        await user.point("user.wait")
+def _has_a_node(run: Run) -> bool:
+    return any(each.tree["spec"].get("nodeName") for each in run.objects(PODS))
 
 
 async def _snapshotted_while(user: User, writer: Task) -> None:

@@ -272,6 +272,14 @@ class User(UserFaults):
             await self.sleep(every_s)
         return True
 
+    async def wait_steps_until(self, holds: Callable[[Run], Any], steps: int) -> bool:
+        """Wait until something holds of the run, for so many steps at most and without time; whether it did."""
+        for _ in range(steps):
+            if holds(self.run):
+                return True
+            await self.point("user.wait")
+        return bool(holds(self.run))
+
     def at_point(self, actor: str, point: str, nth: int = 1) -> AtPoint:
         """`async with user.at_point("scheduler", "scheduler.failure.read")`: hold a process at a point.
 

@@ -197,4 +197,4 @@ ATTACHED: Final = (
     containers_keep_their_volumes(),
     deleted_when_detached(),
 )
-"""What must hold besides where pods have volumes."""
+"""Further invariants of parts in which pods have volumes."""

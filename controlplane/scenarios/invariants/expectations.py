@@ -89,7 +89,7 @@ class _Pods:
 
 @define
 class _Seen:
-    """What was seen at the last look: of each controller, the records of its owners."""
+    """State between two checks: the records of each controller by owner, and its requests on their way."""
 
     pods: _Pods = field(factory=_Pods)
     records: dict[str, tuple[Any, dict[str, Any]]] = field(factory=dict)
@@ -288,7 +288,7 @@ def _too_many(run: Run, pods: _Pods, owner: Object[Any], record: Any, heard: int
     for key in record.deletions:
         revision, of, _ = pods.ended.get(key, (0, owner.uid, ""))
         if revision <= heard and of == owner.uid:
-            what = "which it has heard of" if revision else "which nobody asked for"
+            what = "which it has received" if revision else "which was never requested"
             return f"expects the deletion of {key} for {owner.key}, {what}"
     return None
 

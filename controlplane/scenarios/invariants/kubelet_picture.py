@@ -59,7 +59,7 @@ class Seen:
     host: Host
     now: int
     found: dict[str, list[_Probed]] = field(factory=dict)
-    """What several rules look at, once it was computed."""
+    """Values that several rules use, computed at most once."""
 
     def running(self, uid: str) -> dict[str, str]:
         """The running containers of a pod by name, each with its id."""
@@ -81,13 +81,20 @@ def _has_ended(process: Process, pod: Pod) -> bool:
     return pod.status.phase in ENDED or told.get("phase") in ENDED
 
 
-def _deferred_resizes_are_forgotten(seen: Seen) -> Wrong:
-    resources, workers = seen.process.resources, seen.process.workers
-    allocation = resources.allocation
+def _deferred(seen: Seen) -> Iterator[tuple[str, Pod]]:
+    """The pods with a deferred resize that go on."""
+    conditions, workers = seen.process.resources.allocation.conditions, seen.process.workers
     for uid, pod in seen.process.shared.pods.items():
-        waits, worker = allocation.conditions.pending(uid), workers.get(uid)
+        waits, worker = conditions.pending(uid), workers.get(uid)
         if waits is None or waits.reason != "Deferred" or worker is None or worker.terminating:
             continue
+        yield uid, pod
+
+
+def _deferred_resizes_are_forgotten(seen: Seen) -> Wrong:
+    resources = seen.process.resources
+    allocation = resources.allocation
+    for uid, pod in _deferred(seen):
         if not allocation.differs(pod):
             continue
         if uid not in allocation.pending:
@@ -97,11 +104,8 @@ def _deferred_resizes_are_forgotten(seen: Seen) -> Wrong:
 
 
 def _room_for_resizes_is_left(seen: Seen) -> Wrong:
-    resources, promises = seen.process.resources, seen.host.promises
-    for uid, pod in seen.process.shared.pods.items():
-        waits, worker = resources.allocation.conditions.pending(uid), seen.process.workers.get(uid)
-        if waits is None or waits.reason != "Deferred" or worker is None or worker.terminating:
-            continue
+    promises = seen.host.promises
+    for uid, pod in _deferred(seen):
         if promises is not None and resize_fits(pod, *promises()):
             yield uid, f"the resize of {pod.key} is deferred, and fits"
 

@@ -39,7 +39,7 @@ def _place(asked: Request) -> Place:
 
 @define
 class _Reads:
-    """What tasks have read of single objects since their last other request, and the first violation."""
+    """Single objects that each task has read since its last other request, and the first violation."""
 
     run: Run
     asked: dict[int, Request] = field(factory=dict)

@@ -273,7 +273,7 @@ def objects_outlast_their_workers(after: str, *nodes: str) -> Invariant:
 
 
 def statuses_are_sent(*nodes: str) -> Invariant:
-    """What a kubelet no longer has to send of a pod is what the API server has, unless others write statuses, too.
+    """A status that the kubelet counts as sent is the stored one, except where other clients write statuses.
 
     A status that is taken for sent and was not waits for the full pass of ten seconds, which is there to repair what
     others overwrote. Upstream: needsUpdate and apiStatusVersions of pkg/kubelet/status/status_manager.go.

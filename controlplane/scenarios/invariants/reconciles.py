@@ -66,7 +66,7 @@ DECIDING: Final = {
 
 @frozen
 class Told:
-    """What the caches hold of an owner, and of the pods in its namespace by name."""
+    """The cached owner, and the cached pods of its namespace by name."""
 
     owner: Any
     pods: Mapping[str, Object[Any]]
@@ -74,7 +74,7 @@ class Told:
 
 @frozen
 class Known:
-    """What the caches have held since a reconcile began: the owner then and now, and pods that were always there.
+    """Cache contents since the start of a reconcile: the owner then and now, and the pods present at both times.
 
     `pods` has both revisions of each, the former first.
     """
@@ -83,7 +83,7 @@ class Known:
     now: Any
     pods: Mapping[str, tuple[Object[Any], Object[Any]]]
     missing: Callable[[str], bool]
-    """Whether the caches had no pod of a name, at either time."""
+    """Tells whether the caches had no pod of a name at either time."""
 
     @property
     def owner(self) -> Any:
@@ -183,7 +183,7 @@ class _Reconciles:
         """Do nothing: only what is asked is judged (`Listener`)."""
 
     def _known(self, probe: Probe, kind: str, key: str) -> Known | None:
-        """What the caches have held all through the reconcile of an owner; None amid no reconcile."""
+        """Return the cache contents during the current reconcile of an owner, None if there is no reconcile."""
         found = self.begun.get((f"{probe.name}#{probe.incarnation}", kind, key))
         if found is None:
             return None

@@ -125,9 +125,7 @@ def _is_driven_away(probe: Any, pod: Object[Any]) -> bool | None:
     view: Any = pod.view
     if not view.spec.node_name:
         return None
-    node = next(
-        (each for each in probe.informers[NODES].store if each.name == view.spec.node_name), None
-    )
+    node = probe.informers[NODES].store.peek(view.spec.node_name)
     if node is None:
         return None
     used = matching(no_execute(node.view.spec.taints), view.spec.tolerations)

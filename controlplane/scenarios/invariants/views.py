@@ -64,7 +64,7 @@ def living_managers(run: Run) -> list[Probe]:
 
 
 def parts_of_managers(run: Run, name: str, make: Callable[[Probe], Any]) -> list[Any]:
-    """What `make` gives for each of these managers, asked once in each life: for views that are taken at each step."""
+    """Return the result of `make` for each manager, computed once per incarnation, for views taken at each step."""
     kept = note(run, name)
     found = []
     for probe in living_managers(run):

@@ -12,7 +12,7 @@ NODE = "node-1"
 
 
 def held(workload) -> list[dict]:
-    """What the CPU manager holds at each call of the function that the workload is given, and at the end."""
+    """Return the CPU manager's assignments at each call of the workload's function, and at the end."""
     seen: list[dict] = []
 
     async def main(user) -> None:

@@ -186,11 +186,11 @@ def test_a_deletion_that_was_heard_of_or_never_asked_for_is_expected_in_vain() -
     world = World()
     world.expectations.expect_deletions("default/web", ["default/web-1"], 0)
     said = "replicaset-controller expects the deletion of default/web-1 for default/web, which "
-    assert world.said() == f"{said}nobody asked for"
+    assert world.said() == f"{said}was never requested"
     world.deletes("web-1")
     assert world.said() is None
     world.hears_all()
-    assert world.said() == f"{said}it has heard of"
+    assert world.said() == f"{said}it has received"
 
 
 def test_counted_deletions_are_at_most_those_to_come() -> None:

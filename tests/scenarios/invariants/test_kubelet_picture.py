@@ -122,7 +122,7 @@ WORKLOADS = {
 
 
 def broken(part: str, workload: Callable[..., Any]) -> str | None:
-    """What the invariants of the churn say of this workload in a part; None if they hold."""
+    """Return the violation of this workload in a part of the churn, None if the invariants hold."""
     scenario = evolve(SCENARIO, workload=workload)
     result = Campaign(plan_of(scenario, part=part, faults=False), "fifo").under(0).result
     assert result.verdict in ("quiescent", "violated"), result.reason

@@ -39,7 +39,7 @@ async def one_before_the_other(user) -> None:
 
 
 def broken(workload: Any, drawn: tuple[str, ...] = ()) -> str | None:
-    """What the invariants of the churn say of this workload on one node; None if they hold."""
+    """Return the violation of this workload on one node, None if the invariants hold."""
 
     async def main(user) -> None:
         user.notes[DRAWN] = drawn

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from controlplane.client.indexer import Indexer
 from controlplane.client.resources import NODES, PODS
 from controlplane.controllers.lifecycle.taint_eviction import Evictions, Timer
 from controlplane.scenarios.engine.plan import plan_of
@@ -34,15 +35,18 @@ def node(*taints: Any) -> Any:
 def said(
     found: Any, on: Any, timer: Timer | str | None = "", *, uid: str = "web", **state: Any
 ) -> str | None:
-    """What the law says of a pod or None and its node in caches and store, with a timer, or none for ""."""
+    """Return the violation for a pod (or None) and its node in caches and store, with a timer, or none for ""."""
     run = StoredRun(*([found] if found else []), *([on] if on else []))
     run.world.faults.injected = state.get("injected", set())
     run.world.incarnation = lambda _actor: 1
     run.world.count_tasks = lambda _actor, _name: state.get("running", 0)
 
     def informer(*objects: Any) -> Any:
-        there = [each for each in objects if each is not None]
-        store = type("Store", (), {"__iter__": lambda _: iter(there), "resource_version": "1"})()
+        store: Indexer[Any] = Indexer()
+        for each in objects:
+            if each is not None:
+                store.put(each)
+        store.resource_version = "1"
         return SimpleNamespace(has_synced=True, told_all=True, store=store)
 
     controller = SimpleNamespace(
