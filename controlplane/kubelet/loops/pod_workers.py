@@ -124,6 +124,9 @@ class Provider(Protocol):
     def reassign(self) -> None:
         """A status changed: a container may run that has the wrong CPUs."""
 
+    async def retry_for_removed(self, ctx: Context) -> None:
+        """Try pending resizes once: a pod that had been removed counts no longer."""
+
 
 class NodeClaims(Claims, Protocol):
     """The manager of claims, as pod workers use it."""
@@ -332,6 +335,7 @@ class PodWorkers:
     async def _work(self, ctx: Context, worker: Worker) -> None:
         """One pod from its first step to its end."""
         shared, machine = self._shared, worker.machine
+        assert self.resources is not None
         static = is_static(machine.pod)
         if static:
             await self._its_turn(ctx, worker)
@@ -352,6 +356,8 @@ class PodWorkers:
             self._after(machine)
             if not machine.active:
                 worker.stopped.notify_all()
+                if machine.uid not in shared.pods and shared.fixes.fixed(COUNTS_UNTIL_STOPPED):
+                    await self.resources.retry_for_removed(ctx)
             if machine.phase == FINISHED and not machine.sandbox.running():
                 self._objects.forget(machine.uid)
                 if static:

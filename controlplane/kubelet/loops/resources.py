@@ -20,6 +20,7 @@ from controlplane.kubelet.allocation.feasibility import Feasibility
 from controlplane.kubelet.allocation.manager import (
     INITIAL_RETRY_S,
     PERIODIC_RETRY,
+    PODS_REMOVED,
     AllocationManager,
 )
 from controlplane.kubelet.allocation.state import ACTUATED, ALLOCATED, PodResourceState, restore
@@ -281,6 +282,16 @@ class NodeResources:
         self.waiting.notify_all()
         if self.containers is not None and self.containers.holds:
             self.reassign()  # a try in vain leaves behind what the containers before the last one were given
+
+    async def retry_for_removed(self, ctx: Context) -> None:
+        """Try pending resizes once when the containers of a pod have stopped after its object had gone.
+
+        Part of the repair of fix gate 104824, with which such a pod counts until here: HandlePodRemoves, which
+        retries resizes when the object goes, comes too early for them then.
+        """
+        if self.allocation.pending:
+            async with self.mutex:
+                await self.retry(ctx, PODS_REMOVED)
 
     async def _retry_now_and_then(self, ctx: Context) -> None:
         """The ticker: idle, since a resize that waits for room does not keep a run from settling."""

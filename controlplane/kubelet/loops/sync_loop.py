@@ -244,6 +244,7 @@ class SyncLoop:
         """Only statuses changed: others wrote them, or our own come back."""
         shared, resources = self._shared, self._resources
         trigger = ""
+        ended: list[Pod] = []
         for pod in pods:
             before = shared.pods.get(pod.uid)
             shared.pods.put(pod)
@@ -253,15 +254,21 @@ class SyncLoop:
             if is_mirror(pod):
                 continue
             worker = self._workers.get(pod.uid)
-            ended = pod.status.phase in TERMINAL and worker is not None and worker.active
+            if pod.status.phase in TERMINAL and worker is not None and worker.active:
+                ended.append(pod)
             leaves = pod.uid in self._rejected and pod.metadata.deletion_timestamp is not None
-            if ended or leaves or pod.spec.readiness_gates:
+            if leaves or pod.spec.readiness_gates:
                 self._sync(pod)
             if self._allocation.pending and before is not None and not trigger:
                 trigger = self._room_made(before, pod)
         if trigger:
             async with resources.mutex:
                 await resources.retry(ctx, trigger)
+        for pod in ended:
+            # After the resizes: upstream's worker is told by the next periodic sync. Until then the pod does not
+            # count as active (`PodWorkers._counts`), so the resizes find its room.
+            if pod.uid in shared.pods:
+                self._sync(pod)
 
     def _room_made(self, before: Pod, pod: Pod) -> str:
         """Return why pending resizes are worth another try: a pod ended, or needs less than before; "" if neither."""

@@ -104,6 +104,45 @@ def test_what_does_not_fit_waits_until_somebody_goes() -> None:
     assert events(done, "web") == ["ResizeDeferred", "ResizeStarted", "ResizeCompleted"]
 
 
+def deferred_beside(end, *, grace: str = "", **options):
+    """The allocated CPUs of `web`, ten seconds after `end` took its big neighbour away, whose resize was deferred."""
+    seen = []
+
+    async def workload(user) -> None:
+        big = sized("big", "3")
+        if grace:
+            big["metadata"]["annotations"] = {"emulate.controlplane/stop-seconds": grace}
+        await user.create(big)
+        await user.create(sized("web", "1"))
+        await user.sleep(20)
+        await user.resize("web", "main", cpu="2")
+        await user.sleep(30)
+        assert resize_conditions(user.run, "web") == [("PodResizePending", "Deferred", 2)]
+        await end(user)
+        await user.sleep(40)
+        seen.append(container(user.run, "web")["allocatedResources"]["cpu"])
+
+    run(workload, **options)
+    return seen[0]
+
+
+def test_the_room_of_a_pod_that_another_client_failed_is_used() -> None:
+    async def fail(user) -> None:
+        await user.patch("Pod", "big", {"status": {"phase": "Failed"}}, subresource="status")
+
+    assert deferred_beside(fail) == "2"
+
+
+@pytest.mark.parametrize("gates", [(), ("104824",)])
+def test_the_room_of_a_pod_deleted_by_force_is_used(gates) -> None:
+    """With the repair of 104824 it is free when the containers have stopped, long after the object went."""
+
+    async def force(user) -> None:
+        await user.delete("Pod", "big", grace_period_seconds=0)
+
+    assert deferred_beside(force, grace="20", fix=gates) == "2"
+
+
 @pytest.mark.slow
 def test_two_resizes_in_a_row_and_the_first_is_deferred() -> None:
     async def workload(user) -> None:
