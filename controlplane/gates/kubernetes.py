@@ -563,4 +563,12 @@ GATES: tuple[FixGate, ...] = (
         fixed_in="",
         variants=("own-claims-only",),
     ),
+    FixGate(
+        number="here12",
+        title="a pod that another client marks as ended takes no room while its containers run",
+        issue="",
+        component="kubelet",
+        fixed_in="",
+        variants=("until-stopped",),
+    ),
 )

@@ -506,6 +506,10 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"deleted Pod/default/guest by user",
         r"worker of Pod/default/guest: terminating",
     ),
+    "here12": (
+        r"patched \(status\) Pod/default/old by user: Failed",
+        r"node-1: admits Pod/default/new",
+    ),
     "here8": (
         r"patched Workload/default/first by user.*changed spec.queueName",
         r"Workload/default/first by kueue: admitted in here",

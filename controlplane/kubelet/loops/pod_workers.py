@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from controlplane.shell.running import Life
 
 COUNTS_UNTIL_STOPPED = "104824"
+ENDED_BY_OTHERS_COUNTS = "here12"
 TERMINAL_IS_INACTIVE = "104577"
 NEVER_ACTIVE = "terminal-never"
 FIRST_SEEN_TERMINATED = "105527"
@@ -124,8 +125,8 @@ class Provider(Protocol):
     def reassign(self) -> None:
         """A status changed: a container may run that has the wrong CPUs."""
 
-    async def retry_for_removed(self, ctx: Context) -> None:
-        """Try pending resizes once: a pod that had been removed counts no longer."""
+    async def retry_for_stopped(self, ctx: Context) -> None:
+        """Try pending resizes once: a pod whose end was known before its containers had stopped counts no longer."""
 
 
 class NodeClaims(Claims, Protocol):
@@ -356,8 +357,9 @@ class PodWorkers:
             self._after(machine)
             if not machine.active:
                 worker.stopped.notify_all()
-                if machine.uid not in shared.pods and shared.fixes.fixed(COUNTS_UNTIL_STOPPED):
-                    await self.resources.retry_for_removed(ctx)
+                gone = machine.uid not in shared.pods
+                if shared.fixes.fixed(COUNTS_UNTIL_STOPPED if gone else ENDED_BY_OTHERS_COUNTS):
+                    await self.resources.retry_for_stopped(ctx)
             if machine.phase == FINISHED and not machine.sandbox.running():
                 self._objects.forget(machine.uid)
                 if static:
@@ -517,6 +519,14 @@ class PodWorkers:
             news = news or isinstance(step, ContainerStep)
         return self.resources.resizing.finished(wanted.pod) or news
 
+    def until_next_sync(self) -> int:
+        """Choose the nanoseconds until the next periodic sync of a pod that rests: none, or half or all of the most.
+
+        Upstream: the work queue of pkg/kubelet/pod_workers.go (completeWork), syncFrequency and half of it as jitter.
+        """
+        share = self._shared.ctx.choose("jitter", JITTER_OPTIONS, "next sync")
+        return (RESYNC_NS + RESYNC_NS // 2) * share // (JITTER_OPTIONS - 1)
+
     # ------------------------------------------------------------------ pods that count
 
     def agreed(self, uid: str, told: Tree, shown: Tree) -> None:
@@ -563,11 +573,14 @@ class PodWorkers:
         Fix gate 104577 (1.22), of which `form` is the form. Before, every pod counted until its worker knew
         that nothing of it ran, long after its end had been reported to the scheduler. The fix in its first
         form let no pod count that had ended; later ones that are being terminated count again.
+
+        Fix gate here12 (open upstream). A pod that another client ended counts no longer, though its containers run
+        until the next periodic sync. The repair here lets it count until its worker knows that they have stopped.
         """
         found = self._workers.get(uid)
         if found is not None and not found.machine.active:
             return False
-        if form is None:
+        if form is None or (found is not None and self._shared.fixes.fixed(ENDED_BY_OTHERS_COUNTS)):
             return True
         if pod.status.phase not in TERMINAL:
             known = self._shared.statuses.get(uid)

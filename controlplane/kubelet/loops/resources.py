@@ -283,11 +283,11 @@ class NodeResources:
         if self.containers is not None and self.containers.holds:
             self.reassign()  # a try in vain leaves behind what the containers before the last one were given
 
-    async def retry_for_removed(self, ctx: Context) -> None:
-        """Try pending resizes once when the containers of a pod have stopped after its object had gone.
+    async def retry_for_stopped(self, ctx: Context) -> None:
+        """Try pending resizes once when the containers of a pod have stopped whose end was known before.
 
-        Part of the repair of fix gate 104824, with which such a pod counts until here: HandlePodRemoves, which
-        retries resizes when the object goes, comes too early for them then.
+        Part of the repairs of the fix gates 104824 and here12, with which such a pod counts until here: what retries
+        resizes at its end (HandlePodRemoves, HandlePodReconcile) comes too early for them then.
         """
         if self.allocation.pending:
             async with self.mutex:

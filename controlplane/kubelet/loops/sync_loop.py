@@ -1,9 +1,9 @@
 """The kubelet's main loop: one task that takes what sources say, and what is left over, one after the other.
 
 Points: `kubelet.sync-loop` (before each turn), `kubelet.allocation.add` (before a pod is admitted),
-`kubelet.sync-loop.refused` (after one was refused under pressure),
-`kubelet.housekeeping`. When several channels have something, which one is taken is a choice "select",
-as it is Go's. Upstream: syncLoopIteration and the handlers of pkg/kubelet/kubelet.go.
+`kubelet.sync-loop.refused` (after one was refused under pressure), `kubelet.housekeeping`, `kubelet.resync` (the
+next periodic sync of a pod that another client ended). When several channels have something, which one is taken is
+a choice "select", as it is Go's. Upstream: syncLoopIteration and the handlers of pkg/kubelet/kubelet.go.
 """
 
 from __future__ import annotations
@@ -265,10 +265,22 @@ class SyncLoop:
             async with resources.mutex:
                 await resources.retry(ctx, trigger)
         for pod in ended:
-            # After the resizes: upstream's worker is told by the next periodic sync. Until then the pod does not
-            # count as active (`PodWorkers._counts`), so the resizes find its room.
-            if pod.uid in shared.pods:
+            wait = self._workers.until_next_sync()
+            if wait:
+                ctx.spawn(self._sync_later, pod.uid, wait, name="resync")
+            elif pod.uid in shared.pods:
                 self._sync(pod)
+
+    async def _sync_later(self, ctx: Context, uid: str, wait: int) -> None:
+        """Sync a pod that another client ended at its next periodic sync.
+
+        Only then does the worker learn of it: HandlePodReconcile tells workers of readiness alone. Until then the pod
+        does not count as active (`PodWorkers._counts`), though its containers run: race here12.
+        """
+        await ctx.sleep_until(ctx.now + wait, point="kubelet.resync")
+        pod = self._shared.pods.get(uid)
+        if pod is not None:
+            self._sync(pod)
 
     def _room_made(self, before: Pod, pod: Pod) -> str:
         """Return why pending resizes are worth another try: a pod ended, or needs less than before; "" if neither."""

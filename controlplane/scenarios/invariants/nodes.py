@@ -114,8 +114,9 @@ def nothing_is_handed_out_twice(*nodes: str) -> Invariant:
 def no_two_run_on_one_cpu(*nodes: str) -> Invariant:
     """Of these nodes: no two containers that run have CPUs of their own in common, whatever the managers say.
 
-    Not so of a pod that the kubelet refused as it started anew: the CPUs are free at once, and its containers run until
-    the next housekeeping. Upstream: rejectPod of pkg/kubelet/kubelet.go, removeStaleState of the managers.
+    Not so of a pod that the kubelet refused as it started anew, nor of one that went while there was no kubelet:
+    the CPUs are free at once, and its containers run until the next housekeeping. Upstream: rejectPod and
+    HandlePodCleanups of pkg/kubelet/kubelet.go, removeStaleState of the managers.
     """
 
     def check(run: Run) -> str | None:
@@ -128,7 +129,7 @@ def no_two_run_on_one_cpu(*nodes: str) -> Invariant:
                 continue
             owners: dict[int, str] = {}
             for uid, sandbox in host.sandboxes.items():
-                if _was_refused(host.process, uid):
+                if _was_refused(host.process, uid) or _is_unknown(host.process, uid):
                     continue
                 for container in sandbox.running():
                     if not container.cpus or not container.exclusive:
@@ -148,6 +149,13 @@ def _was_refused(process: Process | None, uid: str) -> bool:
     """Return whether the last word of a kubelet about a pod is that it does not admit it."""
     status = None if process is None else process.shared.statuses.get(uid)
     return status is not None and status.get("phase") == "Failed" and bool(status.get("reason"))
+
+
+def _is_unknown(process: Process | None, uid: str) -> bool:
+    """Return whether the runtime alone knows a pod."""
+    return (
+        process is not None and uid not in process.shared.pods and process.workers.get(uid) is None
+    )
 
 
 def checkpoints_agree(*nodes: str) -> Invariant:

@@ -126,11 +126,14 @@ def deferred_beside(end, *, grace: str = "", **options):
     return seen[0]
 
 
-def test_the_room_of_a_pod_that_another_client_failed_is_used() -> None:
+@pytest.mark.parametrize("gates", [(), ("here12",)])
+def test_the_room_of_a_pod_that_another_client_failed_is_used(gates) -> None:
+    """At once without the repair of here12, and when the containers have stopped with it."""
+
     async def fail(user) -> None:
         await user.patch("Pod", "big", {"status": {"phase": "Failed"}}, subresource="status")
 
-    assert deferred_beside(fail) == "2"
+    assert deferred_beside(fail, grace="20", fix=gates) == "2"
 
 
 @pytest.mark.parametrize("gates", [(), ("104824",)])

@@ -112,21 +112,24 @@ def test_a_mirror_is_reported_with_containers_of_the_static_pod_of_its_name(
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "known", "told"),
     [
-        ({"phase": "Running"}, "node-1: CPU 1 is old/main's and new/main's"),
-        ({"phase": "Failed"}, "node-1: CPU 1 is old/main's and new/main's"),
-        ({"phase": "Failed", "reason": "UnexpectedAdmissionError"}, None),
+        ({"phase": "Running"}, True, "node-1: CPU 1 is old/main's and new/main's"),
+        ({"phase": "Failed"}, True, "node-1: CPU 1 is old/main's and new/main's"),
+        ({"phase": "Failed", "reason": "UnexpectedAdmissionError"}, True, None),
+        (None, False, None),
     ],
 )
-def test_two_containers_on_one_cpu_are_found_unless_one_was_refused(status, told) -> None:
+def test_two_containers_on_one_cpu_are_found_unless_the_kubelet_does_not_want_one(
+    status, known, told
+) -> None:
     container = SimpleNamespace(name="main", cpus="1-2", exclusive=True)
     sandbox = SimpleNamespace(running=lambda: [container])
-    statuses = {"old": status}
+    shared = SimpleNamespace(statuses={"old": status}, pods=("old", "new") if known else ("new",))
     machine = SimpleNamespace(
         containers=object(),
         sandboxes={"old": sandbox, "new": sandbox},
-        process=SimpleNamespace(shared=SimpleNamespace(statuses=statuses)),
+        process=SimpleNamespace(shared=shared, workers={}),
     )
     world = SimpleNamespace(stepped=None)
     run: Any = SimpleNamespace(cluster=SimpleNamespace(machines={"node-1": machine}), world=world)
