@@ -580,11 +580,15 @@ class PodWorkers:
         found = self._workers.get(uid)
         if found is not None and not found.machine.active:
             return False
-        if form is None or (found is not None and self._shared.fixes.fixed(ENDED_BY_OTHERS_COUNTS)):
+        if form is None:
             return True
+        known = self._shared.statuses.get(uid) or {}
         if pod.status.phase not in TERMINAL:
-            known = self._shared.statuses.get(uid)
-            if known is None or known.get("phase") not in TERMINAL:
+            if known.get("phase") not in TERMINAL:
+                return True
+        elif found is not None and not known.get("reason"):
+            # Not of a pod that this kubelet refused or evicted, which its status gives the reason of.
+            if self._shared.fixes.fixed(ENDED_BY_OTHERS_COUNTS):
                 return True
         return form != NEVER_ACTIVE and found is not None and found.is_to_end
 
