@@ -27,12 +27,12 @@ import attrs
 from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, override
 
-from controlplane.api import alike, recent
 from controlplane.api.meta import ObjectMeta
 from controlplane.api.quantity import Quantity, parse
-from controlplane.api.recent import by_identity
 from controlplane.api.times import Time, parse_time
 from controlplane.api.tree import Tree
+from controlplane.sharing import alike
+from controlplane.sharing.memory import KEPT, Memory, by_identity
 
 
 class WithTree(Protocol):
@@ -121,7 +121,8 @@ def _tuple_of(item: Hook, kind: Any) -> Hook:
         return lambda value, _: tuple(value)
     if not (attrs.has(kind) and alike.is_often_alike(kind.__name__)):
         return lambda value, _: tuple([item(element, kind) for element in value])
-    known: dict[int, tuple[Any, tuple[Any, ...]]] = {}
+    memory: Memory[int, tuple[Any, tuple[Any, ...]]] = Memory("decoded lists", alike.KEPT)
+    known = memory.known
 
     def decode(value: Any, _: Any) -> tuple[Any, ...]:
         """Lists that objects share are decoded once."""
@@ -130,9 +131,7 @@ def _tuple_of(item: Hook, kind: Any) -> Hook:
             return found[1]
         decoded = tuple([item(element, kind) for element in value])
         if alike.is_shared(value):
-            if len(known) >= alike.KEPT:
-                known.clear()
-            known[id(value)] = (value, decoded)
+            memory.keep(id(value), (value, decoded))
         return decoded
 
     return decode
@@ -240,9 +239,9 @@ def reused(cls: type, value: Tree, before: Tree, like: Any) -> Any:
     return cls(*values)
 
 
-def _recalled(hook: Hook, kind: Any, kept: int = recent.KEPT) -> Hook:
+def _recalled(hook: Hook, kind: Any, kept: int = KEPT) -> Hook:
     """The hook, asked once for objects that share the tree, as pods of one template do."""
-    decode = by_identity(lambda value: hook(value, kind), kept)
+    decode = by_identity(lambda value: hook(value, kind), kept, name="decoded parts")
     return lambda value, _kind: decode(value)
 
 

@@ -11,7 +11,6 @@ from typing import Final
 from controlplane.api.equality import remembered
 from controlplane.api.many_requirements import FEW, ManyRequirements
 from controlplane.api.meta import LabelSelector
-from controlplane.api.recent import by_identity
 from controlplane.api.validation import (
     aggregate,
     child,
@@ -22,6 +21,7 @@ from controlplane.api.validation import (
     parse_int64,
     quote,
 )
+from controlplane.sharing.memory import by_identity
 
 IN: Final = "in"
 NOT_IN: Final = "notin"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from controlplane.api.quick_init import quick_init
 from controlplane.api.times import Time
 from controlplane.api.tree import EMPTY_MAP
+from controlplane.sharing.quick_init import quick_init
 
 
 @attrs.frozen

@@ -11,11 +11,11 @@ from controlplane.api.containers import Container, EphemeralContainer, ResourceR
 from controlplane.api.meta import ObjectMeta
 from controlplane.api.pod_status import PodStatus
 from controlplane.api.quantity import Quantity
-from controlplane.api.quick_init import quick_init
 from controlplane.api.references import LocalObjectReference
 from controlplane.api.tree import EMPTY_MAP, Tree
 from controlplane.api.view import View
 from controlplane.api.volumes import Volume
+from controlplane.sharing.quick_init import quick_init
 
 CONFIG_SOURCE: Final = "kubernetes.io/config.source"
 """Annotation of a kubelet's pod: where its manifest comes from, `api` or a file."""

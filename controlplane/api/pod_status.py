@@ -6,9 +6,9 @@ import attrs
 
 from controlplane.api.containers import ResourceRequirements
 from controlplane.api.quantity import Quantity
-from controlplane.api.quick_init import quick_init
 from controlplane.api.times import Time
 from controlplane.api.tree import EMPTY_MAP, Tree
+from controlplane.sharing.quick_init import quick_init
 
 
 @attrs.frozen

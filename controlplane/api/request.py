@@ -9,8 +9,8 @@ from attrs import field, frozen
 from controlplane.api.container_inside import Inside
 from controlplane.api.host_access import Reached
 from controlplane.api.object import Object
-from controlplane.api.quick_init import quick_init
 from controlplane.api.tree import Tree
+from controlplane.sharing.quick_init import quick_init
 
 __all__ = [
     "ADMIN",

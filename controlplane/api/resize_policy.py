@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from controlplane.api.pod_resources import resize_pending
-from controlplane.api.replacing import replaced
+from controlplane.sharing.replacing import replaced
 
 if TYPE_CHECKING:
     from controlplane.api.node import Node

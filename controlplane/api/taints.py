@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from controlplane.api.constraints import Taint, Toleration
-from controlplane.api.recent import by_identity
 from controlplane.api.validation import parse_int64
+from controlplane.sharing.memory import by_identity
 
 NO_SCHEDULE: Final = "NoSchedule"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"

@@ -15,7 +15,6 @@ from controlplane.api.go_sort import sort_slice
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.api.policy import PodDisruptionBudget
-from controlplane.api.replacing import replaced
 from controlplane.autoscaler.backoff import Backoff
 from controlplane.autoscaler.budgets import RemainingBudgets
 from controlplane.autoscaler.deletions import Batch, within_budget
@@ -46,6 +45,7 @@ from controlplane.autoscaler.utilization import Utilization
 from controlplane.decisions import Decision, immediate
 from controlplane.scheduler.cycle.binding import with_node_name
 from controlplane.scheduler.state.listers import Listers
+from controlplane.sharing.replacing import replaced
 
 _NEW_FOR: Final = 2 * SECOND
 """Age up to which all pods count as new: the scheduler may still place them."""

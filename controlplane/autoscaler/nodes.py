@@ -10,8 +10,8 @@ from typing import Final
 
 from controlplane.api.constraints import Taint
 from controlplane.api.node import Node, NodeCondition
-from controlplane.api.replacing import replaced
 from controlplane.autoscaler.options import MINUTE, SECOND
+from controlplane.sharing.replacing import replaced
 
 TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"

@@ -10,8 +10,8 @@ from typing import Final
 
 from controlplane.api.containers import Container
 from controlplane.api.pod import CONFIG_MIRROR, CONFIG_SOURCE, Pod, PodSpec
-from controlplane.api.replacing import replaced
 from controlplane.controllers.common.ownership import controller_of
+from controlplane.sharing.replacing import replaced
 
 DAEMON_SET_POD: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 _MOST_SPECS: Final = 10

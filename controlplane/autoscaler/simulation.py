@@ -12,7 +12,6 @@ from typing import Final
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.api.replacing import replaced
 from controlplane.autoscaler.groups import Template
 from controlplane.decisions import at_once
 from controlplane.scheduler.config.model import ProfileConfig
@@ -24,6 +23,7 @@ from controlplane.scheduler.framework.runtime import Framework
 from controlplane.scheduler.plugins.registry import build_framework
 from controlplane.scheduler.state.cache import Cache
 from controlplane.scheduler.state.listers import Listers
+from controlplane.sharing.replacing import replaced
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 Acceptable = Callable[[str], bool]

@@ -13,7 +13,6 @@ from controlplane.api.apps import DaemonSet
 from controlplane.api.constraints import Taint
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
-from controlplane.api.replacing import replaced
 from controlplane.autoscaler.groups import Cloud, Template
 from controlplane.autoscaler.nodes import (
     DELETION_CANDIDATE,
@@ -28,6 +27,7 @@ from controlplane.autoscaler.pods import is_daemon_set_pod, is_mirror_pod
 from controlplane.autoscaler.simulation import Placed, Simulation, fresh
 from controlplane.controllers.common.ownership import controller_of
 from controlplane.controllers.workloads.daemon.placement import fit, with_tolerations
+from controlplane.sharing.replacing import replaced
 
 MARK: Final = "cluster-autoscaler.kubernetes.io/template-node"
 _STABLE_FOR: Final = MINUTE

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from controlplane.api.alike import alike, alike_list
 from controlplane.api.tree import Tree
 from controlplane.kubelet.pod.status import status_patch
+from controlplane.sharing.alike import alike, alike_list
 
 
 class TestStatusPatch:

@@ -20,6 +20,7 @@ from controlplane.apiserver.schema.releases import LATEST, without_younger
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 from controlplane.apiserver.storage.shared_specs import SHARED
 from controlplane.apiserver.storage.transactions import Steps
+from controlplane.sharing.memory import Memory
 
 __all__ = ["Bodies", "admitted_owners", "identified"]
 
@@ -303,7 +304,7 @@ def check_kind(table: ResourceTable, info: ResourceInfo, body: Any, *, exact: bo
 def _last_named(body: Tree) -> Tree:
     """The body by the last keys that say its kind, whatever their case: so upstream learns it."""
     shape = tuple(body)
-    if shape in _plain:
+    if shape in _plain.known:
         return body
     found: Tree = {}
     plain = len(shape) <= _FEW_KEYS
@@ -318,9 +319,7 @@ def _last_named(body: Tree) -> Tree:
         if value or not (value is None or isinstance(value, str)):
             found[name] = value
     if plain:
-        if len(_plain) >= _SHAPES:
-            _plain.clear()
-        _plain.add(shape)
+        _plain.keep(shape, None)
         return body
     if all(body.get(name) == value for name, value in found.items()):
         return body
@@ -331,5 +330,5 @@ _KIND_KEYS = {"apiversion": "apiVersion", "kind": "kind"}
 _KIND_LENGTHS = frozenset(map(len, _KIND_KEYS))
 """The lengths of strings that can become one of these keys in lower case."""
 _FEW_KEYS, _SHORT_KEY, _SHAPES = 32, 64, 256
-_plain: set[tuple[str, ...]] = set()
+_plain: Memory[tuple[str, ...], None] = Memory("shapes of bodies", _SHAPES)
 """Keys of bodies that have their kind under no other name: few and short ones; at this number all are dropped."""

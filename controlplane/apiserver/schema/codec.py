@@ -17,8 +17,6 @@ from functools import cache
 from typing import Any
 
 from controlplane.api import quantity
-from controlplane.api.alike import KEPT, alike, alike_list, is_often_alike, is_shared
-from controlplane.api.compact import compact
 from controlplane.api.times import format_micro_time, format_time, parse_time
 from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
@@ -39,6 +37,9 @@ from controlplane.apiserver.schema.json_values import (
 from controlplane.apiserver.schema.types import Field, Kind, StructType, struct_type
 from controlplane.apiserver.schema.work import spend
 from controlplane.apiserver.schema.zero_values import keeps_zero
+from controlplane.sharing.alike import KEPT, alike, alike_list, is_often_alike, is_shared
+from controlplane.sharing.compact import compact
+from controlplane.sharing.memory import Memory
 
 __all__ = [
     "META_STRUCT",
@@ -66,7 +67,7 @@ META_STRUCT = (
 
 _STRUCT = 4
 """Steps to read an item of a list or map, which may be a struct of few fields."""
-_READ: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
+_READ: Memory[tuple[int, int], tuple[list[Any], list[Any]]] = Memory("lists as read", KEPT)
 """The read forms of lists that objects share: by the identity of the field and of the list, which is kept alive."""
 
 
@@ -188,13 +189,11 @@ class FieldCodec:
     def _decode_shared(self, value: list[Any], old: Any, element: FieldCodec) -> list[Any]:
         """A list that objects share is read once, and what was read is shared, too."""
         key = (id(self), id(value))
-        known = _READ.get(key)
+        known = _READ.known.get(key)
         if known is not None:
             return known[1]
         read = alike_list(self._decode_items(value, old, element))
-        if len(_READ) >= KEPT:
-            _READ.clear()
-        _READ[key] = (value, read)
+        _READ.keep(key, (value, read))
         return read
 
     def _decode_items(self, value: list[Any], old: Any, element: FieldCodec) -> list[Any]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
-from controlplane.api.alike import alike, is_often_alike
 from controlplane.api.tree import Tree
 from controlplane.apiserver.schema.types import (
     Field,
@@ -20,6 +19,8 @@ from controlplane.apiserver.schema.types import (
     load_data,
     struct_type,
 )
+from controlplane.sharing.alike import alike, is_often_alike
+from controlplane.sharing.memory import Memory
 
 __all__ = ["in_order", "sorted_keys"]
 
@@ -95,13 +96,11 @@ def in_order(type_name: str, tree: Tree, old: Tree | None = None) -> Tree:
     spec = tree.get("spec")
     if isinstance(spec, dict) and (old is None or spec is not old.get("spec")):
         # Objects made from one template share their spec; so do they when it is in order.
-        known = _SPECS.get((type_name, id(spec)))
+        known = _SPECS.known.get((type_name, id(spec)))
         if known is None:
             plan = _plan(struct_type(type_name)).parts.get("spec")
             made = spec if plan is None else _ordered(spec, plan, (old or {}).get("spec"))
-            if len(_SPECS) >= _KEPT_SPECS:
-                del _SPECS[next(iter(_SPECS))]
-            known = _SPECS[type_name, id(spec)] = (spec, made)
+            known = _SPECS.keep((type_name, id(spec)), (spec, made))
         if known[1] is not spec:
             tree = {**tree, "spec": known[1]}
         old = {**(old or {}), "spec": known[1]}
@@ -109,9 +108,8 @@ def in_order(type_name: str, tree: Tree, old: Tree | None = None) -> Tree:
     return ordered
 
 
-_SPECS: dict[tuple[str, int], tuple[Tree, Tree]] = {}
+_SPECS: Final[Memory[tuple[str, int], tuple[Tree, Tree]]] = Memory("specs in order", 64)
 """By identity: a spec, which is kept so that its id stays its own, and the same in order."""
-_KEPT_SPECS = 64
 
 
 def _ordered(value: Any, plan: _Plan, old: Any) -> Any:

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgpack
 
-from controlplane.api.recent import KEPT
 from controlplane.api.tree import Tree
+from controlplane.sharing.memory import Memory
 
 __all__ = ["SHARED", "SharedSpecs"]
 
@@ -21,8 +21,8 @@ class SharedSpecs:
     """The specs of one type that were read last."""
 
     def __init__(self) -> None:
-        self._read: dict[bytes, Tree] = {}
-        self._admitted: dict[int, tuple[Tree, Tree]] = {}
+        self._read: Memory[bytes, Tree] = Memory("specs by content")
+        self._admitted: Memory[int, tuple[Tree, Tree]] = Memory("specs after admission")
 
     def key(self, body: Any) -> bytes | None:
         """Return the key of a body's spec, None if it cannot be packed. Other types give other keys: 1 is not true."""
@@ -34,26 +34,21 @@ class SharedSpecs:
 
     def read(self, key: bytes) -> Tree | None:
         """The canonical, defaulted spec of such a body, if it is known."""
-        return self._read.get(key)
+        return self._read.known.get(key)
 
     def keep(self, key: bytes, spec: Tree) -> None:
         """Know the canonical, defaulted spec of such a body from now on."""
-        if key in self._read:
-            return
-        if len(self._read) >= KEPT:
-            self._read.clear()
-        self._read[key] = spec
+        if key not in self._read.known:
+            self._read.keep(key, spec)
 
     def admitted(self, before: Tree, after: Tree) -> Tree:
         """`after`, or an equal spec that admission made of `before` last time."""
         if after is before:
             return after
-        last = self._admitted.get(id(before))
+        last = self._admitted.known.get(id(before))
         if last is not None and last[1] == after:
             return last[1]
-        if len(self._admitted) >= KEPT:
-            self._admitted.clear()
-        self._admitted[id(before)] = (before, after)
+        self._admitted.keep(id(before), (before, after))
         return after
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, final
 
-from controlplane.api.compact import compact
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.apiserver.storage.store import (
@@ -28,6 +27,7 @@ from controlplane.apiserver.storage.store import (
     Store,
 )
 from controlplane.decisions import Decision
+from controlplane.sharing.compact import compact
 
 __all__ = [
     "AtHand",

@@ -20,6 +20,7 @@ from controlplane.api.validation import dns_subdomain_errors
 from controlplane.client.errors import ApiError, is_already_exists, is_not_found
 from controlplane.client.loops.clientset import EVENTS, Client
 from controlplane.client.loops.connection import IN_CLUSTER
+from controlplane.sharing.memory import Memory
 
 if TYPE_CHECKING:
     from actors import Context
@@ -95,14 +96,13 @@ def _name_of(about: str, number: int) -> str:
     return uid(number) if dns_subdomain_errors(name) else name
 
 
-_whats: dict[tuple[str, ...], tuple[str, ...]] = {}
+_whats: Memory[tuple[str, ...], tuple[str, ...]] = Memory("reports", REMEMBERED_MESSAGES)
 
 
 def _shared(what: tuple[str, ...]) -> tuple[str, ...]:
     """An equal one that was reported lately: most pods of a node say the same, and it is kept for each."""
-    if len(_whats) >= REMEMBERED_MESSAGES:
-        _whats.clear()
-    return _whats.setdefault(what, what)
+    found = _whats.known.get(what)
+    return _whats.keep(what, what) if found is None else found
 
 
 class EventCorrelator:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from controlplane.api.alike import alike, alike_list
 from controlplane.api.tree import Tree
+from controlplane.sharing.alike import alike, alike_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

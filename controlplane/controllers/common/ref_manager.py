@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from controlplane.api.labels import from_label_selector
-from controlplane.api.recent import by_identity
 from controlplane.api.times import go_time
 from controlplane.client import calls
 from controlplane.client.errors import ApiError, is_invalid, is_not_found
@@ -20,6 +19,7 @@ from controlplane.controllers.common.ownership import (
     controller_of,
     release_patch,
 )
+from controlplane.sharing.memory import by_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,11 +16,11 @@ from controlplane.api import quantity
 from controlplane.api.containers import Container, ResourceRequirements
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import CPU, MEMORY, pod_limits, pod_requests
-from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
 from controlplane.kubelet.allocation.state import PodResources, resizable, with_resources
 from controlplane.kubelet.features import Features
+from controlplane.sharing.memory import by_identity
 
 LIMITS: Final = "limits"
 REQUESTS: Final = "requests"

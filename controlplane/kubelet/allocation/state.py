@@ -17,12 +17,12 @@ from controlplane.api import quantity
 from controlplane.api.containers import Container
 from controlplane.api.pod import Pod
 from controlplane.api.quantity import QuantityError
-from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.kubelet.cm.checkpoint import DIRECTORY, CheckpointError, checksum_of
 from controlplane.kubelet.cm.go_json import GoJSONError, Scalar, Struct, unmarshal
 from controlplane.kubelet.cm.requests import is_sidecar
 from controlplane.kubelet.features import Features
+from controlplane.sharing.memory import by_identity
 
 ALLOCATED: Final = "allocated_pods_state"
 ACTUATED: Final = "actuated_pods_state"

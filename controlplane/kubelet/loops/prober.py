@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.api.recent import by_identity
 from controlplane.client.loops.event_recorder import reference
 from controlplane.kubelet.pod.container_runtime import READINESS
 from controlplane.kubelet.pod.prober import ProbeWorker, Results, probes_of
+from controlplane.sharing.memory import by_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,7 +12,6 @@ from typing import Final
 
 import attrs
 
-from controlplane.api.alike import alike
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
 from controlplane.api.quantity import parse
@@ -25,6 +24,7 @@ from controlplane.kubelet.effects import FetchNode, Kill, Steps
 from controlplane.kubelet.eviction.manager import EVICTED
 from controlplane.kubelet.node import admission
 from controlplane.kubelet.node.admission import ADMITTED, Admission, Amounts, requested
+from controlplane.sharing.alike import alike
 
 SPARE: Final = 16
 """The number of pods that are gone and remembered, besides as many as there are."""

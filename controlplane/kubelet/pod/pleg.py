@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from controlplane.api.compact import compact
 from controlplane.api.times import SECOND
 from controlplane.kubelet.pod.container_runtime import Sandbox, Seen
+from controlplane.sharing.compact import compact
 
 RELIST_PERIOD_S: Final = 1
 

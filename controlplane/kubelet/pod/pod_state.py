@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from controlplane.api.compact import compact
 from controlplane.api.container_inside import mount_error
 from controlplane.api.containers import Container as ContainerSpec
 from controlplane.api.times import SECOND
@@ -36,6 +35,7 @@ from controlplane.kubelet.pod.prober import Results
 from controlplane.kubelet.pod.references import Find, anywhere, environment_error
 from controlplane.kubelet.pod.restarts import BackOff, may_restart
 from controlplane.kubelet.pod.status import APP, EPHEMERAL, INIT, SIDECAR
+from controlplane.sharing.compact import compact
 
 if TYPE_CHECKING:
     from controlplane.api.containers import EphemeralContainer

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from controlplane.api.alike import alike_list
 from controlplane.api.durations import format_duration
 from controlplane.kubelet.allocation.state import container_trees
 from controlplane.kubelet.pod import container_runtime as runtime
@@ -26,6 +25,7 @@ from controlplane.kubelet.pod.status import (
     Observed,
     ResizeReport,
 )
+from controlplane.sharing.alike import alike_list
 
 if TYPE_CHECKING:
     from controlplane.api.tree import Tree

@@ -11,13 +11,14 @@ from typing import Any, Final
 
 import attrs
 
-from controlplane.api.alike import KEPT, alike, alike_list, is_shared
-from controlplane.api.compact import compact
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import compute_qos
 from controlplane.api.times import SECOND, format_time
 from controlplane.api.tree import Tree
 from controlplane.kubelet.pod.container_runtime import Exit
+from controlplane.sharing.alike import KEPT, alike, alike_list, is_shared
+from controlplane.sharing.compact import compact
+from controlplane.sharing.memory import Memory
 
 PENDING: Final = "Pending"
 RUNNING: Final = "Running"
@@ -219,15 +220,15 @@ def stamped(
     if before and not is_shared(before):
         return _stamped(found, before, generation, now)
     key = (id(before) if before else 0, tuple(found), generation, now // SECOND)
-    known = _stamps.get(key)
+    known = _stamps.known.get(key)
     if known is None:
-        if len(_stamps) >= KEPT:
-            _stamps.clear()
-        known = _stamps[key] = (before, _stamped(found, before, generation, now))
+        known = _stamps.keep(key, (before, _stamped(found, before, generation, now)))
     return known[1]
 
 
-_stamps: dict[tuple[Any, ...], tuple[list[Tree], list[Tree]]] = {}
+_stamps: Final[Memory[tuple[Any, ...], tuple[list[Tree], list[Tree]]]] = Memory(
+    "conditions as trees", KEPT
+)
 """By the identity of what was before, which an entry keeps alive, and by what is said when."""
 
 
@@ -420,13 +421,15 @@ def status_patch(before: Tree, after: Tree) -> Tree:
 
 
 _Change = tuple[list[Tree], list[Tree]]
-_changes: dict[tuple[int, int], tuple[list[Tree], list[Tree], _Change]] = {}
+_changes: Final[Memory[tuple[int, int], tuple[list[Tree], list[Tree], _Change]]] = Memory(
+    "changes of conditions", KEPT
+)
 """By the identity of two lists of conditions, which an entry keeps alive."""
 
 
 def _changed(old: list[Tree], value: list[Tree]) -> _Change:
     """The order of all conditions, and how those are written that changed: once for all pods that share both lists."""
-    found = _changes.get((id(old), id(value)))
+    found = _changes.known.get((id(old), id(value)))
     if found is not None:
         return found[2]
     known = {each["type"]: each for each in old}
@@ -441,7 +444,5 @@ def _changed(old: list[Tree], value: list[Tree]) -> _Change:
     made = [{"type": kind} for kind in kept], changed + gone
     if is_shared(old) and is_shared(value):
         alike_list(made[1])
-        if len(_changes) >= KEPT:
-            _changes.clear()
-        _changes[id(old), id(value)] = (old, value, made)
+        _changes.keep((id(old), id(value)), (old, value, made))
     return made

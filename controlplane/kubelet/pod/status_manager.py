@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import attrs
 
-from controlplane.api.alike import KEPT, alike_list, is_shared
 from controlplane.api.pod import CONFIG_MIRROR, Pod
 from controlplane.api.tree import Tree
 from controlplane.kubelet.pod.status import OWN_CONDITIONS, TERMINAL
+from controlplane.sharing.alike import KEPT, alike_list, is_shared
+from controlplane.sharing.memory import Memory
 
 SYNC_PERIOD_S: Final = 10
 """A full pass, which also repairs what others overwrote."""
@@ -155,18 +156,18 @@ def differs(api: Tree, known: Tree) -> bool:
     if mine is theirs:
         return False
     pair = (id(mine), id(theirs))
-    same = _same.get(pair)
+    same = _same.known.get(pair)
     if same is None:
         same = (mine, theirs, _own(mine) == _own(theirs))
         if is_shared(mine) and is_shared(theirs):
-            if len(_same) >= KEPT:
-                _same.clear()
-            _same[pair] = same
+            _same.keep(pair, same)
     return not same[2]
 
 
 _COMPARED_APART: Final = frozenset(("conditions", *_IGNORED))
-_same: dict[tuple[int, int], tuple[list[Tree], list[Tree], bool]] = {}
+_same: Final[Memory[tuple[int, int], tuple[list[Tree], list[Tree], bool]]] = Memory(
+    "conditions that are the same", KEPT
+)
 """Results of comparing two lists of conditions, by the identity of both, which an entry keeps alive."""
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from controlplane.api.replacing import replaced
 from controlplane.decisions import Point, Steps
 from controlplane.scheduler.cycle.attempt import Attempt, Failure, SchedulingError
 from controlplane.scheduler.cycle.scheduling import single_node_failure
@@ -30,6 +29,7 @@ from controlplane.scheduler.plugins.claim_cycle import resources_of_devices
 from controlplane.scheduler.plugins.node_allocatable import with_statuses
 from controlplane.scheduler.queue.scheduling_queue import PriorityQueue
 from controlplane.scheduler.state.cache import Cache, CacheError
+from controlplane.sharing.replacing import replaced
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -15,7 +15,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.api.recent import IdentityCache
 from controlplane.scheduler.columns.columns import Columns, Ints
 from controlplane.scheduler.columns.rows import Rows
 from controlplane.scheduler.framework.column_forms import (
@@ -36,6 +35,7 @@ from controlplane.scheduler.framework.node_search import preorder_ranks
 from controlplane.scheduler.framework.runtime import check_scores, normalize_failed
 from controlplane.scheduler.state.node_info import NodeInfo
 from controlplane.scheduler.state.snapshot import ChangeReader
+from controlplane.sharing.memory import IdentityCache
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -255,8 +255,8 @@ class Evaluation:
         self._filters: OrderedDict[Hashable, _FilterClass] = OrderedDict()
         self._scores: OrderedDict[Hashable, _ScoreClass] = OrderedDict()
         self._ranks: dict[int, Ints] = {}
-        self._filter_plans: IdentityCache[_FilterPlan] = IdentityCache(_CLASSES)
-        self._score_plans: IdentityCache[_ScorePlan] = IdentityCache(_CLASSES)
+        self._filter_plans: IdentityCache[_FilterPlan] = IdentityCache("filter plans", _CLASSES)
+        self._score_plans: IdentityCache[_ScorePlan] = IdentityCache("score plans", _CLASSES)
 
     # -- filter --------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from controlplane.api.replacing import replaced
 from controlplane.scheduler.state.pod_info import PodInfo
+from controlplane.sharing.replacing import replaced
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from controlplane.api.recent import IdentityCache
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.status import Code, Status
+from controlplane.sharing.memory import IdentityCache
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -51,11 +51,11 @@ class SpecPlans(Generic[P]):
         self._plugins = plugins
         self._applies = applies
         self._ask = ask
-        self._known: IdentityCache[SpecPlan[P]] = IdentityCache()
+        self._known: IdentityCache[SpecPlan[P]] = IdentityCache("what plugins do for a pod's spec")
 
     def forget(self) -> None:
         """Drop all plans: what they were made from has changed."""
-        self._known = IdentityCache()
+        self._known = IdentityCache("what plugins do for a pod's spec")
 
     def of(self, pod: Pod) -> SpecPlan[P]:
         """The plan for pods with this pod's spec."""

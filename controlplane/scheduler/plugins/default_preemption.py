@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from controlplane.api.recent import IdentityCache
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names
 from controlplane.scheduler.framework.args import DefaultPreemptionArgs
@@ -45,6 +44,7 @@ from controlplane.scheduler.plugins.preemption import (
     select_candidate,
 )
 from controlplane.scheduler.state.pod_groups import group_of
+from controlplane.sharing.memory import IdentityCache
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod
@@ -86,7 +86,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         self._cancels_always = handle.fixes.fixed("111773")
         self._refuses_stand_in = handle.fixes.variant("138324") == "no-stand-in"
         self._lowest = LowestPriorities()
-        self._known: IdentityCache[Known] = IdentityCache()
+        self._known: IdentityCache[Known] = IdentityCache("preemption by spec")
         self.attempts = 0
         """preemption_attempts_total."""
         self.preempting: dict[str, None] = {}

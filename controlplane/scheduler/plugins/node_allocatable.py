@@ -13,7 +13,6 @@ from attrs import define, field, frozen
 from controlplane.api.pod_resources import HUGE_PAGES, Options
 from controlplane.api.pod_resources import pod_requests as effective_requests
 from controlplane.api.quantity import Quantity, parse
-from controlplane.api.replacing import replaced
 from controlplane.api.tree import Tree
 from controlplane.scheduler.dra.claims import ClaimError
 from controlplane.scheduler.dra.tracker import allocation_of
@@ -27,6 +26,7 @@ from controlplane.scheduler.framework.status import (
 from controlplane.scheduler.plugins.claim_cycle import Claims
 from controlplane.scheduler.plugins.claim_writing import patch_pod_status
 from controlplane.scheduler.state.resources import Resource
+from controlplane.sharing.replacing import replaced
 
 if TYPE_CHECKING:
     from controlplane.api.pod import Pod

@@ -13,7 +13,6 @@ import numpy as np
 from controlplane.api.constraints import TopologySpreadConstraint
 from controlplane.api.go_math import go_log
 from controlplane.api.labels import SelectorError
-from controlplane.api.recent import IdentityCache
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework import names, signers
 from controlplane.scheduler.framework.args import PodTopologySpreadArgs
@@ -45,6 +44,7 @@ from controlplane.scheduler.plugins.spread_columns import (
     normalize,
     soft_scores,
 )
+from controlplane.sharing.memory import IdentityCache
 
 if TYPE_CHECKING:
     from controlplane.api.node import Node
@@ -136,7 +136,9 @@ class PodTopologySpread(
             SYSTEM_DEFAULT_CONSTRAINTS if self._system_defaulted else args.default_constraints
         )
         self._merge_keys = handle.feature("MatchLabelKeysInPodTopologySpread")
-        self._known: IdentityCache[tuple[Mapping[str, str], list[sc.Constraint]]] = IdentityCache()
+        self._known: IdentityCache[tuple[Mapping[str, str], list[sc.Constraint]]] = IdentityCache(
+            "spread constraints"
+        )
 
     def constraints(self, pod: Pod, action: str) -> list[sc.Constraint]:
         """The pod's constraints with this action, or defaults. Raises SelectorError."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from controlplane.api.labels import Selector, SelectorError, from_label_selector
-from controlplane.api.recent import IdentityCache
 from controlplane.api.validation import aggregate
+from controlplane.sharing.memory import IdentityCache
 
 if TYPE_CHECKING:
     from controlplane.api.constraints import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
@@ -101,7 +101,7 @@ def parse_terms(pod: Pod) -> PodTerms:
     return known or _parsed.put(affinity, _parse(pod, affinity), pod.namespace)
 
 
-_parsed: IdentityCache[PodTerms] = IdentityCache()
+_parsed: IdentityCache[PodTerms] = IdentityCache("affinity terms of a pod")
 """By namespace: pods of one template share their affinity."""
 
 

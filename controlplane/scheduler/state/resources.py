@@ -23,8 +23,8 @@ from controlplane.api.pod_resources import (
 from controlplane.api.pod_resources import HUGE_PAGES as HUGE_PAGES_PREFIX
 from controlplane.api.pod_resources import pod_requests as effective_requests
 from controlplane.api.quantity import Quantity, parse
-from controlplane.api.recent import by_identity
 from controlplane.api.tree import EMPTY_MAP
+from controlplane.sharing.memory import by_identity
 
 if TYPE_CHECKING:
     from controlplane.api.containers import Container

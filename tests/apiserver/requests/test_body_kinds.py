@@ -25,10 +25,10 @@ def test_the_last_key_that_says_the_kind_counts_and_remembered_shapes_change_not
 
 
 def test_many_keys_and_long_ones_are_not_remembered_nor_ever_too_many():
-    bodies._plain.clear()
+    bodies._plain.known.clear()
     bodies._last_named({"kind": "Pod", "x" * (bodies._SHORT_KEY + 1): 1})
     bodies._last_named({f"key {number}": 1 for number in range(bodies._FEW_KEYS + 1)})
-    assert not bodies._plain
+    assert not bodies._plain.known
     for number in range(2 * bodies._SHAPES):
         bodies._last_named({f"key {number}": 1})
-        assert len(bodies._plain) <= bodies._SHAPES
+        assert len(bodies._plain.known) <= bodies._SHAPES

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.api.alike import alike, alike_list
 from controlplane.apiserver.requests.patching import plain_merge as module
 from controlplane.apiserver.requests.patching.plain_merge import KEPT, UnusualError, plain_merge
 from controlplane.apiserver.requests.patching.strategic import PatchError, strategic_patch
 from controlplane.apiserver.schema.resources import builtin_resources
 from controlplane.apiserver.schema.types import struct_type
+from controlplane.sharing.alike import alike, alike_list
 from tests.apiserver.world import STRATEGIC, World, pod
 
 POD = struct_type(builtin_resources().get("", "v1", "pods").type_name)
@@ -122,14 +122,14 @@ def test_lists_that_objects_share_are_merged_once_and_the_outcome_is_shared():
 
 
 def test_lists_of_one_object_alone_are_not_remembered_nor_ever_too_many():
-    module._merged.clear()
+    module._merged.known.clear()
     own = [{"type": "Ready", "status": "True"}]
     plain_merge({"status": {"conditions": own}}, ordered(shared("Ready"), shared("Ready")), POD)
-    assert not module._merged
+    assert not module._merged.known
     for number in range(2 * KEPT):
         theirs, order = shared(str(number)), shared(str(number), "Ready")
         plain_merge({"status": {"conditions": shared("Ready")}}, ordered(theirs, order), POD)
-        assert len(module._merged) <= KEPT
+        assert len(module._merged.known) <= KEPT
 
 
 def test_maps_that_a_patch_leaves_as_they_are_stay_the_same_object():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.api.alike import alike, alike_list
 from controlplane.kubelet.pod.status import OWN_CONDITIONS
 from controlplane.kubelet.pod.status_manager import StatusManager, can_be_deleted, differs, merged
+from controlplane.sharing.alike import alike, alike_list
 from tests.kubelet.pod.test_pod_config import pod
 
 POD = pod("a", "1").view

@@ -18,7 +18,6 @@ from attrs import field, frozen
 from controlplane.api.go_values import go_type, go_value
 from controlplane.api.jsonpath import JSONPath, parse
 from controlplane.api.object import Object
-from controlplane.api.recent import IdentityCache
 from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
 from controlplane.apiserver.kinds.conversion import unreadable_kind
@@ -56,6 +55,7 @@ from controlplane.apiserver.schema.codec import (
 from controlplane.apiserver.schema.field_errors import FieldError, invalid
 from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
 from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
+from controlplane.sharing.memory import IdentityCache
 
 __all__ = ["CustomResource", "resource_of", "version_of", "version_preference"]
 
@@ -578,7 +578,7 @@ def _deprecation(spec: Tree, kind: str, version: Tree) -> str:
     return text if best == name else f"{text}; use {group}/{best} {kind}"
 
 
-_KNOWN: IdentityCache[ResourceInfo] = IdentityCache()
+_KNOWN: IdentityCache[ResourceInfo] = IdentityCache("custom resources")
 
 
 def resource_of(crd: Tree, version: Tree) -> ResourceInfo:

@@ -7,13 +7,13 @@ cost, so that a limit on costs does not depend on what is kept.
 from __future__ import annotations
 
 from controlplane.api.device_selection import DeviceSelectorError, Selection
-from controlplane.api.recent import IdentityCache
 from controlplane.api.tree import Tree
+from controlplane.sharing.memory import IdentityCache
 
 __all__ = ["select_device"]
 
 _KEPT = 8192
-_answers: IdentityCache[Selection | DeviceSelectorError] = IdentityCache(_KEPT)
+_answers: IdentityCache[Selection | DeviceSelectorError] = IdentityCache("selected devices", _KEPT)
 
 
 def select_device(expression: str, driver: str, device: Tree) -> Selection:

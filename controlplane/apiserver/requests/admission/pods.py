@@ -12,11 +12,11 @@ import msgpack
 from controlplane.api import quantity
 from controlplane.api.equality import Seen
 from controlplane.api.pod import CONFIG_MIRROR
-from controlplane.api.recent import KEPT, by_identity
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.names import path_segment
 from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
+from controlplane.sharing.memory import KEPT, by_identity
 
 __all__ = [
     "default_tolerations",

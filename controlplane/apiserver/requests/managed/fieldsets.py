@@ -13,12 +13,12 @@ from typing import Any, Final
 from attrs import define, field
 
 from controlplane.api.go_values import HTML_ESCAPES, go_value
-from controlplane.api.recent import KEPT, IdentityCache
 from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
 from controlplane.apiserver.schema import work
 from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
 from controlplane.apiserver.schema.work import spend
+from controlplane.sharing.memory import IdentityCache, Memory
 
 __all__ = [
     "Difference",
@@ -67,22 +67,20 @@ def to_fields_v1(paths: Paths) -> Tree:
     Objects of one shape have the same paths, and share one form.
     """
     spend(_per_path(paths))
-    known = _NESTED.get(paths)
+    known = _NESTED.known.get(paths)
     if known is None:
         known = _nested(paths)
         if len(paths) <= _REMEMBERED:
-            if len(_NESTED) >= KEPT:
-                _NESTED.clear()
-            _NESTED[paths] = known
+            _NESTED.keep(paths, known)
             _PATHS.put(known, (paths, _steps(known, 0)))
     return known
 
 
 _REMEMBERED: Final = 256
 """The number of paths up to which a form is remembered: few objects have more."""
-_NESTED: Final[dict[Paths, Tree]] = {}
+_NESTED: Final[Memory[Paths, Tree]] = Memory("nested field sets")
 """The nested forms that were made last."""
-_PATHS: Final[IdentityCache[tuple[Paths, int]]] = IdentityCache()
+_PATHS: Final[IdentityCache[tuple[Paths, int]]] = IdentityCache("paths of field sets")
 """The paths of nested forms that were made or read last, and the steps that reading one takes."""
 
 
@@ -144,9 +142,8 @@ def _value_rank(value: Any) -> tuple[int, Any]:
 
 
 _LEAF: Final[Tree] = {}
-_SETTLED: Final[dict[tuple[tuple[str, int], ...], Tree]] = {}
+_SETTLED: Final[Memory[tuple[tuple[str, int], ...], Tree]] = Memory("parts of field sets", 4096)
 """Parts of forms by their keys and the identity of what stands there, which they keep alive."""
-_PARTS: Final = 4096
 
 
 def _settled(node: Tree) -> Tree:
@@ -157,9 +154,8 @@ def _settled(node: Tree) -> Tree:
         node[element] = _settled(child)
     node = _ordered(node)
     key = tuple([(element, id(child)) for element, child in node.items()])
-    if len(_SETTLED) >= _PARTS:
-        _SETTLED.clear()
-    return _SETTLED.setdefault(key, node)
+    found = _SETTLED.known.get(key)
+    return _SETTLED.keep(key, node) if found is None else found
 
 
 def _per_path(paths: Paths) -> int:
@@ -412,7 +408,9 @@ def _add_struct(new: Tree, struct: StructType, path: Path, out: Difference) -> N
         added.append(place)
 
 
-_SPECS: Final[IdentityCache[tuple[Any, Field, Difference, int]]] = IdentityCache(64)
+_SPECS: Final[IdentityCache[tuple[Any, Field, Difference, int]]] = IdentityCache(
+    "differences of specs", 64
+)
 """The differences of specs, with the steps to compute them: both specs are kept so that their ids stay their own."""
 
 

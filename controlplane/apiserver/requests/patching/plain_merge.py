@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from controlplane.api.alike import alike_list, is_shared
 from controlplane.api.tree import Tree
 from controlplane.apiserver.requests.patching.strategic import PatchError, strategic_patch
 from controlplane.apiserver.schema.types import Kind, StructType
 from controlplane.apiserver.schema.work import spend
+from controlplane.sharing.alike import alike_list, is_shared
+from controlplane.sharing.memory import Memory
 
 __all__ = ["UnusualError", "plain_merge"]
 
@@ -24,7 +25,7 @@ KEPT: Final = 256
 """The number of merged lists that are remembered; the next one clears them all."""
 
 _Known = tuple[Any, Any, Any, list[Any]]
-_merged: dict[tuple[int, int, int, str], _Known] = {}
+_merged: Final[Memory[tuple[int, int, int, str], _Known]] = Memory("merged lists", KEPT)
 """By the identity of both lists and of the order, which an entry keeps alive, and by the field's type."""
 
 
@@ -116,7 +117,7 @@ def _merge_lists(
 ) -> list[Any]:
     """A list merged by its key and put in order. The same lists give the same one."""
     key = (id(ours), id(theirs), id(order), struct.name)
-    known = _merged.get(key)
+    known = _merged.known.get(key)
     if known is not None:
         return known[3]
     patch = {f"{_SET_ORDER}{name}": _copied(order), name: _copied(theirs)}
@@ -126,9 +127,7 @@ def _merge_lists(
         raise UnusualError from None
     if is_shared(ours) and is_shared(theirs):
         merged = alike_list(merged)
-        if len(_merged) >= KEPT:
-            _merged.clear()
-        _merged[key] = (ours, theirs, order, merged)
+        _merged.keep(key, (ours, theirs, order, merged))
     return merged
 
 

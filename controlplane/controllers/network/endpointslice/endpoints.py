@@ -7,9 +7,9 @@ from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 
 from controlplane.api.fnv import fnv1a_128
-from controlplane.api.recent import by_identity
 from controlplane.controllers.common.pods import is_ready
 from controlplane.controllers.network.service_members import hostname_for
+from controlplane.sharing.memory import by_identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

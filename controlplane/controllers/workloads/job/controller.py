@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from controlplane.api.replacing import replaced
 from controlplane.api.times import SECOND, format_time
 from controlplane.client import calls
 from controlplane.client.expectations import CountedExpectations
@@ -50,6 +49,7 @@ from controlplane.controllers.workloads.job.status import (
 from controlplane.controllers.workloads.job.tracking import FinalizerExpectations
 from controlplane.controllers.workloads.job.turn import Turn, failures
 from controlplane.decisions import Point
+from controlplane.sharing.replacing import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

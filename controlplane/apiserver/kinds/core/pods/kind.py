@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from controlplane.api.alike import alike, alike_list
-from controlplane.api.compact import compact
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import pod_requests
 from controlplane.api.quantity import parse
-from controlplane.api.recent import IdentityCache
 from controlplane.api.times import format_time
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.core.pods.defaults import default_pod
@@ -26,6 +23,9 @@ from controlplane.apiserver.kinds.kind import META, Kind, value_at
 from controlplane.apiserver.kinds.strategy import Context, Strategy, kept_meta, same, with_status
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
+from controlplane.sharing.alike import alike, alike_list
+from controlplane.sharing.compact import compact
+from controlplane.sharing.memory import IdentityCache
 
 __all__ = ["KIND"]
 
@@ -224,7 +224,7 @@ def bound(ctx: Context, tree: Tree, node: str, annotations: Tree, labels: Tree) 
     return {**tree, "metadata": meta, "spec": spec, "status": status}
 
 
-_bound: IdentityCache[Tree] = IdentityCache()
+_bound: IdentityCache[Tree] = IdentityCache("bound specs")
 """Pods that are new have one status, and so have those of them that are bound in one second."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from controlplane.api import quantity
 from controlplane.api.pod_resources import quality_of_service
 from controlplane.api.quantity import Quantity
-from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
+from controlplane.sharing.memory import by_identity
 
 __all__ = ["qos_class"]
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from controlplane.api import quantity
-from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
 from controlplane.apiserver.kinds import names
@@ -39,6 +38,7 @@ from controlplane.apiserver.schema.field_errors import (
     required,
 )
 from controlplane.apiserver.schema.internal_form import internal
+from controlplane.sharing.memory import by_identity
 
 __all__ = ["pod_annotations", "pod_only", "validate_pod", "validate_pod_spec", "validate_template"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controlplane.api import quantity
-from controlplane.api.recent import by_identity
 from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
 from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import entries
 from controlplane.apiserver.kinds.core.persistent_volume_claims import claim_warnings
 from controlplane.apiserver.schema.work import spend
+from controlplane.sharing.memory import by_identity
 
 __all__ = ["OLD_VOLUMES", "PLACES", "node_term_warnings", "pod_warnings", "template_warnings"]
 

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.api import alike as module
-from controlplane.api.alike import KEPT, LONG, SHORT, alike, alike_list, is_shared
 from controlplane.api.decoding import decode
 from controlplane.api.pod_status import PodCondition, PodStatus
 from controlplane.apiserver.schema import codec
+from controlplane.sharing import alike as module
+from controlplane.sharing.alike import KEPT, LONG, SHORT, alike, alike_list, is_shared
 
 CONDITIONS = st.fixed_dictionaries(
     {
@@ -49,7 +49,7 @@ def test_long_texts_and_lists_are_not_remembered_nor_ever_too_many():
     assert alike({"list": []}) is not alike({"list": []})
     for number in range(2 * KEPT):
         alike(condition(reason=str(number)))
-        assert len(module._known) <= KEPT
+        assert len(module._known.known) <= KEPT
 
 
 def test_the_server_keeps_one_condition_for_all_pods_and_it_is_decoded_once():
@@ -78,7 +78,7 @@ def test_long_lists_are_not_remembered_nor_ever_too_many():
     assert not is_shared(alike_list(long))
     for number in range(2 * KEPT):
         alike_list([alike(condition(reason=str(number)))])
-        assert len(module._lists) <= KEPT
+        assert len(module._lists.known) <= KEPT
 
 
 def test_a_list_that_pods_share_is_read_once_and_read_right():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.api import compact as module
-from controlplane.api.compact import compact
+from controlplane.sharing import compact as module
+from controlplane.sharing.compact import compact
 
 keys = st.text("abc", max_size=2)
 trees = st.dictionaries(keys, st.integers(), max_size=25)

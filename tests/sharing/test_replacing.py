@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from controlplane.api.object import Object
-from controlplane.api.replacing import replaced
+from controlplane.sharing.replacing import replaced
 
 
 def test_a_copy_differs_in_the_named_fields_only():

@@ -4,8 +4,8 @@ import attrs
 import pytest
 
 from controlplane.api.pod import PodSpec
-from controlplane.api.quick_init import quick_init
 from controlplane.api.request import Request
+from controlplane.sharing.quick_init import quick_init
 
 
 @quick_init

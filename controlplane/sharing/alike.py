@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from controlplane.api.compact import compact
-from controlplane.api.tree import Tree
+from controlplane.sharing.compact import compact
+from controlplane.sharing.memory import Memory
 
 __all__ = ["ALIKE", "KEPT", "alike", "alike_list", "is_often_alike", "is_shared"]
 
@@ -17,6 +17,8 @@ ALIKE: Final = frozenset(
     ("ContainerState", "HostIP", "OwnerReference", "PodIP", "ResourceRequirements", "Toleration")
 )
 """Types that are small, have no lists, and whose values are often equal; besides all conditions."""
+Tree = dict[str, Any]
+
 KEPT: Final = 2048
 """The number of remembered parts; the next one empties the memory."""
 LONG: Final = 256
@@ -25,8 +27,8 @@ LONG: Final = 256
 SHORT: Final = 16
 """Lists of more parts are not remembered."""
 
-_known: dict[tuple[Any, ...], Tree] = {}
-_lists: dict[tuple[int, ...], list[Tree]] = {}
+_known: Final[Memory[tuple[Any, ...], Tree]] = Memory("equal parts", KEPT)
+_lists: Final[Memory[tuple[int, ...], list[Tree]]] = Memory("equal lists", KEPT)
 """By the identities of their parts, which they keep alive."""
 
 
@@ -43,13 +45,8 @@ def alike(tree: Tree) -> Tree:
     key = _key_of(tree)
     if key is None:
         return tree
-    found = _known.get(key)
-    if found is not None:
-        return found
-    if len(_known) >= KEPT:
-        _known.clear()
-    made = _known[key] = compact(tree)
-    return made
+    found = _known.known.get(key)
+    return _known.keep(key, compact(tree)) if found is None else found
 
 
 def alike_list(parts: list[Tree]) -> list[Tree]:
@@ -58,19 +55,15 @@ def alike_list(parts: list[Tree]) -> list[Tree]:
     For lists that components make themselves, of parts that are `alike`; not for what comes from outside.
     """
     key = tuple(map(id, parts))
-    found = _lists.get(key)
+    found = _lists.known.get(key)
     if found is not None:
         return found
-    if len(_lists) >= KEPT:
-        _lists.clear()
-    if len(parts) <= SHORT:
-        _lists[key] = parts
-    return parts
+    return _lists.keep(key, parts) if len(parts) <= SHORT else parts
 
 
 def is_shared(parts: list[Any]) -> bool:
     """Return whether this is such a list, which others may have, too."""
-    return _lists.get(tuple(map(id, parts))) is parts
+    return _lists.known.get(tuple(map(id, parts))) is parts
 
 
 def _key_of(tree: Tree) -> tuple[Any, ...] | None:
