@@ -385,7 +385,7 @@ class Cluster:
         self.storage_processes: list[str] = []
         """The names of the snapshot controllers, the snapshotters and the provisioners."""
         for kind in config.own_controllers:
-            self._add_controller(kind, 1, None, kind.client_rate)
+            self._add_controller(kind, kind.replicas, kind.election, kind.client_rate)
         for host, main in config.webhook_servers.items():
             self.webhooks.own[host] = None
             name = webhooks.actor_of(host)

@@ -9,13 +9,14 @@ Points: those of `controllers.loops.worker` for the queue, and one for every req
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api import usage
 from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND
 from controlplane.client import calls
+from controlplane.client.election import ElectionConfig
 from controlplane.client.errors import ApiError
 from controlplane.client.resources import (
     CLAIMS,
@@ -36,9 +37,17 @@ from controlplane.descheduler.world import World, is_ready
 if TYPE_CHECKING:
     from controlplane.controllers.common.controller import Caches, Host
     from controlplane.descheduler.policy import Policy
+    from controlplane.metrics.family import Family
 
 __all__ = ["DEFAULT_INTERVAL_NS", "Descheduler", "descheduler_of"]
 
+ELECTION: Final = ElectionConfig(
+    "descheduler",
+    lease_ns=137 * SECOND,
+    renew_deadline_ns=107 * SECOND,
+    retry_ns=26 * SECOND,
+    release_on_cancel=True,
+)
 DEFAULT_INTERVAL_NS: Final = 300 * SECOND
 """As upstream's chart has it; its binary makes one pass unless told otherwise."""
 QUEUE: Final = "descheduler"
@@ -52,6 +61,7 @@ class Descheduler(Controller):
     policy: Policy
     interval_ns = DEFAULT_INTERVAL_NS
     dry_run = False
+    election = ELECTION
 
     def __init__(self, host: Host, caches: Caches) -> None:
         super().__init__(host, caches)
@@ -87,6 +97,10 @@ class Descheduler(Controller):
             return ()
         return (Periodic("descheduler.metrics", COLLECTION_NS, immediate(self._collect)),)
 
+    def families(self) -> Iterable[Family]:
+        """Return the metrics that do not measure the descheduler's own time."""
+        return self._evictor.families()
+
     @classmethod
     def goes_on(cls) -> tuple[str, ...]:
         """Name the passes."""
@@ -114,7 +128,10 @@ class Descheduler(Controller):
     def _built(self) -> list[Profile]:
         """Build the profiles with the priority classes that there are at the first pass."""
         classes = {obj.name: int(obj.tree.get("value") or 0) for obj in self._classes}
-        return [build(each, self._world, self._evictor, classes) for each in self.policy.profiles]
+        policy = self.policy
+        return [
+            build(each, self._world, self._evictor, classes, policy.own) for each in policy.profiles
+        ]
 
     def _look(self) -> None:
         """Let the pass see the caches as they are now."""
@@ -202,8 +219,20 @@ def _amounts(thousandths: Mapping[str, int]) -> Amounts:
 
 
 def descheduler_of(
-    policy: Policy, *, interval_ns: int = DEFAULT_INTERVAL_NS, dry_run: bool = False
+    policy: Policy,
+    *,
+    interval_ns: int = DEFAULT_INTERVAL_NS,
+    dry_run: bool = False,
+    replicas: int = 1,
 ) -> type[Descheduler]:
-    """Return the descheduler with this policy, as a process of a cluster (`ClusterConfig.own_controllers`)."""
-    more = {"policy": policy, "interval_ns": interval_ns, "dry_run": dry_run}
+    """Return the descheduler with this policy, as a process of a cluster (`ClusterConfig.own_controllers`).
+
+    Of several `replicas` one leads, elected over the Lease `kube-system/descheduler`.
+    """
+    more = {
+        "policy": policy,
+        "interval_ns": interval_ns,
+        "dry_run": dry_run,
+        "replicas": replicas,
+    }
     return type("Descheduler", (Descheduler,), more)

@@ -5,7 +5,7 @@ Follows `pkg/descheduler/evictions/evictions.go`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from attrs import define, field, frozen
@@ -14,10 +14,15 @@ from controlplane.api.pod import Pod
 from controlplane.api.tree import Tree
 from controlplane.decisions import Decision
 from controlplane.descheduler.world import key_of
+from controlplane.metrics.family import Family, Series
 
 TOTAL_LIMIT: Final = "maximum number of evicted pods per a descheduling cycle reached"
 NODE_LIMIT: Final = "maximum number of evicted pods per node reached"
 NAMESPACE_LIMIT: Final = "maximum number of evicted pods per namespace reached"
+_LABELS: Final = ("result", "strategy", "profile", "namespace", "node")
+_EVICTED: Final = "Evictions by their result."
+PODS_EVICTED: Final = Series("descheduler_pods_evicted", "counter", _EVICTED, _LABELS)
+PODS_EVICTED_TOTAL: Final = Series("descheduler_pods_evicted_total", "counter", _EVICTED, _LABELS)
 REQUESTED_BY: Final = "sigs.k8s.io/descheduler"
 
 
@@ -104,6 +109,8 @@ class PodEvictor:
     total: int = 0
     _per_node: dict[str, int] = field(factory=dict)
     _per_namespace: dict[str, int] = field(factory=dict)
+    outcomes: dict[tuple[str, ...], int] = field(factory=dict)
+    """How many evictions came to a result, by the labels of `PODS_EVICTED`: never reset."""
 
     def reset(self) -> None:
         """Begin a pass: forget what was evicted."""
@@ -113,6 +120,23 @@ class PodEvictor:
 
     def evict(self, pod: Pod, profile: str, plugin: str) -> Evicting:
         """Evict a pod for a plugin of a profile. EvictionError if it was not evicted."""
+        try:
+            yield from self._evict(pod, profile, plugin)
+        except EvictionError as error:
+            limited = str(error) in (TOTAL_LIMIT, NODE_LIMIT, NAMESPACE_LIMIT)
+            self._count(str(error) if limited else "error", pod, profile, plugin)
+            raise
+        self._count("success", pod, profile, plugin)
+
+    def _count(self, result: str, pod: Pod, profile: str, plugin: str) -> None:
+        key = (result, plugin, profile, pod.metadata.namespace, pod.spec.node_name)
+        self.outcomes[key] = self.outcomes.get(key, 0) + 1
+
+    def families(self) -> Iterable[Family]:
+        """Return the metrics, under both names that upstream has."""
+        return (each.family(self.outcomes) for each in (PODS_EVICTED, PODS_EVICTED_TOTAL))
+
+    def _evict(self, pod: Pod, profile: str, plugin: str) -> Evicting:
         if not pod.metadata.uid:
             raise EvictionError(f"pod {key_of(pod)} is missing UID")
         self._check_limits(pod, plugin)

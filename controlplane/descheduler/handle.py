@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from attrs import define
+from attrs import define, field
 
 from controlplane.api.node import Node
 from controlplane.api.pod import Pod
@@ -21,7 +21,7 @@ from controlplane.descheduler.evictions import (
     PodEvictor,
     TotalLimitReached,
 )
-from controlplane.descheduler.world import World
+from controlplane.descheduler.world import PodFilter, World
 
 
 @define
@@ -32,10 +32,23 @@ class Handle:
     evictor: PodEvictor
     default: DefaultEvictor
     profile: str
+    filters: list[PodFilter] = field(factory=list)
+    """Filter of the plugins of users, besides the default evictor's."""
+    pre_eviction_filters: list[PodFilter] = field(factory=list)
+
+    def filter(self, pod: Pod) -> bool:
+        """Return whether Filter lets the pod pass."""
+        return self.default.filter(pod) and all(lets(pod) for lets in self.filters)
+
+    def pre_eviction_filter(self, pod: Pod) -> bool:
+        """Return whether PreEvictionFilter lets the pod pass."""
+        return self.default.pre_eviction_filter(pod) and all(
+            lets(pod) for lets in self.pre_eviction_filters
+        )
 
     def may_go(self, pod: Pod) -> bool:
         """Return whether Filter and PreEvictionFilter let the pod pass."""
-        return self.default.filter(pod) and self.default.pre_eviction_filter(pod)
+        return self.filter(pod) and self.pre_eviction_filter(pod)
 
     def evictable(self, args: dict[str, Any]) -> Callable[[Pod], bool]:
         """Both filters, and those of the plugin's namespaces and label selector."""

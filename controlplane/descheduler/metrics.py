@@ -18,6 +18,7 @@ from controlplane.api.pod_resources import pod_requests
 from controlplane.api.quantity import Quantity
 from controlplane.api.validation import quote
 from controlplane.descheduler.node import requested_by
+from controlplane.descheduler.plugins.own import PluginError
 
 if TYPE_CHECKING:
     from controlplane.descheduler.world import World
@@ -49,7 +50,7 @@ COLLECTED: Final = ("cpu", "memory")
 _BETA: Final = 0.9
 
 
-class MetricsError(Exception):
+class MetricsError(PluginError):
     """The use of the nodes is not known; the plugin ends with this error."""
 
 

@@ -5,7 +5,7 @@ Follows `pkg/descheduler/policyconfig.go` and `pkg/api/v1alpha2/conversion.go`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,15 @@ from controlplane.api.yaml_files import read_document
 from controlplane.descheduler.default_evictor import priority_threshold
 from controlplane.descheduler.evictions import Limits, PodEvictor
 from controlplane.descheduler.metrics import collects_usage
-from controlplane.descheduler.profiles import DEFAULT_EVICTOR, build
+from controlplane.descheduler.plugins.own import OwnPlugins
+from controlplane.descheduler.plugins.own import load as load_plugins
+from controlplane.descheduler.profiles import (
+    BALANCE,
+    DEFAULT_EVICTOR,
+    DESCHEDULE,
+    NO_PLUGINS,
+    build,
+)
 from controlplane.descheduler.schema import ARGS, KIND, args_decoder, policy_decoder, stored
 from controlplane.descheduler.validation import PolicyError, check_policy
 from controlplane.descheduler.world import World
@@ -60,25 +68,32 @@ class Policy:
     grace_period_seconds: int | None = None
     notifies_failures: bool = False
     collects_usage: bool = False
+    own: OwnPlugins = NO_PLUGINS
 
 
-def load(path: Path) -> Policy:
-    """Read a policy file. Raises UsageError that names the file and the field."""
+def load(path: Path, plugins: Sequence[str] = ()) -> Policy:
+    """Read a policy file. Raises UsageError that names the file and the field.
+
+    Args:
+        path: the file.
+        plugins: modules or files of users that define plugins.
+    """
+    own = load_plugins(plugins, (DEFAULT_EVICTOR, *DESCHEDULE, *BALANCE))
     tree = read_document(path)
     try:
         _check_read(tree)
-        return policy_of(tree, path.name)
+        return policy_of(tree, path.name, own)
     except PolicyError as error:
         where = f"{path}: {error.place}: " if error.place else f"{path}: "
         raise UsageError(f"{where}{error}") from None
 
 
-def policy_of(tree: Any, file: str = "policy.yaml") -> Policy:
-    """Return a policy from its tree. Raises PolicyError."""
-    policy = decoded(tree, file)
+def policy_of(tree: Any, file: str = "policy.yaml", own: OwnPlugins = NO_PLUGINS) -> Policy:
+    """Return a policy from its tree, which may name plugins of users (`own`). Raises PolicyError."""
+    policy = decoded(tree, file, own)
     profiles = tuple(policy.get("profiles") or ())
     for each in profiles:
-        _check_plugins(each)
+        _check_plugins(each, own)
     try:
         nodes = parse(policy.get("nodeSelector") or "")
     except SelectorError as error:
@@ -93,10 +108,13 @@ def policy_of(tree: Any, file: str = "policy.yaml") -> Policy:
         policy.get("gracePeriodSeconds"),
         bool(policy.get("evictionFailureEventNotification")),
         collects_usage(policy),
+        own,
     )
 
 
-def decoded(tree: Mapping[str, Any], file: str = "policy.yaml") -> dict[str, Any]:
+def decoded(
+    tree: Mapping[str, Any], file: str = "policy.yaml", own: Container[str] = ()
+) -> dict[str, Any]:
     """Return the policy that upstream holds of a file, before the thresholds of priorities. Raises PolicyError.
 
     A file without apiVersion is upstream's internal type, whose fields have no names in JSON: an empty policy.
@@ -106,7 +124,7 @@ def decoded(tree: Mapping[str, Any], file: str = "policy.yaml") -> dict[str, Any
     except DecodeError as error:
         told = f'failed decoding descheduler\'s policy config "{file}": {error}'
         raise PolicyError(told, error.place) from None
-    check_policy(policy)
+    check_policy(policy, own)
     return policy
 
 
@@ -144,7 +162,7 @@ def _decoded(tree: Mapping[str, Any]) -> dict[str, Any]:
 def _decoded_args(plugin: str, args: Any) -> Any:
     name = f"{plugin}Args"
     if name not in ARGS:
-        return args  # refused as not registered
+        return args  # of a plugin of a user, or refused as not registered
     found: dict[str, Any] = {}
     if args is not None:
         if not isinstance(args, dict):
@@ -183,7 +201,7 @@ def _filled(profile: Mapping[str, Any], classes: dict[str, int]) -> dict[str, An
     return {**profile, "pluginConfig": configs, "plugins": points}
 
 
-def _check_plugins(profile: dict[str, Any]) -> None:
+def _check_plugins(profile: dict[str, Any], own: OwnPlugins) -> None:
     """Refuse a profile that cannot be built, whatever priority classes there are."""
     configs = [
         {**each, "args": {k: v for k, v in (each.get("args") or {}).items() if k != _THRESHOLD}}
@@ -191,7 +209,7 @@ def _check_plugins(profile: dict[str, Any]) -> None:
     ]
     evictor = PodEvictor(Limits(), lambda _: None)
     try:
-        build({**profile, "pluginConfig": configs}, World(), evictor, {})
+        build({**profile, "pluginConfig": configs}, World(), evictor, {}, own)
     except ValueError as error:
         raise PolicyError(str(error)) from None
 

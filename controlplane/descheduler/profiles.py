@@ -5,7 +5,8 @@ Follows `pkg/descheduler/descheduler.go` and `pkg/framework/profile`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from attrs import define
@@ -15,7 +16,6 @@ from controlplane.api.validation import aggregate
 from controlplane.descheduler.default_evictor import DefaultEvictor, priority_threshold
 from controlplane.descheduler.evictions import Evicting, PodEvictor, TotalLimitReached
 from controlplane.descheduler.handle import Handle, Nodes
-from controlplane.descheduler.metrics import MetricsError
 from controlplane.descheduler.plugins.by_placement import (
     violating_anti_affinity,
     violating_node_affinity,
@@ -27,6 +27,14 @@ from controlplane.descheduler.plugins.by_status import (
     too_many_restarts,
 )
 from controlplane.descheduler.plugins.duplicates import remove_duplicates
+from controlplane.descheduler.plugins.own import (
+    BalancePlugin,
+    DeschedulePlugin,
+    EvictorPlugin,
+    OwnPlugins,
+    PluginError,
+)
+from controlplane.descheduler.plugins.own import Plugin as OwnPlugin
 from controlplane.descheduler.plugins.spread import violating_spread
 from controlplane.descheduler.plugins.utilization import (
     check_low_node_utilization,
@@ -34,8 +42,11 @@ from controlplane.descheduler.plugins.utilization import (
     low_node_utilization,
 )
 from controlplane.descheduler.world import World, is_ready
+from controlplane.user_code import line_of
 
 Plugin = Callable[[Handle, dict[str, Any], Nodes], Evicting]
+Runs = dict[str, Callable[[Nodes], Evicting]]
+"""Plugins of one extension point by name, in their order."""
 DESCHEDULE: Final[dict[str, Plugin]] = {
     "PodLifeTime": pod_life_time,
     "RemoveFailedPods": remove_failed_pods,
@@ -53,6 +64,7 @@ BALANCE: Final[dict[str, Plugin]] = {
 Failed = Callable[[str, str], None]
 """Called with the name of a profile and the joined errors of its plugins at one extension point."""
 DEFAULT_EVICTOR: Final = "DefaultEvictor"
+NO_PLUGINS: Final[OwnPlugins] = {}
 
 
 def _no_check(_args: dict[str, Any]) -> None:
@@ -66,48 +78,87 @@ _BUILD_CHECKS: Final[Mapping[str, Callable[[dict[str, Any]], None]]] = {
 
 @define
 class Profile:
-    """A profile of a policy, its arguments with defaults."""
+    """A profile of a policy: its plugins, with their arguments."""
 
     name: str
-    args: dict[str, dict[str, Any]]
-    deschedule: list[str]
-    balance: list[str]
+    deschedule: Runs
+    balance: Runs
     handle: Handle
 
 
 def build(
-    tree: dict[str, Any], world: World, evictor: PodEvictor, classes: dict[str, int]
+    tree: dict[str, Any],
+    world: World,
+    evictor: PodEvictor,
+    classes: dict[str, int],
+    own: OwnPlugins = NO_PLUGINS,
 ) -> Profile:
-    """Build one profile.
+    """Build one profile, which may have plugins of users (`own`).
 
     ValueError if the priority threshold of its evictor is not valid, a plugin is of another extension
     point, or an enabled plugin has no entry in `pluginConfig`.
     """
     args = {each["name"]: each.get("args") or {} for each in tree.get("pluginConfig") or ()}
-    own = dict(args.get(DEFAULT_EVICTOR, {}))
-    own["priorityThreshold"] = {"value": priority_threshold(own, classes)}
+    protections = dict(args.get(DEFAULT_EVICTOR, {}))
+    protections["priorityThreshold"] = {"value": priority_threshold(protections, classes)}
     points = tree.get("plugins") or {}
     profile = tree.get("name", "")
-    deschedule = _enabled(profile, points, "deschedule", DESCHEDULE)
-    balance = _enabled(profile, points, "balance", BALANCE)
-    for point in ("filter", "preEvictionFilter"):
-        _enabled(profile, points, point, (DEFAULT_EVICTOR,))
+    deschedule = _enabled(profile, points, "deschedule", (*DESCHEDULE, *_of(own, DeschedulePlugin)))
+    balance = _enabled(profile, points, "balance", (*BALANCE, *_of(own, BalancePlugin)))
+    evictors = (DEFAULT_EVICTOR, *_of(own, EvictorPlugin))
+    filters, late = (
+        [name for name in _enabled(profile, points, point, evictors) if name != DEFAULT_EVICTOR]
+        for point in ("filter", "preEvictionFilter")
+    )
     try:
-        handle = Handle(world, evictor, DefaultEvictor(world, own), profile)
+        handle = Handle(world, evictor, DefaultEvictor(world, protections), profile)
     except SelectorError as error:
         raise ValueError(
             f'unable to create "{profile}" profile: unable to build {DEFAULT_EVICTOR} plugin: '
             f'unable to initialize "{DEFAULT_EVICTOR}" plugin: {error}'
         ) from None
-    for name in (*deschedule, *balance):
+    made: dict[str, Any] = {}
+    for name in dict.fromkeys((*deschedule, *balance, *filters, *late)):
         broken = f'unable to create "{profile}" profile: unable to build {name} plugin: '
         if name not in args:
             raise ValueError(f'{broken}unable to find "{name}" plugin config')
         try:
-            _BUILD_CHECKS.get(name, _no_check)(args[name])
+            if name in own:
+                made[name] = _made(own[name], args[name], handle)
+            else:
+                _BUILD_CHECKS.get(name, _no_check)(args[name])
         except ValueError as error:
             raise ValueError(f'{broken}unable to initialize "{name}" plugin: {error}') from None
-    return Profile(profile, args, deschedule, balance, handle)
+    handle.filters += [made[name].filter for name in filters]
+    handle.pre_eviction_filters += [made[name].pre_eviction_filter for name in late]
+
+    def runs(names: list[str], known: dict[str, Plugin], point: str) -> Runs:
+        return {
+            name: getattr(made[name], point)
+            if name in made
+            else partial(known[name], handle, args[name])
+            for name in names
+        }
+
+    return Profile(
+        profile,
+        runs(deschedule, DESCHEDULE, "deschedule"),
+        runs(balance, BALANCE, "balance"),
+        handle,
+    )
+
+
+def _made(plugin: type[OwnPlugin], args: Any, handle: Handle) -> OwnPlugin:
+    try:
+        return plugin(args, handle)
+    except ValueError:
+        raise
+    except Exception as error:  # the code of a user
+        raise ValueError(line_of(error)) from error
+
+
+def _of(own: OwnPlugins, base: type) -> Iterable[str]:
+    return [name for name, each in own.items() if issubclass(each, base)]
 
 
 def _enabled(profile: str, points: dict[str, Any], point: str, known: Container[str]) -> list[str]:
@@ -131,21 +182,19 @@ def run_pass(
     if len(ready) <= 1:
         return
     for profile in profiles:
-        yield from _run(profile, profile.deschedule, DESCHEDULE, ready, failed)
+        yield from _run(profile, profile.deschedule, ready, failed)
     for profile in profiles:
-        yield from _run(profile, profile.balance, BALANCE, ready, failed)
+        yield from _run(profile, profile.balance, ready, failed)
 
 
-def _run(
-    profile: Profile, names: list[str], known: dict[str, Plugin], nodes: Nodes, failed: Failed
-) -> Evicting:
+def _run(profile: Profile, plugins: Runs, nodes: Nodes, failed: Failed) -> Evicting:
     errors = []
-    for name in names:
+    for name, plugin in plugins.items():
         try:
-            yield from known[name](profile.handle, profile.args[name], nodes)
+            yield from plugin(nodes)
         except TotalLimitReached:
             continue
-        except MetricsError as error:
+        except PluginError as error:
             errors.append(f'plugin "{name}" finished with error: {error}')
     if errors:
         failed(profile.name, aggregate(errors))

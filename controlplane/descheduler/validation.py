@@ -6,7 +6,7 @@ Follows the `validation.go` of the plugins, and `pkg/descheduler/policyconfig.go
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from controlplane.api.labels import SelectorError
@@ -46,18 +46,20 @@ class PolicyError(ValueError):
         self.place = place
 
 
-def check_policy(policy: Mapping[str, Any]) -> None:
-    """Raise PolicyError if a decoded policy is not valid; all errors are joined."""
-    errors = [*_of_profiles(policy.get("profiles") or ()), *_of_providers(policy)]
+def check_policy(policy: Mapping[str, Any], own: Container[str] = ()) -> None:
+    """Raise PolicyError if a decoded policy is not valid; all errors are joined. `own` are names of users' plugins."""
+    errors = [*_of_profiles(policy.get("profiles") or (), own), *_of_providers(policy)]
     if errors:
         raise PolicyError(aggregate(errors))
 
 
-def _of_profiles(profiles: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _of_profiles(profiles: Iterable[Mapping[str, Any]], own: Container[str]) -> Iterator[str]:
     for profile in profiles:
         for config in profile.get("pluginConfig") or ():
             name = config.get("name", "")
             where = f"in profile {profile.get('name', '')}: "
+            if name in own:
+                continue  # its constructor checks
             if name != DEFAULT_EVICTOR and name not in DESCHEDULE and name not in BALANCE:
                 yield f"{where}plugin {name} in pluginConfig not registered"
                 continue

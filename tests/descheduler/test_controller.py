@@ -32,7 +32,7 @@ def policy(**more):
     )
 
 
-def tainted(kind, *, budget: int | None = None):
+def tainted(kind, *, budget: int | None = None, kill: bool = False):
     """A cluster in which one of two nodes is tainted once the replicas run; the counts of its pods before and after."""
     seen = {}
 
@@ -55,6 +55,8 @@ def tainted(kind, *, budget: int | None = None):
         seen["before"] = on_node(cluster)
         patch = {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}}
         await client.patch(NODES, "", "node-1", patch)
+        if kill:
+            ctx.faults.crash("descheduler")
         await ctx.sleep(700 * SECOND)
         seen["after"] = on_node(cluster)
 
@@ -168,3 +170,20 @@ def test_metrics_of_an_unknown_resource_end_the_plugin_with_an_error_in_the_log(
         'plugin "LowNodeUtilization" finished with error: error getting node usage: '
         'unable to find "example.com/gpu" resource for collected "node-1" node metric'
     )
+
+
+def test_of_two_deschedulers_one_leads_and_the_other_takes_over_when_it_dies():
+    kind = descheduler_of(policy(), replicas=2)
+    cluster, seen, _ = tainted(kind)
+    assert holder(cluster).startswith("descheduler_")
+    assert seen == {"before": 2, "after": 0}
+    cluster, seen, _ = tainted(kind, kill=True)
+    assert holder(cluster).startswith("descheduler-2_")
+    assert seen == {"before": 2, "after": 0}
+
+
+def holder(cluster) -> str:
+    leases = cluster.objects("/registry/leases/")
+    return next(each for each in leases if each.name == "descheduler").tree["spec"][
+        "holderIdentity"
+    ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from controlplane.api.pod import Pod
 from controlplane.decisions import at_once
 from controlplane.descheduler.evictions import (
+    NODE_LIMIT,
     EvictionError,
     Limits,
     NodeLimitReached,
@@ -55,3 +58,22 @@ def test_a_dry_run_writes_no_event() -> None:
     notes: list[Note] = []
     at_once(PodEvictor(Limits(), notes.append, dry_run=True).evict(pod("a"), "default", "X"))
     assert notes == []
+
+
+def test_each_result_is_counted_for_metrics_and_outlives_the_pass():
+    evictor = PodEvictor(Limits(per_node=1), lambda note: None)
+    refused = iter([None, Refusal(500, "no")])
+    for number in range(2):
+        evictor.reset()
+        for name in "ab":
+            with suppress(EvictionError):
+                at_once(evictor.evict(pod(f"{name}{number}"), "p", "s"), lambda _: next(refused))
+            if number:
+                break
+    (old, family) = evictor.families()
+    assert (old.name, family.name) == ("descheduler_pods_evicted", "descheduler_pods_evicted_total")
+    counted = {dict(each.labels)["result"]: each.value for each in family.samples}
+    assert counted == {"success": 1, NODE_LIMIT: 1, "error": 1}
+    assert dict(family.samples[0].labels).keys() == {
+        *("result", "strategy", "profile", "namespace", "node")
+    }

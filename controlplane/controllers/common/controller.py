@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from controlplane.api.object import Object
     from controlplane.api.usage import UsageSource
     from controlplane.api.view import View
+    from controlplane.client.election import ElectionConfig
     from controlplane.controllers.common.rest_mapper import RESTMapper, ServedKind
     from controlplane.gates import FixGates
     from controlplane.metrics.family import Family
@@ -158,6 +159,12 @@ class Controller:
 
     client_rate_by_kind: ClassVar[bool] = False
     """Each kind of objects has this limit of its own, as with clients of controller-runtime."""
+
+    replicas: ClassVar[int] = 1
+    """Processes of its own, of which one leads (`election`)."""
+
+    election: ClassVar[ElectionConfig | None] = None
+    """How the processes elect their leader, in place of the usual times."""
 
     answers: ClassVar[bool] = False
     """Requests for an aggregated group come to this controller, in a process of its own (`answer`)."""

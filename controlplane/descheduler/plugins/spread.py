@@ -64,7 +64,7 @@ def violating_spread(handle: Handle, args: dict[str, Any], nodes: Nodes) -> Evic
     namespaces: dict[str, list[Pod]] = {}
     for name in by_name:
         for pod in handle.world.running_on(name):
-            if wanted(pod) and handle.default.filter(pod):
+            if wanted(pod) and handle.filter(pod):
                 namespaces.setdefault(pod.metadata.namespace, []).append(pod)
     chosen: dict[str, Pod] = {}
     for pods in namespaces.values():

@@ -155,14 +155,14 @@ def _drain(
             room[name] = room.get(name, 0) + target.share.get(name, 0) - amount
     excluded = (args.get("evictableNamespaces") or {}).get("exclude") or ()
     for source in sources:
-        pods = [pod for pod in source.pods if handle.default.filter(pod) and _requests(pod, rule)]
+        pods = [pod for pod in source.pods if handle.filter(pod) and _requests(pod, rule)]
         sort_low_priority_first(pods)
         eligible = (
             pod
             for pod in pods
             if _tolerates_some(pod, targets)
             and pod.metadata.namespace not in excluded
-            and handle.default.pre_eviction_filter(pod)
+            and handle.pre_eviction_filter(pod)
         )
         try:
             yield from _drain_one(handle, plugin, source, eligible, room, rule)

@@ -54,7 +54,8 @@ def allowance(header: Mapping[str, Any]) -> str:
     """Return the options, with a blank before each, that let a recording run the code that its header names."""
     address = str(header["scenario"]["address"])
     names = [address] if address.endswith(SUFFIX) else []
-    names += header["options"].get("scheduler_plugin", ())
+    for option in ("scheduler_plugin", "descheduler_plugin"):
+        names += header["options"].get(option, ())
     return "".join(f" --allow-code {shlex.quote(name)}" for name in names)
 
 

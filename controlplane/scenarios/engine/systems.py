@@ -53,7 +53,7 @@ class System:
 def _read_policy(setting: Setting) -> Policy:
     from controlplane.descheduler.policy import load
 
-    return load(Path(setting["descheduler_policy"]))
+    return load(Path(setting["descheduler_policy"]), setting["descheduler_plugin"])
 
 
 def _descheduler(config: ClusterConfig, setting: Setting) -> Changes:
@@ -64,6 +64,7 @@ def _descheduler(config: ClusterConfig, setting: Setting) -> Changes:
         setting.parsed["descheduler_policy"],
         interval_ns=round(setting["descheduling_interval"] * SECOND),
         dry_run=setting["descheduler_dry_run"],
+        replicas=setting["deschedulers"],
     )
     return {"own_controllers": (*config.own_controllers, descheduler)}
 
@@ -186,6 +187,22 @@ DESCHEDULING_INTERVAL = Option(
     metavar="SECONDS",
     help="Virtual time between two passes of the descheduler.",
 )
+DESCHEDULER_PLUGIN = Option(
+    "descheduler-plugin",
+    many=True,
+    default=(),
+    metavar="MODULE",
+    names_code=True,
+    help="Load plugins of the descheduler from this module or .py file; the policy enables them. Repeatable.",
+)
+DESCHEDULERS = Option(
+    "deschedulers",
+    type=int,
+    default=1,
+    low=1,
+    high=9,
+    help="Deschedulers; one of several leads.",
+)
 DESCHEDULER_DRY_RUN = Option(
     "descheduler-dry-run",
     type=bool,
@@ -301,7 +318,13 @@ SYSTEMS: Final[Mapping[str, System]] = {
     ),
     "descheduler": System(
         _descheduler,
-        (DESCHEDULER_POLICY, DESCHEDULING_INTERVAL, DESCHEDULER_DRY_RUN),
+        (
+            DESCHEDULER_POLICY,
+            DESCHEDULER_PLUGIN,
+            DESCHEDULING_INTERVAL,
+            DESCHEDULERS,
+            DESCHEDULER_DRY_RUN,
+        ),
         needed=(DESCHEDULER_POLICY,),
         waits_s=lambda setting: float(setting["descheduling_interval"]),
     ),

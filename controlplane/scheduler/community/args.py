@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from controlplane.api.go_structs import DecodeError, Decoder, Structs
 from controlplane.api.quantity import QuantityError, parse
 
 __all__ = ["ArgsError", "arguments", "defaulted", "has_arguments", "number", "problem"]
@@ -22,56 +23,76 @@ class ArgsError(ValueError):
     """Arguments that cannot be used; the text is upstream's."""
 
 
-_TRIMARAN: Final = {
-    "metricProvider": ("type", "address", "token", "insecureSkipVerify"),
-    "watcherAddress": (),
+_STRINGS: Final = ("list", "string")
+_RESOURCES: Final = ("list", "ResourceSpec")
+_TRIMARAN: Final = {"metricProvider": "MetricProviderSpec", "watcherAddress": "string"}
+_NAMESPACES: Final = {"namespaces": _STRINGS}
+_STRUCTS: Final[Structs] = {
+    "CoschedulingArgs": {
+        "permitWaitingTimeSeconds": "int64",
+        "podGroupBackoffSeconds": "int64",
+        "podGroupRejectPercentage": "int32",
+    },
+    "NodeResourcesAllocatableArgs": {"resources": _RESOURCES, "mode": "string"},
+    "TargetLoadPackingArgs": {
+        **_TRIMARAN,
+        "defaultRequests": ("map", "raw"),
+        "defaultRequestsMultiplier": "string",
+        "targetUtilization": "int64",
+    },
+    "LoadVariationRiskBalancingArgs": {
+        **_TRIMARAN,
+        "safeVarianceMargin": "float64",
+        "safeVarianceSensitivity": "float64",
+    },
+    "LowRiskOverCommitmentArgs": {
+        **_TRIMARAN,
+        "smoothingWindowSize": "int64",
+        "riskLimitWeights": ("map", "float64"),
+    },
+    "PeaksArgs": {"WatcherAddress": "string", "NodePowerModel": ("map", "PowerModel")},
+    "NodeResourceTopologyMatchArgs": {
+        "scoringStrategy": "ScoringStrategy",
+        "cacheResyncPeriodSeconds": "int64",
+        "discardReservedNodes": "bool",
+        "cache": "NodeResourceTopologyCache",
+        "preemptionMode": "string",
+    },
+    "PreemptionTolerationArgs": {
+        "minCandidateNodesPercentage": "int32",
+        "minCandidateNodesAbsolute": "int32",
+    },
+    "TopologicalSortArgs": _NAMESPACES,
+    "NetworkOverheadArgs": {
+        **_NAMESPACES,
+        "weightsName": "string",
+        "networkTopologyName": "string",
+    },
+    "SySchedArgs": dict.fromkeys(("defaultProfileNamespace", "defaultProfileName"), "string"),
+    "NodeMetadataArgs": dict.fromkeys(
+        ("metadataKey", "metadataSource", "metadataType", "scoringStrategy", "timestampFormat"),
+        "string",
+    ),
+    "ResourceSpec": {"name": "string", "weight": "int64"},
+    "MetricProviderSpec": {
+        "type": "string",
+        "address": "string",
+        "token": "string",
+        "insecureSkipVerify": "bool",
+    },
+    "PowerModel": dict.fromkeys(("k0", "k1", "k2"), "float64"),
+    "ScoringStrategy": {"type": "string", "resources": _RESOURCES},
+    "NodeResourceTopologyCache": dict.fromkeys(
+        ("foreignPodsDetect", "resyncMethod", "informerMode", "resyncScope"), "string"
+    ),
 }
-_FIELDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
-    "Coscheduling": dict.fromkeys(
-        ("permitWaitingTimeSeconds", "podGroupBackoffSeconds", "podGroupRejectPercentage"), ()
-    ),
-    "NodeResourcesAllocatable": {"resources": ("name", "weight"), "mode": ()},
-    "TargetLoadPacking": {
-        **_TRIMARAN,
-        "defaultRequests": ("*",),
-        "defaultRequestsMultiplier": (),
-        "targetUtilization": (),
-    },
-    "LoadVariationRiskBalancing": {
-        **_TRIMARAN,
-        "safeVarianceMargin": (),
-        "safeVarianceSensitivity": (),
-    },
-    "LowRiskOverCommitment": {
-        **_TRIMARAN,
-        "smoothingWindowSize": (),
-        "riskLimitWeights": ("*",),
-    },
-    "Peaks": {"WatcherAddress": (), "NodePowerModel": ("*",)},
-    "NodeResourceTopologyMatch": {
-        "scoringStrategy": ("type", "resources"),
-        "cacheResyncPeriodSeconds": (),
-        "discardReservedNodes": (),
-        "cache": ("foreignPodsDetect", "resyncMethod", "informerMode", "resyncScope"),
-        "preemptionMode": (),
-    },
-    "PreemptionToleration": dict.fromkeys(
-        ("minCandidateNodesPercentage", "minCandidateNodesAbsolute"), ()
-    ),
-    "TopologicalSort": {"namespaces": ()},
-    "NetworkOverhead": dict.fromkeys(("namespaces", "weightsName", "networkTopologyName"), ()),
-    "SySched": dict.fromkeys(("defaultProfileNamespace", "defaultProfileName"), ()),
-    "NodeMetadata": dict.fromkeys(
-        ("metadataKey", "metadataSource", "metadataType", "scoringStrategy", "timestampFormat"), ()
-    ),
-}
-"""The fields of each kind of arguments, with the fields of those that are maps; `*` stands for any."""
+"""The arguments of each plugin, under its name and `Args` (`controlplane.api.go_structs`)."""
 _PROVIDERS: Final = ("KubernetesMetricsServer", "Prometheus", "SignalFx")
 
 
 def has_arguments(name: str) -> bool:
     """Return whether a plugin takes arguments."""
-    return name in _FIELDS
+    return f"{name}Args" in _STRUCTS
 
 
 def arguments(name: str, tree: Tree | None) -> Args:
@@ -84,22 +105,15 @@ def arguments(name: str, tree: Tree | None) -> Args:
 
 
 def defaulted(name: str, tree: Tree | None) -> Args:
-    """Return the arguments of a plugin with upstream's defaults. Raises ArgsError for an unknown field."""
-    given = {key: value for key, value in (tree or {}).items() if key not in ("apiVersion", "kind")}
-    _check_fields(_FIELDS[name], given)
+    """Return the arguments of a plugin with upstream's defaults. ArgsError for a field or type that is wrong."""
+    decoder = Decoder(_STRUCTS)
+    try:
+        given = decoder.struct(f"{name}Args", tree or {})
+    except DecodeError as error:
+        raise ArgsError(str(error)) from None
+    if decoder.unknown:
+        raise ArgsError(f"strict decoding error: {', '.join(sorted(decoder.unknown))}")
     return _DEFAULTS[name](given)
-
-
-def _check_fields(fields: Mapping[str, tuple[str, ...]], given: Tree) -> None:
-    unknown = [key for key in given if key not in fields]
-    for key, inner in fields.items():
-        value = given.get(key)
-        for each in value if isinstance(value, list) else (value,):
-            if isinstance(each, Mapping) and inner != ("*",):
-                unknown += [f"{key}.{part}" for part in each if part not in inner]
-    if unknown:
-        told = ", ".join(f"unknown field {json.dumps(key)}" for key in sorted(unknown))
-        raise ArgsError(f"strict decoding error: {told}")
 
 
 def problem(name: str, args: Args) -> str:

@@ -21,11 +21,8 @@ defines counts, or from installed packages, through entry points of the group
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Mapping
-from importlib import import_module
 from importlib.metadata import entry_points
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +30,7 @@ from controlplane.errors import UsageError
 from controlplane.scheduler.config.expand import PluginSetConfig
 from controlplane.scheduler.framework.interface import Plugin
 from controlplane.scheduler.plugins.registry import Entry, Registry, in_tree_registry
+from controlplane.user_code import classes_of, line_of, load_module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +54,7 @@ def registry_with(modules: Sequence[str] = ()) -> Registry:
     for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
         _add(found, _load_entry_point(point), f"entry point {point.name}")
     for name in modules:
-        classes = plugin_classes(_load_module(name))
+        classes = plugin_classes(load_module(name, "scheduler plugin"))
         if not classes:
             raise UsageError(f"{name}: defines no scheduler plugin with a name")
         for cls in classes:
@@ -66,14 +64,7 @@ def registry_with(modules: Sequence[str] = ()) -> Registry:
 
 def plugin_classes(module: ModuleType) -> list[type[Plugin]]:
     """The plugin classes that a module itself defines, in its order."""
-    return [
-        value
-        for value in vars(module).values()
-        if inspect.isclass(value)
-        and issubclass(value, Plugin)
-        and value.__module__ == module.__name__
-        and value.name
-    ]
+    return [found for found in classes_of(module, Plugin) if found.name]
 
 
 def load_config(path: Path, registry: Registry) -> SchedulerConfig:
@@ -106,10 +97,11 @@ def _check_community_args(config: SchedulerConfig, registry: Registry) -> None:
 
     known = {cls.name: cls for cls in PLUGINS if has_arguments(cls.name)}
     for profile in config.profiles:
-        for name, tree in profile.args.items():
+        enabled = (name for each in (profile.plugins or {}).values() for name, _ in each)
+        for name in dict.fromkeys((*profile.args, *enabled)):
             if name in known and registry[name].cls is known[name]:
                 try:
-                    arguments(name, tree)
+                    arguments(name, profile.args.get(name))
                 except ArgsError as error:
                     raise ProfileError(f'initializing plugin "{name}": {error}') from None
 
@@ -165,32 +157,7 @@ def _load_entry_point(point: Any) -> type[Plugin]:
     try:
         cls = point.load()
     except Exception as error:
-        raise UsageError(f"entry point {point.name} of {GROUP}: {_line(error)}") from error
+        raise UsageError(f"entry point {point.name} of {GROUP}: {line_of(error)}") from error
     if not (inspect.isclass(cls) and issubclass(cls, Plugin) and cls.name):
         raise UsageError(f"entry point {point.name} of {GROUP}: not a scheduler plugin")
     return cls
-
-
-def _load_module(name: str) -> ModuleType:
-    if not name.endswith(".py"):
-        try:
-            return import_module(name)
-        except Exception as error:
-            raise UsageError(f"scheduler plugin module {name}: {_line(error)}") from error
-    path = Path(name)
-    if not path.is_file():
-        raise UsageError(f"{name}: no such file")
-    module_name = f"controlplane_user_plugins.{path.stem}"
-    spec = spec_from_file_location(module_name, path)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise UsageError(f"{name}: {_line(error)}") from error
-    return module
-
-
-def _line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"

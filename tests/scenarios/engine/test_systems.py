@@ -13,6 +13,8 @@ GIVEN = {
     "descheduler_policy": ("descheduler", "p.yaml"),
     "descheduling_interval": ("descheduler", 4.0),
     "descheduler_dry_run": ("descheduler", True),
+    "descheduler_plugin": ("descheduler", ("p.py",)),
+    "deschedulers": ("descheduler", 2),
     "stages": ("kwok", ("p.yaml",)),
     "enable_crds": ("kwok", ("Stage",)),
     "node_groups": ("cluster-autoscaler", "p.yaml"),
@@ -22,7 +24,8 @@ GIVEN = {
 @pytest.mark.parametrize("key", GIVEN)
 def test_an_option_without_its_system_is_refused(key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "p.yaml").touch()
+    for name in ("p.yaml", "p.py"):
+        (tmp_path / name).touch()
     system, value = GIVEN[key]
     with pytest.raises(UsageError, match=f"^--{key.replace('_', '-')} needs --with {system}$"):
         plan_of(SCENARIO, **{key: value})

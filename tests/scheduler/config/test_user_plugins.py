@@ -15,6 +15,7 @@ from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.engine.summary import summary_of
 from controlplane.scenarios.manifest_run import SCENARIO
 from controlplane.scheduler.config import user_plugins
+from controlplane.user_code import load_module
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PLUGIN = str(EXAMPLES / "scheduler_plugin.py")
@@ -62,7 +63,7 @@ def test_the_example_keeps_pods_off_nodes_in_maintenance_and_holds_some(tmp_path
 
 
 def test_a_plugin_may_come_from_an_installed_package(monkeypatch):
-    module = user_plugins._load_module(PLUGIN)
+    module = load_module(PLUGIN, "scheduler plugin")
     point = EntryPoint("maintenance", f"{module.__name__}:Maintenance", user_plugins.GROUP)
     monkeypatch.setattr(user_plugins, "entry_points", lambda group: [point])
     assert "Maintenance" in user_plugins.registry_with()
@@ -96,6 +97,15 @@ def test_a_module_that_will_not_do_is_one_line(tmp_path, text, message):
         (HEAD + "parallelism: -1\n", "parallelism: Invalid value: -1"),
         (HEAD + "parallelismus: 1\n", 'unknown field "parallelismus"'),
         (HEAD + "profiles: [{plugins: {filter: {enabled: [{name: Nope}]}}}]\n", "Nope"),
+        (
+            HEAD + "profiles: [{pluginConfig: [{name: Coscheduling, args: "
+            "{permitWaitingTimeSeconds: soon}}]}]\n",
+            "cannot unmarshal string into Go struct field CoschedulingArgs.permitWaitingTimeSeconds of type int64",
+        ),
+        (
+            HEAD + "profiles: [{plugins: {score: {enabled: [{name: NodeMetadata}]}}}]\n",
+            'initializing plugin "NodeMetadata": invalid NodeMetadataArgs',
+        ),
     ],
 )
 def test_a_bad_configuration_is_upstreams_error_on_one_line_and_status_2(tmp_path, text, message):
