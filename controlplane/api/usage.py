@@ -23,19 +23,34 @@ Reading = Callable[[Tree, str, str], int | None]
 """Tells, for a pod, a container's name and a resource, the usage in thousandths; None where it is unknown."""
 
 
+Stored = Callable[[str], Iterable[Tree]]
+"""Returns the objects of a custom kind that a reader knows."""
+
+
 class UsageSource(Protocol):
     """Tells the usage of pods in another way than by annotations, for example by ResourceUsage objects of KWOK."""
 
-    def at(self, node_of: Callable[[str], Object[Any] | None], now: int) -> Reading:
-        """Return the reading of pods at a time (ns since 1970); `node_of` returns a node by its name."""
+    @property
+    def kinds(self) -> Mapping[str, tuple[str, str, str]]:
+        """The custom kinds whose objects it goes by, with group, version and resource of each."""
+        ...
+
+    def at(self, node_of: Callable[[str], Object[Any] | None], now: int, stored: Stored) -> Reading:
+        """Return the reading of pods at a time (ns since 1970).
+
+        `node_of` returns a node by its name, `stored` the objects of one of `kinds`.
+        """
         ...
 
 
 def reading(
-    source: UsageSource | None, node_of: Callable[[str], Object[Any] | None], now: int
+    source: UsageSource | None,
+    node_of: Callable[[str], Object[Any] | None],
+    now: int,
+    stored: Stored,
 ) -> Reading:
     """Return the reading of pods at a time (ns): of the source, or of annotations where there is none."""
-    return of_container if source is None else source.at(node_of, now)
+    return of_container if source is None else source.at(node_of, now, stored)
 
 
 def annotated(pod: Tree, *names: str) -> int | None:

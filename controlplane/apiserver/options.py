@@ -15,6 +15,7 @@ from controlplane.api.object import Object
 from controlplane.api.request import User
 from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
+from controlplane.api.usage import Stored as UsageObjects
 from controlplane.api.usage import UsageSource
 from controlplane.apiserver.schema.releases import LATEST
 from controlplane.apiserver.schema.resources import ResourceInfo
@@ -94,10 +95,23 @@ class Machines(Protocol):
 class NodePages(Protocol):
     """The pages of a server that stands for the kubelets of fake nodes."""
 
+    @property
+    def kinds(self) -> Mapping[str, tuple[str, str, str]]:
+        """The custom kinds whose objects it goes by, with group, version and resource of each."""
+        ...
+
     def text(
-        self, path: str, nodes: Mapping[str, Tree], pods: Mapping[str, Sequence[Tree]], now: int
+        self,
+        path: str,
+        nodes: Mapping[str, Tree],
+        pods: Mapping[str, Sequence[Tree]],
+        now: int,
+        stored: UsageObjects,
     ) -> str | None:
-        """Return the page at a path at a time (ns), by nodes and the pods of each node; None where there is none."""
+        """Return the page at a path at a time (ns), by nodes and the pods of each node; None where there is none.
+
+        `stored` returns the objects of one of `kinds`.
+        """
         ...
 
 

@@ -28,6 +28,7 @@ from controlplane.client.resources import (
 )
 from controlplane.controllers.common.controller import Controller, Periodic, Work
 from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry
+from controlplane.controllers.common.pod_usage import PodUsage
 from controlplane.decisions import immediate
 from controlplane.descheduler.evictions import Eviction, Note, PodEvictor, Refusal
 from controlplane.descheduler.metrics import COLLECTION_NS, Amounts, Collector
@@ -82,6 +83,7 @@ class Descheduler(Controller):
             self.dry_run,
         )
         self._collector = Collector()
+        self._used = PodUsage(host, caches)
         self._world.pod_usage = self._used_by
         self._world.prometheus = self._sampled
         self._profiles: list[Profile] | None = None
@@ -174,19 +176,16 @@ class Descheduler(Controller):
         self._collector.collect({node: dict(used) for node, used in self._used_by_nodes().items()})
         self._world.collected = self._collector.nodes
 
-    def _reading(self) -> usage.Reading:
-        return usage.reading(self.host.usage, self._nodes.get, self.host.now)
-
     def _used_by(self, pod: Pod) -> Mapping[str, Amounts] | None:
         """The usage of a pod's running containers: 0 without an annotation, None if no container runs."""
-        known = usage.of_pod(pod.tree, self._reading())
+        known = usage.of_pod(pod.tree, self._used.reading())
         idle = dict.fromkeys(usage.MEASURED, 0)
         names = usage.running_containers(pod.tree)
         return {name: _amounts({**idle, **known.get(name, {})}) for name in names} or None
 
     def _used_by_nodes(self) -> dict[str, Amounts]:
         world = self._world
-        read = self._reading()
+        read = self._used.reading()
         return {
             node.metadata.name: _amounts(
                 usage.of_pods((pod.tree for pod in world.pods_on(node.metadata.name)), read)

@@ -50,8 +50,6 @@ PREPROCESS: Final = "kwok.preprocess"
 PLAY: Final = "kwok.play"
 STAGES_QUEUE: Final = "kwok.stages"
 MANY: Final = ("Pod", "Node")
-OTHERS: Final = "others"
-"""The queue of all other kinds, where these are not known from the start."""
 WORKERS: Final = 4
 """Tasks that play stages of pods, and of nodes; other kinds have one."""
 SHARES: Final = 64
@@ -114,6 +112,7 @@ class Kwok(Controller):
         self._last: dict[tuple[str, str], str] = {}
         self._objects: dict[tuple[str, str], dict[str, Object[Any]]] = {}
         """The objects of custom kinds that came later, which no cache has."""
+        self._playing = set(MANY)
         if self.watches:
             self._changes = host.queue(STAGES_QUEUE)
             self._stored = StoredStages(caches.of(STAGES), self._complain)
@@ -154,12 +153,19 @@ class Kwok(Controller):
             served = self.host.rest_mapper.kinds.get(known)
             if known not in self._kinds and served is not None:
                 self._serve(served)
+                self._start_playing(known)
                 added = self._handlers(known).added
                 for obj in self._objects_of(known, served.resource):
                     added(obj)
         for known in [known for known in self._kinds if known not in wanted]:
             for job in self._kinds.pop(known).jobs.values():
                 job.cancelled = True
+
+    def _start_playing(self, known: tuple[str, str]) -> None:
+        """Start the task that plays stages of a kind, which stays when the kind is left."""
+        if known[1] not in self._playing:
+            self._playing.add(known[1])
+            self.host.start_work(Work(f"{PLAY}.{known[1]}", self._play, workers=1))
 
     def _objects_of(self, known: tuple[str, str], resource: Resource[Any]) -> Iterable[Object[Any]]:
         later = self._objects.get(known)
@@ -261,7 +267,7 @@ class Kwok(Controller):
         if self.watches:
             work.append(Work(STAGES_QUEUE, self._manage, workers=1))
             work += [Work(f"{PLAY}.{kind}", self._play, workers=WORKERS) for kind in MANY]
-            return [*work, Work(f"{PLAY}.{OTHERS}", self._play, workers=1)]
+            return work
         for api_version, kind in kinds_of(self.stages):
             workers = WORKERS if kind in MANY and api_version == "v1" else 1
             work.append(Work(f"{PLAY}.{kind}", self._play, workers=workers))
@@ -326,8 +332,7 @@ class Kwok(Controller):
 
     def _ask(self, job: _Job, wait: int, *, idle: bool) -> None:
         stage = job.stage
-        alone = not self.watches or (stage.kind in MANY and stage.api_version == "v1")
-        queue = self.host.queue(f"{PLAY}.{stage.kind if alone else OTHERS}")
+        queue = self.host.queue(f"{PLAY}.{stage.kind}")
         queue.add_after(f"{job.number} {job.key}", wait, idle=idle)
 
     # -- playing ---------------------------------------------------------------------------------

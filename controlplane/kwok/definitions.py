@@ -10,6 +10,7 @@ from controlplane.api.custom_schemas import (
     INT32,
     INT64,
     QUALIFIED_FORM,
+    QUANTITY,
     REASON_FORM,
     STRING,
     TIME,
@@ -24,7 +25,7 @@ from controlplane.api.custom_schemas import (
 )
 from controlplane.api.tree import Tree
 from controlplane.client.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
-from controlplane.kwok import debugging
+from controlplane.kwok import debugging, metrics, usages
 from controlplane.kwok.fields import GROUP, VERSION
 from controlplane.kwok.selection import CLUSTER
 
@@ -32,9 +33,11 @@ __all__ = ["KINDS", "STAGES", "installation", "plural_of"]
 
 STAGE: Final = "Stage"
 STAGES: Final[Resource[Any]] = Resource(GROUP, VERSION, "stages")
-KINDS: Final = (STAGE, *debugging.KINDS)
+KINDS: Final = (STAGE, metrics.KIND, *usages.KINDS, *debugging.KINDS)
 _PLURALS: Final = {
     STAGE: "stages",
+    metrics.KIND: "metrics",
+    usages.KINDS[0]: "resourceusages",
     debugging.LOGS: "logs",
     debugging.EXEC: "execs",
     debugging.ATTACH: "attaches",
@@ -164,6 +167,28 @@ _ENTRIES: Final[dict[str, tuple[str, Tree]]] = {
         record({"ports": _list(INT32), "target": _TARGET, "command": _TEXTS}),
     ),
 }
+_BUCKET: Final = record(
+    {"hidden": BOOLEAN, "le": {"type": "number", "minimum": 0}, "value": STRING}, ("le", "value")
+)
+_METRIC: Final = record(
+    {
+        "buckets": keyed(_BUCKET, ("le",)),
+        "dimension": {**STRING, "default": "node"},
+        "help": STRING,
+        "kind": choice("counter", "gauge", "histogram"),
+        "labels": keyed(record({"name": _NAME, "value": _NAME}, ("name", "value")), ("name",)),
+        "name": _NAME,
+        "value": STRING,
+    },
+    ("kind", "name"),
+)
+_METRICS: Final = record({"metrics": _list(_METRIC), "path": _NAME}, ("metrics", "path"))
+_USED: Final = record(
+    {
+        "containers": _TEXTS,
+        "usage": mapping(record({"expression": STRING, "value": QUANTITY})),
+    }
+)
 _SELECTOR: Final = record({"matchNames": _TEXTS, "matchNamespaces": _TEXTS})
 
 
@@ -189,6 +214,11 @@ def plural_of(kind: str) -> str:
 def _spec(kind: str) -> Tree:
     if kind == STAGE:
         return _STAGE
+    if kind == metrics.KIND:
+        return _METRICS
+    if kind in usages.KINDS:
+        selected = {"selector": _SELECTOR} if kind.startswith(CLUSTER) else {}
+        return record({"usages": _list(_USED), **selected})
     listed, entry = _ENTRIES[debugging.topic_of(kind)]
     fields = {listed: _list(entry)}
     if kind.startswith(CLUSTER):
@@ -199,7 +229,7 @@ def _spec(kind: str) -> Tree:
 def _definition(kind: str) -> Tree:
     fields = {"spec": _spec(kind), "status": _STATUS}
     needed = ("spec",) if kind == STAGE else ("metadata", "spec")
-    namespaced = kind != STAGE and not kind.startswith(CLUSTER)
+    namespaced = kind not in (STAGE, metrics.KIND) and not kind.startswith(CLUSTER)
     versions = (version(VERSION, record(fields, needed), status=True),)
     return definition(kind, plural_of(kind), GROUP, versions, namespaced=namespaced)
 

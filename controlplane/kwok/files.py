@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,9 +11,11 @@ from attrs import frozen
 
 from controlplane.api.yaml_files import read_documents
 from controlplane.errors import UsageError, shown
-from controlplane.kwok import debugging, metrics, stages, usages
+from controlplane.kwok import debugging, lifecycle, metrics, rendering, stages, usages
+from controlplane.kwok.cel.results import ExpressionError
 from controlplane.kwok.debugging import Debugging
 from controlplane.kwok.fields import API_VERSION
+from controlplane.kwok.lifecycle import KwokError
 from controlplane.kwok.metrics import Metric
 from controlplane.kwok.selection import Rule
 from controlplane.kwok.stages import Stage
@@ -20,8 +23,7 @@ from controlplane.kwok.usages import ResourceUsage, ResourceUsages
 
 __all__ = ["Files", "load"]
 
-_USAGES: Final = ("ResourceUsage", "ClusterResourceUsage")
-_KINDS: Final = ("Stage", "Metric", *_USAGES, *debugging.KINDS)
+_KINDS: Final = ("Stage", "Metric", *usages.KINDS, *debugging.KINDS)
 
 
 @frozen
@@ -53,10 +55,10 @@ def load(paths: Sequence[Path], stored: Collection[str] = ()) -> Files:
                     f"{path}: {kind}: --enable-crds reads objects of this kind from the API"
                 )
             if kind == "Stage":
-                found.append(stages.read(tree, str(path)))
+                found.append(_checked(stages.read(tree, str(path)), path))
             elif kind == "Metric":
                 told.append(metrics.read(tree, str(path)))
-            elif kind in _USAGES:
+            elif kind in usages.KINDS:
                 used.append(usages.read(tree, str(path)))
             elif kind in debugging.KINDS:
                 rule = debugging.read(tree, str(path))
@@ -71,3 +73,34 @@ def load(paths: Sequence[Path], stored: Collection[str] = ()) -> Files:
         ResourceUsages(tuple(used)) if used else None,
         Debugging(led) if led else None,
     )
+
+
+def _checked(stage: Stage, path: Path) -> Stage:
+    """Refuse a stage of a file that could never play: upstream tells it at the first match, for each object."""
+    about = f"{path}: Stage {stage.name}: "
+
+    def asked(field: str, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except (KwokError, ExpressionError, rendering.RenderError) as error:
+            raise UsageError(f"{about}{field}: {' '.join(str(error).split())}") from None
+
+    if stage.selector is not None:
+        for number, each in enumerate(stage.selector.requirements):
+            field = f"spec.selector.matchExpressions[{number}]"
+            asked(field, partial(lifecycle.check, each, stage.api_version, stage.kind))
+        asked("spec.weightFrom, spec.delay", partial(lifecycle.compile_expressions, stage))
+    for number, step in enumerate(stage.steps):
+        for part in (step.patch, step.apply):
+            if part is not None:
+                template = str(part.get("template") or "")
+                asked(f"template of step {number + 1}", partial(rendering.check, template))
+    return stage
+
+
+def usages_of(files: Files, stored: Collection[str]) -> ResourceUsages | None:
+    """Return the usage of pods that files and the API tell, given the kinds that are read from the API."""
+    kinds = tuple(kind for kind in usages.KINDS if kind in stored)
+    if not kinds:
+        return files.usages
+    return ResourceUsages(() if files.usages is None else files.usages.rules, kinds)

@@ -116,7 +116,8 @@ def _text(value: Any) -> str | None:
 # -- matching --------------------------------------------------------------------------------------
 
 
-def _compile(stage: Stage) -> None:
+def compile_expressions(stage: Stage) -> None:
+    """Refuse a stage with a query or an expression that can never be asked. Raises KwokError, ExpressionError."""
     assert stage.selector is not None
     for requirement in stage.selector.requirements:
         check(requirement, stage.api_version, stage.kind)
@@ -138,7 +139,7 @@ def _matches(stage: Stage, moment: Moment) -> bool:
     selector = stage.selector
     if selector is None:
         return False
-    _compile(stage)
+    compile_expressions(stage)
     meta = moment.tree.get("metadata") or {}
     for wanted, has in (
         (selector.labels, meta.get("labels") or {}),

@@ -7,6 +7,7 @@ Upstream: pkg/kwok/metrics and pkg/kwok/server/metrics.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, Final, Literal, get_args
 
@@ -14,17 +15,20 @@ from attrs import frozen
 
 from controlplane.api.times import SECOND, parse_time
 from controlplane.api.tree import Tree
+from controlplane.api.usage import Stored
+from controlplane.errors import UsageError
 from controlplane.kwok.cel import environment, results
 from controlplane.kwok.cel.library import Context
 from controlplane.kwok.cel.results import ExpressionError
-from controlplane.kwok.fields import Fields, fields_of, name_of
+from controlplane.kwok.fields import GROUP, VERSION, Fields, fields_of, name_of
 from controlplane.kwok.usages import NO_DRAW, ResourceUsages, read_expression
 from controlplane.metrics.exposition import text_of
 from controlplane.metrics.family import Buckets, Family, Kind, Sample
 from controlplane.metrics.numbers import Labels
 
-__all__ = ["Bucket", "Metric", "MetricConfig", "NodePages", "page", "read"]
+__all__ = ["KIND", "Bucket", "Metric", "MetricConfig", "NodePages", "page", "read"]
 
+KIND: Final = "Metric"
 ROOT: Final = "/metrics"
 NODE: Final = "{nodeName}"
 Dimension = Literal["node", "pod", "container"]
@@ -246,9 +250,21 @@ class NodePages:
 
     metrics: tuple[Metric, ...]
     used_by: ResourceUsages
+    stored: tuple[str, ...] = ()
+    """The kinds of pages whose objects are those of the API."""
+
+    @property
+    def kinds(self) -> Mapping[str, tuple[str, str, str]]:
+        """The kinds whose objects are those of the API, with those that tell the usage."""
+        return {**dict.fromkeys(self.stored, (GROUP, VERSION, "metrics")), **self.used_by.kinds}
 
     def text(
-        self, path: str, nodes: Mapping[str, Tree], pods: Mapping[str, Sequence[Tree]], now: int
+        self,
+        path: str,
+        nodes: Mapping[str, Tree],
+        pods: Mapping[str, Sequence[Tree]],
+        now: int,
+        stored: Stored,
     ) -> str | None:
         """Return the page at a path at a time (ns), empty for a node that is unknown; None where there is no page.
 
@@ -257,13 +273,22 @@ class NodePages:
             nodes: the nodes, by name.
             pods: the pods of each node.
             now: the time.
+            stored: returns the objects of one of `kinds`.
         """
-        for metric in self.metrics:
+        used_by = self.used_by.with_objects(stored)
+        for metric in (*self.metrics, *self._stored(stored)):
             name = metric.node_at(path)
             if name is None:
                 continue
             node = nodes.get(name)
             if node is None:
                 return ""
-            return text_of(page(metric.metrics, node, pods.get(name, ()), self.used_by, now))
+            return text_of(page(metric.metrics, node, pods.get(name, ()), used_by, now))
         return None
+
+    def _stored(self, objects: Stored) -> Iterator[Metric]:
+        """Yield the pages of the API in the order of their names; one that is malformed is left out."""
+        for kind in self.stored:
+            for tree in sorted(objects(kind), key=lambda tree: str(tree["metadata"]["name"])):
+                with suppress(UsageError):
+                    yield read(tree)

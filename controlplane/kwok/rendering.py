@@ -39,6 +39,21 @@ class RenderError(ValueError):
     """A template that does not render, or not to YAML; the text begins as upstream's."""
 
 
+OF_OBJECTS: Final = frozenset(
+    "Now now StartTime Version NodeIP NodeName NodePort PodIP NodeIPWith NodeIPsWith PodIPWith PodIPsWith".split()
+)
+"""The functions that depend on the run or on the object."""
+_OF_ALL: Final = ("Quote", "YAML", "NodeConditions")
+
+
+def check(text: str) -> None:
+    """Refuse a template that cannot be parsed. Raises RenderError."""
+    try:
+        gotemplate.check(text.strip(), (*_OF_ALL, *OF_OBJECTS))
+    except gotemplate.TemplateError as error:
+        raise RenderError(f"build template: {error}") from None
+
+
 def _quote(value: Any) -> str:
     text = json.dumps(gotemplate.plain(value), ensure_ascii=False, separators=(",", ":"))
     return text if text[:1] == '"' else json.dumps(text, ensure_ascii=False)
@@ -58,7 +73,7 @@ def renderer(functions: Mapping[str, Callable[..., Any]]) -> Renderer:
     """Return what renders with these functions besides Go's, sprig's and the ones of every template.
 
     Args:
-        functions: `Now`, `StartTime`, `Version`, and of pods and nodes `PodIPWith`, `NodeIP` and their like.
+        functions: those of `OF_OBJECTS`.
     """
     known: dict[str, Callable[..., Any]] = {
         "Quote": _quote,

@@ -176,24 +176,24 @@ class _Reader(Fields):
     def step(self, value: Any, field: str) -> Step:
         tree = self.map(value, field)
         self.known(tree, ("event", "finalizers", "delete", "patch", "apply"), field)
-        return Step(
-            tree.get("event"),
-            tree.get("finalizers"),
-            bool(tree.get("delete")),
-            tree.get("patch"),
-            tree.get("apply"),
+        event, finalizers, patch, apply = (
+            None if tree.get(name) is None else dict(self.map(tree[name], f"{field}.{name}"))
+            for name in ("event", "finalizers", "patch", "apply")
         )
+        return Step(event, finalizers, bool(tree.get("delete")), patch, apply)
 
     def converted(self, value: Any) -> tuple[Step, ...]:
         """Return the steps of the old form `next`: event, finalizers, patches or a status template, deletion."""
         tree = self.map(value, "spec.next")
         found: list[Step] = []
-        if tree.get("event") is not None:
-            found.append(Step(event=tree["event"]))
-        if tree.get("finalizers") is not None:
-            found.append(Step(finalizers=tree["finalizers"]))
+        for name in ("event", "finalizers"):
+            if tree.get(name) is not None:
+                found.append(self.step({name: tree[name]}, "spec.next"))
         patches = self.list(tree.get("patches"), "spec.next.patches")
-        found += [Step(patch=each) for each in patches]
+        found += [
+            Step(patch=dict(self.map(each, f"spec.next.patches[{at}]")))
+            for at, each in enumerate(patches)
+        ]
         if not patches and tree.get("statusTemplate"):
             patch: dict[str, Any] = {
                 "root": _STATUS,

@@ -7,6 +7,7 @@ Upstream: pkg/kwok/server/metrics_resource_usage.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from attrs import frozen
@@ -15,14 +16,16 @@ from controlplane.api import usage
 from controlplane.api.object import Object
 from controlplane.api.quantity import Quantity, QuantityError
 from controlplane.api.tree import Tree, is_fake_node
+from controlplane.errors import UsageError
 from controlplane.kwok import selection
 from controlplane.kwok.cel import environment, results
 from controlplane.kwok.cel.library import Context
 from controlplane.kwok.cel.results import ExpressionError
-from controlplane.kwok.fields import Fields
+from controlplane.kwok.fields import GROUP, VERSION, Fields
 from controlplane.kwok.selection import Entry, Rule
 
 __all__ = [
+    "KINDS",
     "Amount",
     "ResourceUsage",
     "ResourceUsages",
@@ -30,6 +33,7 @@ __all__ = [
     "read_expression",
 ]
 
+KINDS: Final = ("ResourceUsage", "ClusterResourceUsage")
 NO_DRAW: Final = 0.0
 """The value of `Rand()`: a reading is no step of the run, so it makes no choice."""
 
@@ -48,18 +52,41 @@ ResourceUsage = Rule[Mapping[str, Amount]]
 
 @frozen
 class ResourceUsages:
-    """The use of resources, as all objects of the files tell."""
+    """The use of resources, as all objects of the files tell, and those of the API of the kinds in `stored`."""
 
-    of_files: tuple[ResourceUsage, ...]
+    rules: tuple[ResourceUsage, ...] = ()
+    stored: tuple[str, ...] = ()
 
-    def at(self, node_of: Callable[[str], Object[Any] | None], now: int) -> usage.Reading:
+    @property
+    def kinds(self) -> Mapping[str, tuple[str, str, str]]:
+        """The kinds whose objects are those of the API."""
+        return {kind: (GROUP, VERSION, f"{kind.lower()}s") for kind in self.stored}
+
+    def with_objects(self, objects: usage.Stored) -> ResourceUsages:
+        """Return the same with the objects of the API as they are now, in the order of their names.
+
+        One that is malformed is left out.
+        """
+        if not self.stored:
+            return self
+        found = list(self.rules)
+        for kind in self.stored:
+            for tree in sorted(objects(kind), key=lambda tree: str(tree["metadata"]["name"])):
+                with suppress(UsageError):
+                    found.append(read(tree))
+        return ResourceUsages(tuple(found))
+
+    def at(
+        self, node_of: Callable[[str], Object[Any] | None], now: int, stored: usage.Stored
+    ) -> usage.Reading:
         """Return the reading of pods at a time (ns): by these objects on fake nodes, by annotations on others."""
+        told = self.with_objects(stored)
 
         def read(pod: Tree, container: str, resource: str) -> int | None:
             node = node_of((pod.get("spec") or {}).get("nodeName") or "")
             if node is None or not is_fake_node(node.tree):
                 return usage.of_container(pod, container, resource)
-            return round(self.amount(pod, node.tree, container, resource, now) * 1000)
+            return round(told.amount(pod, node.tree, container, resource, now) * 1000)
 
         return read
 
@@ -70,7 +97,7 @@ class ResourceUsages:
         )
         meta = pod["metadata"]
         namespace, name = meta.get("namespace", ""), meta["name"]
-        amounts = selection.choose(self.of_files, namespace, name, container).value
+        amounts = selection.choose(self.rules, namespace, name, container).value
         found = None if amounts is None else amounts.get(resource)
         if found is None or inside is None:
             return 0.0

@@ -69,6 +69,9 @@ def test_stages_move_objects_of_a_kind_that_is_defined_later(stored, tmp_path):
     objects = yaml.safe_load_all((tmp_path / "out" / "objects.yaml").read_text())
     lamps = [each for each in objects if each["kind"] == "Lamp"]
     assert [each.get("lit") for each in lamps] == ["yes"]
+    log = (tmp_path / "out" / "log.jsonl").read_text().splitlines()
+    tasks = {json.loads(each)["task"] for each in log}
+    assert any(task.startswith("kwok.play.Lamp") for task in tasks)
 
 
 def test_stages_of_files_and_of_the_api_are_not_mixed():
@@ -76,9 +79,14 @@ def test_stages_of_files_and_of_the_api_are_not_mixed():
     assert refused.returncode == 2
     told = "stages.yaml: Stage: --enable-crds reads objects of this kind from the API"
     assert told in refused.stderr
-    unknown = controlplane("run", FOLDER / "web.yaml", *ENABLED, "--enable-crds", "Metric")
+    unknown = controlplane("run", FOLDER / "web.yaml", *ENABLED, "--enable-crds", "Lamp")
     assert unknown.returncode == 2
-    assert "--enable-crds: 'Metric': expected Stage, Logs, ClusterLogs" in unknown.stderr
+    told = (
+        "--enable-crds: 'Lamp': expected Stage, Metric, ResourceUsage, ClusterResourceUsage, Logs"
+    )
+    assert told in unknown.stderr
+    alone = controlplane("run", FOLDER / "web.yaml", "--with", "kwok", "--enable-crds", "Lamp")
+    assert told in alone.stderr
     missing = controlplane("run", FOLDER / "web.yaml", "--with", "kwok", "--enable-crds", "Logs")
     assert missing.returncode == 2
     assert "--with kwok needs --stages FILE" in missing.stderr
@@ -157,3 +165,77 @@ async def test_logs_lead_to_the_files_that_the_objects_of_the_api_name_now(tmp_p
         gone = await session.ask("DELETE", f"{definitions}/clusterlogs.kwok.x-k8s.io")
         assert gone.code == 200
         assert (await session.ask("GET", f"{PODS}/web/log")).tree["message"] == text
+
+
+@pytest.mark.slow
+def test_an_autoscaler_goes_by_usages_that_are_made_in_the_api():
+    done = controlplane(
+        *("run", FOLDER / "autoscaled.yaml", FOLDER / "metrics.yaml", "--nodes", 0),
+        *("--with", "kwok", "--stages", FOLDER / "stages.yaml", "--until", 120),
+        *("--enable-crds", "Metric", "--enable-crds", "ClusterResourceUsage", "--format", "json"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["pods"]) == 4
+
+
+async def test_usages_and_pages_are_those_of_the_api_as_they_are_now():
+    path = "/apis/kwok.x-k8s.io/v1alpha1"
+    options = {
+        "with": ("kwok",),
+        "stages": (str(FOLDER / "stages.yaml"),),
+        "enable_crds": ("Metric", "ResourceUsage", "ClusterResourceUsage"),
+    }
+
+    def used(kind, name, amount):
+        spec = {"usages": [{"usage": {"cpu": amount}}]}
+        return {
+            "apiVersion": "kwok.x-k8s.io/v1alpha1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+
+    async with served(controllers="*", **options) as session:
+
+        async def cpu():
+            found = await session.ask("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods")
+            return [each["containers"][0]["usage"]["cpu"] for each in found.tree["items"]]
+
+        page = "/api/v1/nodes/fake-1/proxy/metrics/cpu"
+        assert (
+            await session.ask("POST", "/api/v1/nodes", {**NODE, **named_node("fake-1")})
+        ).code == 201
+        pod = {**POD, "spec": {**POD["spec"], "nodeName": "fake-1"}}
+        assert (await session.ask("POST", PODS, pod)).code == 201
+        await phase(session, "web", "Running")
+        assert await cpu() == ["0"]
+        assert (await session.ask("GET", page)).code == 404
+        of_all = f"{path}/clusterresourceusages"
+        made = used("ClusterResourceUsage", "all", {"value": "100m"})
+        assert (await session.ask("POST", of_all, made)).code == 201
+        broken = used("ClusterResourceUsage", "a-broken-one", {"expression": "pod.("})
+        assert (await session.ask("POST", of_all, broken)).code == 201
+        assert await cpu() == ["100m"]
+        own = f"{path}/namespaces/default/resourceusages"
+        made = used("ResourceUsage", "web", {"value": "250m"})
+        assert (await session.ask("POST", own, made)).code == 201
+        assert await cpu() == ["250m"]
+        metric = {
+            **used("Metric", "cpu", {}),
+            "spec": {
+                "path": "/metrics/cpu",
+                "metrics": [{"name": "used", "kind": "gauge", "value": 'node.Usage("cpu")'}],
+            },
+        }
+        metric["metadata"] = {"name": "fake-1"}
+        assert (await session.ask("POST", f"{path}/metrics", metric)).code == 201
+        assert b"used 0.25" in (await session.ask("GET", page)).body
+        assert (await session.ask("DELETE", f"{own}/web")).code == 200
+        assert b"used 0.1" in (await session.ask("GET", page)).body
+        assert (await session.ask("DELETE", f"{path}/metrics/fake-1")).code == 200
+        assert (await session.ask("GET", page)).code == 404
+
+
+def named_node(name):
+    status = {**NODE["status"], "addresses": [{"type": "InternalIP", "address": "10.0.0.9"}]}
+    return {"metadata": {**NODE["metadata"], "name": name}, "status": status}

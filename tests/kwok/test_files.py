@@ -8,6 +8,7 @@ from controlplane.api.host_access import LogFile, LogOptions
 from controlplane.errors import UsageError
 from controlplane.kwok import metrics, usages
 from controlplane.kwok.files import load
+from controlplane.kwok.rendering import OF_OBJECTS
 
 STAGE = """
 apiVersion: kwok.x-k8s.io/v1alpha1
@@ -131,3 +132,35 @@ def test_a_mistake_in_a_usage_is_told_with_its_field(kind, spec, told):
     with pytest.raises(UsageError) as caught:
         usages.read(of(kind, **spec), "f.yaml")
     assert str(caught.value).startswith(f"f.yaml: {kind} x: {told}")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            "selector: {matchExpressions: [{key: '.a[', operator: In, values: [a]}]}",
+            r"Stage t: spec.selector.matchExpressions\[0\]: unexpected EOF",
+        ),
+        (
+            "selector: {}, delay: {durationFrom: {cel: {expression: 'self.('}}}",
+            "spec.delay: failed to compile expression",
+        ),
+        ("selector: {}, next: {statusTemplate: '{{ .a }'}", "template of step 1: build template"),
+        ("steps: [{delete: true}, {apply: {template: '{{ Nope }}'}}]", 'step 2: .*"Nope" not'),
+        ("steps: [{patch: 3}]", r"spec.steps\[0\].patch: 3: expected a map"),
+        ("next: {event: 3}", "spec.next.event: 3: expected a map"),
+    ],
+)
+def test_a_stage_that_could_never_play_is_refused_in_one_line(tmp_path, spec, message):
+    path = tmp_path / "kwok.yaml"
+    path.write_text(STAGE.replace("name: s", "name: t").replace("}}", f"}}, {spec}}}"))
+    with pytest.raises(UsageError, match=message) as found:
+        load([path])
+    assert "\n" not in str(found.value)
+
+
+def test_templates_may_call_every_function_of_objects(tmp_path):
+    path = tmp_path / "kwok.yaml"
+    calls = " ".join(f"{{{{ {name} }}}}" for name in sorted(OF_OBJECTS))
+    path.write_text(STAGE.replace("}}", f"}}, next: {{statusTemplate: '{calls}'}}}}"))
+    assert len(load([path]).stages) == 1

@@ -30,7 +30,7 @@ metadata: {name: a, labels: {odd: "yes"}}
     [
         ('patch: {type: json, template: "text"}', "does not render to an array of operations"),
         ('patch: {type: strategic, template: "[1]"}', "does not render to an object"),
-        ('patch: {template: "{{ nope }}"}', 'function "nope" not defined'),
+        ("patch: {template: '{{ fail \"sorry\" }}'}", "sorry"),
         ('apply: {template: "a: 1"}', "template must include apiVersion and kind"),
         ('apply: {template: "{apiVersion: v1, kind: Nope}"}', "no matches for kind"),
     ],

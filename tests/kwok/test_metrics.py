@@ -42,7 +42,9 @@ def text(*metrics, path="/metrics/nodes/{nodeName}/metrics/resource", asked=PATH
         "metadata": {"name": "n"},
         "spec": {"path": path, "metrics": list(metrics)},
     }
-    return NodePages((read(tree),), USED).text(asked, {"n": NODE}, {"n": pods}, NOW)
+    return NodePages((read(tree),), USED).text(
+        asked, {"n": NODE}, {"n": pods}, NOW, lambda kind: ()
+    )
 
 
 def metric(name, value, **more):

@@ -41,7 +41,8 @@ def usage(kind="ClusterResourceUsage", selector=None, **by_containers):
 
 def cpu(usages, of, container="main"):
     node_of = {"n": Object(NODE), "other": Object({"metadata": {"name": "other"}})}.get
-    return ResourceUsages(tuple(usages)).at(node_of, NOW)(of, container, "cpu")
+    told = ResourceUsages(tuple(usages)).at(node_of, NOW, lambda kind: ())
+    return told(of, container, "cpu")
 
 
 FIXED = {"value": "100m"}

@@ -18,7 +18,7 @@ from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.options import NodePages
 from controlplane.apiserver.requests.options import check_connection
 from controlplane.apiserver.requests.parts import Parts
-from controlplane.apiserver.requests.usage import pods_by_node
+from controlplane.apiserver.requests.usage import pods_by_node, stored_objects
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.storage.transactions import Steps
 from controlplane.metrics.exposition import CONTENT_TYPE
@@ -152,7 +152,7 @@ def _node(parts: Parts, ctx: Context, name: str, port: str) -> Steps[Response]:
         raise status.bad_request("no preferred addresses found; known addresses: []")
     pages = parts.options.node_pages
     if pages is not None and is_fake_node(node.tree):
-        return _fake_node(pages, ctx)
+        return _fake_node(parts, pages, ctx)
     if parse_int64(port or str(KUBELET)) != KUBELET or not is_ready(node.tree):
         raise _unreachable(f"dial tcp {address}:{port or KUBELET}: connect: connection refused")
     path = _path_behind(ctx)
@@ -173,13 +173,14 @@ def _node(parts: Parts, ctx: Context, name: str, port: str) -> Steps[Response]:
 _NO_PAGE: Final = Response(404, {}, content=b"404 page not found\n", content_type=PLAIN)
 
 
-def _fake_node(pages: NodePages, ctx: Context) -> Response:
+def _fake_node(parts: Parts, pages: NodePages, ctx: Context) -> Response:
     """The answer of the server of KWOK, which stands for the kubelets of all its nodes."""
     path = f"/{_path_behind(ctx)}"
     if path == "/healthz":
         return Response(200, {}, content=b"ok", content_type=PLAIN)
     nodes = {each.name: each.tree for each in ctx.lookup.all("", "nodes")}
-    text = pages.text(path, nodes, pods_by_node(ctx), ctx.now)
+    stored = stored_objects(ctx, parts.registries.table, pages.kinds)
+    text = pages.text(path, nodes, pods_by_node(ctx), ctx.now, stored)
     if text is None:
         return _NO_PAGE
     return Response(200, {}, content=text.encode(), content_type=CONTENT_TYPE)

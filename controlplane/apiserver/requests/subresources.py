@@ -483,7 +483,7 @@ def _usage(parts: Parts, ctx: Context) -> Steps[Response]:
     """Answer with the usage of nodes or pods."""
     yield from ()
     answer = usage.pod_metrics if ctx.info.namespaced else usage.node_metrics
-    return answer(ctx, parts.options.usage)
+    return answer(ctx, parts.options.usage, parts.registries.table)
 
 
 _HANDLERS: dict[tuple[str, str], Handler] = {

@@ -6,6 +6,7 @@ Upstream: metrics-server, an aggregated API server that asks kubelets; the figur
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controlplane.api import usage
@@ -18,7 +19,7 @@ from controlplane.apiserver.kinds.strategy import Context
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 
-__all__ = ["GROUP", "node_metrics", "pod_metrics", "pods_by_node", "serve"]
+__all__ = ["GROUP", "node_metrics", "pod_metrics", "pods_by_node", "serve", "stored_objects"]
 
 GROUP: Final = "metrics.k8s.io"
 _VERSION: Final = "v1beta1"
@@ -63,9 +64,9 @@ def pods_by_node(ctx: Context) -> dict[str, list[Tree]]:
     return pods
 
 
-def node_metrics(ctx: Context, source: usage.UsageSource | None) -> Response:
+def node_metrics(ctx: Context, source: usage.UsageSource | None, table: ResourceTable) -> Response:
     """Return the usage of ready nodes: the sums of their pods."""
-    read = _reading(ctx, source)
+    read = _reading(ctx, source, table)
     pods = pods_by_node(ctx)
     nodes = [obj for obj in ctx.lookup.all("", "nodes") if is_ready(obj.tree)]
     return _answer(
@@ -77,14 +78,14 @@ def node_metrics(ctx: Context, source: usage.UsageSource | None) -> Response:
     )
 
 
-def pod_metrics(ctx: Context, source: usage.UsageSource | None) -> Response:
+def pod_metrics(ctx: Context, source: usage.UsageSource | None, table: ResourceTable) -> Response:
     """Return the usage of running containers; 0 where no annotation states it, as of a program that does nothing.
 
     Autoscalers go by `controlplane.api.usage`, where such a figure is unknown.
     """
     namespace = ctx.request.namespace
     pods = ctx.lookup.within("", "pods", namespace) if namespace else ctx.lookup.all("", "pods")
-    read = _reading(ctx, source)
+    read = _reading(ctx, source, table)
     measured = []
     for obj in sorted(pods, key=lambda obj: (obj.namespace, obj.name)):
         known = usage.of_pod(obj.tree, read)
@@ -100,8 +101,26 @@ def pod_metrics(ctx: Context, source: usage.UsageSource | None) -> Response:
     return _answer(ctx, measured)
 
 
-def _reading(ctx: Context, source: usage.UsageSource | None) -> usage.Reading:
-    return usage.reading(source, lambda name: ctx.find("", "nodes", "", name), ctx.now)
+def _reading(ctx: Context, source: usage.UsageSource | None, table: ResourceTable) -> usage.Reading:
+    kinds = {} if source is None else source.kinds
+    return usage.reading(
+        source,
+        lambda name: ctx.find("", "nodes", "", name),
+        ctx.now,
+        stored_objects(ctx, table, kinds),
+    )
+
+
+def stored_objects(
+    ctx: Context, table: ResourceTable, kinds: Mapping[str, tuple[str, str, str]]
+) -> usage.Stored:
+    """Return the objects of custom kinds as the store has them; none where a kind is not served."""
+
+    def stored(kind: str) -> Iterable[Tree]:
+        info = table.get(*kinds[kind])
+        return () if info is None else (each.tree for each in ctx.lookup.read_within(info, ""))
+
+    return stored
 
 
 def _answer(ctx: Context, measured: list[tuple[Object, Tree]]) -> Response:

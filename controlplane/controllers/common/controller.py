@@ -68,6 +68,10 @@ class Host(Protocol):
     def fixes(self) -> FixGates:
         """The fixes of published races that are in force."""
 
+    def start_work(self, work: Work) -> None:
+        """Start the workers of a queue that a running controller turned out to need."""
+        ...
+
     @property
     def usage(self) -> UsageSource | None:
         """Tells the usage of pods; None: their annotations do."""

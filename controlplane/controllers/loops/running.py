@@ -187,6 +187,7 @@ class Running:
         self._epoch = epoch_ns
         self._server = server = process.server
         self._queues: dict[str, _Queue] = {}
+        self._workers = 1
         self._recorder = EventRecorder(ctx, kind.component or kind.name, epoch_ns, server=server)
         self.controller = kind(self, process.caches)
 
@@ -212,10 +213,15 @@ class Running:
         place = f"{about.kind}/{about.key}"
         self._ctx.log(event, level=INFO, obj=place, uid=about.uid, data=data)
 
+    def start_work(self, work: Work) -> None:
+        """Start the workers of a queue."""
+        self.queue(work.queue).start(self._server, work, self._workers)
+
     def start(self, workers: int) -> None:
         """Start the workers and the periodic tasks."""
+        self._workers = workers
         for work in self.controller.work():
-            self.queue(work.queue).start(self._server, work, workers)
+            self.start_work(work)
         for periodic in self.controller.periodic():
             self._ctx.spawn(self._again, periodic, name=periodic.name)
 

@@ -4,8 +4,8 @@ No kept library of Python reads these templates. A template reaches neither file
 chance are given by the caller, and its work is bounded.
 """
 
-from controlplane.kwok.gotemplate.execution import render
+from controlplane.kwok.gotemplate.execution import check, render
 from controlplane.kwok.gotemplate.printing import Number, numbers, plain
 from controlplane.kwok.gotemplate.syntax import TemplateError
 
-__all__ = ["Number", "TemplateError", "numbers", "plain", "render"]
+__all__ = ["Number", "TemplateError", "check", "numbers", "plain", "render"]

@@ -6,7 +6,7 @@ equal no integer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -32,6 +32,13 @@ class _Jump(Exception):
 @lru_cache(maxsize=512)
 def _template(text: str, names: frozenset[str]) -> Template:
     return parsed(text, names)
+
+
+def check(text: str, functions: Collection[str]) -> None:
+    """Refuse a template that cannot be parsed, given its functions besides the library's. Raises TemplateError."""
+    from controlplane.kwok.gotemplate.library import FUNCTIONS
+
+    _template(text, frozenset((*FUNCTIONS, *functions, "and", "or")))
 
 
 def render(text: str, data: Any, functions: Functions) -> str:

@@ -220,7 +220,8 @@ def _read_stages(setting: Setting) -> Files:
 def _kwok(config: ClusterConfig, setting: Setting) -> Changes:
     from controlplane.cluster import served_kinds
     from controlplane.kwok.controller import kwok_of
-    from controlplane.kwok.files import Files
+    from controlplane.kwok.files import Files, usages_of
+    from controlplane.kwok.metrics import KIND as PAGE
     from controlplane.kwok.metrics import NodePages
     from controlplane.kwok.usages import ResourceUsages
 
@@ -229,7 +230,8 @@ def _kwok(config: ClusterConfig, setting: Setting) -> Changes:
     built_in = frozenset(
         (kind.resource.api_version, kind.kind) for kind in served_kinds(setting.release)
     )
-    usages = files.usages or ResourceUsages(())
+    used = usages_of(files, enabled)
+    pages = tuple(each for each in enabled if each == PAGE)
     return {
         "own_controllers": (
             *config.own_controllers,
@@ -237,8 +239,10 @@ def _kwok(config: ClusterConfig, setting: Setting) -> Changes:
         ),
         "installed": (*config.installed, *_kwok_objects(setting)),
         "stages": True,
-        "usage": files.usages,
-        "node_pages": NodePages(files.metrics, usages) if files.metrics else None,
+        "usage": used,
+        "node_pages": NodePages(files.metrics, used or ResourceUsages(), pages)
+        if files.metrics or pages
+        else None,
         "debugging": _debugging(files, enabled),
     }
 
@@ -261,6 +265,12 @@ def _kwok_objects(setting: Setting) -> Installed:
     from controlplane.kwok.definitions import KINDS, installation
 
     return installation(kind for kind in KINDS if kind in enabled)
+
+
+def _has_stages(setting: Setting) -> bool:
+    """Return whether stages come from the API. Raises UsageError for a kind that is not KWOK's."""
+    _check_enabled(setting)
+    return STAGE in setting["enable_crds"]
 
 
 def _check_enabled(setting: Setting) -> None:
@@ -333,7 +343,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         (STAGES, ENABLE_CRDS),
         needed=(STAGES,),
         installs=_kwok_objects,
-        goes_without=lambda setting: STAGE in setting["enable_crds"],
+        goes_without=_has_stages,
     ),
     "kueue": System(_kueue, (KUEUE_CONFIG,), installs=_kueue_objects),
     "scheduler-plugins": System(

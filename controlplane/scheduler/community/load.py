@@ -60,7 +60,10 @@ class Emulated:
         """Return the figures of a node with a capacity."""
         assert node.node is not None
         tree = node.node.tree
-        read = usage.reading(self.handle.usage, lambda _: Object(tree), self.handle.clock())
+        handle = self.handle
+        read = usage.reading(
+            handle.usage, lambda _: Object(tree), handle.clock(), handle.custom.list
+        )
         capacity = (tree.get("status") or {}).get("capacity") or {}
         used = usage.of_pods((info.pod.tree for info in node.pods), read)
         found = []

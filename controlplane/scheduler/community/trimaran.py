@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.go_integers import int64
 from controlplane.api.go_math import go_exp
+from controlplane.client.resources import Resource
 from controlplane.scheduler.community import beta
 from controlplane.scheduler.community.args import ArgsError, arguments
 from controlplane.scheduler.community.load import (
@@ -27,6 +28,7 @@ from controlplane.scheduler.community.load import (
     stats_of,
 )
 from controlplane.scheduler.community.scores import MOST, as_int64
+from controlplane.scheduler.framework.custom import CustomKind
 from controlplane.scheduler.framework.interface import (
     NormalizeScorePlugin,
     PreScorePlugin,
@@ -62,6 +64,8 @@ class _Trimaran(ScorePlugin):
     def __init__(self, args: Mapping[str, Any] | None, handle: Handle) -> None:
         self._args = arguments(self.name, args)
         self.load: Load = Emulated(handle)
+        kinds = {} if handle.usage is None else handle.usage.kinds
+        self.custom = tuple(CustomKind(kind, Resource(*name)) for kind, name in kinds.items())
 
 
 class TargetLoadPacking(_Trimaran):

@@ -121,7 +121,9 @@ def test_a_kubelet_answers_for_its_node(world):
 
 
 class Pages:
-    def text(self, path, nodes, pods, now):
+    kinds = {}
+
+    def text(self, path, nodes, pods, now, stored):
         if path != "/metrics/nodes":
             return None
         return "".join(f"{name} {len(pods.get(name, ()))}\n" for name in sorted(nodes))

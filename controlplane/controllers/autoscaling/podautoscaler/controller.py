@@ -19,7 +19,6 @@ from controlplane.client.errors import ApiError
 from controlplane.client.resources import (
     AUTOSCALERS,
     DEPLOYMENTS,
-    NODES,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
@@ -38,6 +37,7 @@ from controlplane.controllers.common.conflicts import RETRY, retry_on_conflict
 from controlplane.controllers.common.controller import NORMAL, WARNING, Controller, Handlers, Work
 from controlplane.controllers.common.effects import Reconcile, RequestFailed, Retry
 from controlplane.controllers.common.features import HPA_SCALE_TO_ZERO
+from controlplane.controllers.common.pod_usage import PodUsage
 from controlplane.controllers.common.ref_manager import namespace_index
 from controlplane.decisions import Point
 
@@ -118,8 +118,8 @@ class HorizontalPodAutoscalerController(Controller):
         self.selectors: dict[str, Selector] = {}
         self._pods = caches.of(PODS, namespace=namespace_index)
         self._autoscalers = caches.of(AUTOSCALERS)
-        nodes = None if host.usage is None else caches.of(NODES)
-        self.readings = Readings(host, self._pods, EmulatedMetrics(host, self._pods, nodes))
+        used = PodUsage(host, caches)
+        self.readings = Readings(host, self._pods, EmulatedMetrics(host, self._pods, used))
 
     def work(self) -> tuple[Work, ...]:
         """One queue of autoscalers."""

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from controlplane.api.autoscaling import CrossVersionObjectReference, MetricIdentifier
     from controlplane.api.labels import Selector
-    from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.client.indexer import Indexer
     from controlplane.controllers.common.controller import Host
+    from controlplane.controllers.common.pod_usage import PodUsage
 
 WINDOW_NS = usage.WINDOW_S * SECOND
 NO_RESOURCE = "no metrics returned from resource metrics API"
@@ -64,10 +64,10 @@ class EmulatedMetrics:
     metrics here. Point: `metrics.read`.
     """
 
-    def __init__(self, host: Host, pods: Indexer[Pod], nodes: Indexer[Node] | None = None) -> None:
+    def __init__(self, host: Host, pods: Indexer[Pod], used: PodUsage) -> None:
         self._host = host
         self._pods = pods
-        self._nodes = nodes
+        self._used = used
 
     def _read(
         self, namespace: str, selector: Selector, value: Callable[[Tree], int | None]
@@ -87,15 +87,11 @@ class EmulatedMetrics:
     ) -> Reconcile[dict[str, PodMetric]]:
         """The use that running pods are annotated with."""
         yield Point("metrics.read")
-        read = self._reading()
+        read = self._used.reading()
         found = self._read(namespace, selector, lambda pod: _use(pod, name, container, read))
         if not found:
             raise Retry(NO_RESOURCE)
         return found
-
-    def _reading(self) -> usage.Reading:
-        node_of = (lambda _name: None) if self._nodes is None else self._nodes.get
-        return usage.reading(self._host.usage, node_of, self._host.now)
 
     def pods(
         self, metric: MetricIdentifier, namespace: str, selector: Selector
