@@ -159,7 +159,7 @@ def test_a_pod_tolerates_preemption_by_priorities_below_a_minimum(tmp_path, mini
 
 def test_the_load_of_a_node_is_that_of_the_source_at_the_time_of_the_cycle():
     class Source:
-        kinds = {}
+        kinds = property(lambda _: {})
 
         def at(self, node_of, now, stored):
             assert node_of("n").name == "n"

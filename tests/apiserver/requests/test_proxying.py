@@ -121,7 +121,7 @@ def test_a_kubelet_answers_for_its_node(world):
 
 
 class Pages:
-    kinds = {}
+    kinds = property(lambda _: {})
 
     def text(self, path, nodes, pods, now, stored):
         if path != "/metrics/nodes":
