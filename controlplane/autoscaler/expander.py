@@ -53,6 +53,14 @@ class Prices:
         return self.of_requests(float(cpu.milli_value()) / 1000.0, memory.value())
 
 
+def preferred_cores(nodes: int) -> int:
+    """Return the cores of a node that suits a cluster of so many: twice as many with each threefold size."""
+    for cores, most in ((1, 2), (2, 6), (4, 20), (8, 60), (16, 200)):
+        if nodes <= most:
+            return cores
+    return 32
+
+
 @dataclass(frozen=True, slots=True)
 class Market:
     """The input of the filters besides the options: templates by group, prices, priorities.

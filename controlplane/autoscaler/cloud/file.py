@@ -43,10 +43,10 @@ from controlplane.errors import UsageError, either, shown, unknown_name
 
 __all__ = ["NodeGroups", "load", "node_groups_of"]
 
-_TOP: Final = ("flags", "nodeGroups")
+_TOP: Final = ("flags", "nodeGroups", "podPrices")
 _GROUP: Final = (
-    "failures", "maxSize", "minSize", "name", "options", "provisionJitter", "provisionTime", "replacesLost", "size",
-    "template",
+    "failures", "maxSize", "minSize", "name", "options", "price", "provisionJitter", "provisionTime", "replacesLost",
+    "size", "template",
 )  # fmt: skip
 _TEMPLATE: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 _METADATA: Final = ("annotations", "labels")
@@ -54,6 +54,7 @@ _SPEC: Final = ("taints",)
 _STATUS: Final = ("allocatable", "capacity")
 _FAILURE: Final = ("after", "count", "errorClass", "errorCode", "explored", "message", "type")
 _CLASSES: Final = ("OutOfResources", "Other")
+_PRICES: Final = ("cpu", "memory")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LONGEST: Final = 50
 _DEFAULT_PODS: Final = "110"
@@ -77,10 +78,12 @@ _NEEDS_AFTER: Final = (SLOW, LOST)
 
 @dataclass(frozen=True, slots=True)
 class NodeGroups:
-    """The content of a file."""
+    """The content of a file; prices of pods are those of an hour of a core and of a GiB."""
 
     settings: Settings
     groups: tuple[GroupSpec, ...]
+    core_price: float = 0.0
+    gib_price: float = 0.0
 
 
 def load(path: Path) -> NodeGroups:
@@ -102,7 +105,14 @@ def node_groups_of(tree: Any, place: str) -> NodeGroups:
         if group.name in names:
             raise reader.error(f"nodeGroups[{at}].name", group.name, "each name once")
         names[group.name] = None
-    return NodeGroups(settings, groups)
+    prices = reader.fields(top.get("podPrices") or {}, "podPrices", _PRICES)
+    if "price" in settings.options.expanders:
+        for at, group in enumerate(groups):
+            if group.price is None:
+                told = "the price of an hour of a node, for the expander price"
+                raise reader.error(f"nodeGroups[{at}].price", None, told)
+    core, gib = (reader.read(prices, "podPrices", name, fraction, 0.0) for name in _PRICES)
+    return NodeGroups(settings, groups, core, gib)
 
 
 class _Reader:
@@ -179,6 +189,7 @@ def _group(reader: _Reader, tree: Any, field: str) -> GroupSpec:
         tuple(
             _failure(reader, each, f"{field}.failures[{at}]") for at, each in enumerate(failures)
         ),
+        reader.read(found, field, "price", fraction, None),
         reader.read(found, field, "replacesLost", switch, True),
     )
 

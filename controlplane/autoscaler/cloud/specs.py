@@ -58,5 +58,7 @@ class GroupSpec:
     jitter: int = 0
     options: GroupOptions = field(default_factory=GroupOptions)
     failures: tuple[Failure, ...] = ()
+    price: float | None = None
+    """The price of an hour of a node."""
     replaces_lost: bool = True
     """The cloud makes a new instance in place of one that vanished, as groups of most clouds do."""

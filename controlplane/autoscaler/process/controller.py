@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.times import SECOND
-from controlplane.autoscaler.expander import Market
+from controlplane.autoscaler.expander import Market, Prices, preferred_cores
 from controlplane.autoscaler.loop import Autoscaler
 from controlplane.autoscaler.nodes import TO_BE_DELETED, marked_for_deletion, readiness
 from controlplane.autoscaler.pods import is_unschedulable
@@ -25,6 +25,7 @@ from controlplane.autoscaler.process.provider import CloudProvider
 from controlplane.autoscaler.process.provisioning import Requests
 from controlplane.autoscaler.process.reporting import INITIALIZING, Reporter, StatusMap, tell_pods
 from controlplane.autoscaler.provisioning.definition import REQUESTS
+from controlplane.client.election import ElectionConfig
 from controlplane.client.resources import CONFIG_MAPS, DISRUPTION_BUDGETS, NODES, PODS
 from controlplane.controllers.common.controller import (
     NORMAL,
@@ -94,7 +95,8 @@ class ClusterAutoscaler(Controller):
         self._requests: Requests | None = None
         if settings.provisioning_requests:
             backoff = settings.first_request_backoff, settings.longest_request_backoff
-            self._requests = Requests(caches, self._reporter.report, backoff)
+            batch = settings.request_batch
+            self._requests = Requests(caches, self._reporter.report, backoff, batch)
         self._started = host.now
         self._autoscaler = Autoscaler(
             settings.options,
@@ -302,7 +304,16 @@ class ClusterAutoscaler(Controller):
         if self._priorities is not None:
             found = self._priorities.get(f"{self._settings.namespace}/{PRIORITIES}")
             text = None if found is None else (found.tree.get("data") or {}).get("priorities")
-        return Market({}, priorities=text)
+        prices = Prices()
+        if "price" in self._settings.options.expanders:
+            content = self.content
+            prices = Prices(
+                {each.name: each.price for each in content.groups if each.price is not None},
+                content.core_price,
+                content.gib_price,
+                preferred_cores(self._cluster.node_count()),
+            )
+        return Market({}, prices, text)
 
     def _begin(self, batches: Sequence[Batch]) -> Reconcile[bool]:
         cloud = self._provider.cloud()
@@ -351,6 +362,11 @@ def _unschedulable_since(pod: Pod, time: int) -> bool:
     return is_unschedulable(pod, time)
 
 
-def autoscaler_of(content: NodeGroups) -> type[ClusterAutoscaler]:
-    """Return the autoscaler with these settings and groups, as a process (`ClusterConfig.own_controllers`)."""
-    return type("ClusterAutoscaler", (ClusterAutoscaler,), {"content": content})
+def autoscaler_of(content: NodeGroups, *, replicas: int = 1) -> type[ClusterAutoscaler]:
+    """Return the autoscaler with these settings and groups, as a process (`ClusterConfig.own_controllers`).
+
+    Of several `replicas` one leads, elected over the Lease `cluster-autoscaler` in the namespace of its settings.
+    """
+    election = ElectionConfig(QUEUE, content.settings.namespace)
+    more = {"content": content, "replicas": replicas, "election": election}
+    return type("ClusterAutoscaler", (ClusterAutoscaler,), more)

@@ -1,11 +1,15 @@
 """The drain of a node: evictions that are tried again, and the wait until the pods are gone.
 
-Upstream: `core/scaledown/actuation/drain.go`, without its priorities. Each eviction is a task (`autoscaler.evict`).
+With priorities (`drain-priority-config`) pods go in groups, the lowest priorities first, and pods of DaemonSets are
+waited for as well. Each eviction is a task (`autoscaler.evict`).
 Points: `autoscaler.evict` (the time before the next try), `autoscaler.drain` (that before the next look at the pods).
+
+Upstream: `core/scaledown/actuation/{drain,priority}.go`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -25,6 +29,7 @@ _RETRY: Final = 10 * SECOND
 _HEADROOM: Final = 30 * SECOND
 _LOOK: Final = 5 * SECOND
 _GRACE: Final = 30
+_HIGHEST: Final = (1 << 31) - 1
 _DAEMON_SET_EVICTION: Final = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
 
 Report = Callable[[View, str, str, str], None]
@@ -47,19 +52,33 @@ class Drainer:
     def drain(self, node: str, pods: Sequence[Pod]) -> Reconcile[None]:
         """Evict all pods of a node and wait until they are gone. Raises DrainFailed."""
         daemons, others = _to_evict(pods, self._settings.evicts_daemon_sets_of_occupied)
-        yield from self._evicted(node, others, daemons)
+        if self._settings.drain_priorities:
+            daemons, others = [], [*others, *daemons]
+        yield from self._drained(node, others, daemons)
 
     def evict_daemon_sets(self, node: str, pods: Sequence[Pod]) -> Reconcile[None]:
         """Evict the pods of DaemonSets of an empty node, as far as that is wanted and works."""
         daemons, _ = _to_evict(pods, self._settings.evicts_daemon_sets_of_empty)
-        yield from self._evicted(node, (), daemons)
+        yield from self._drained(node, (), daemons)
 
-    def _evicted(self, node: str, pods: Sequence[Pod], daemons: Sequence[Pod]) -> Reconcile[None]:
+    def _drained(self, node: str, pods: Sequence[Pod], daemons: Sequence[Pod]) -> Reconcile[None]:
+        """Evict group after group; pods of one that are not gone keep the next ones where they are."""
+        most = self._settings.max_graceful_termination // SECOND
+        limits = self._settings.drain_priorities or ((_HIGHEST, most),)
+        for at, (_, seconds) in enumerate(limits):
+            group, besides = (
+                [pod for pod in each if _group_of(pod, limits) == at] for each in (pods, daemons)
+            )
+            yield from self._evicted(node, group, besides, seconds)
+
+    def _evicted(
+        self, node: str, pods: Sequence[Pod], daemons: Sequence[Pod], seconds: int
+    ) -> Reconcile[None]:
         if not pods and not daemons:
             return
         until = self._clock() + self._settings.max_pod_eviction_time
-        parts = [self._evict(pod, until, report=True) for pod in pods]
-        parts += [self._evict(pod, until, report=False) for pod in daemons]
+        parts = [self._evict(pod, until, seconds, report=True) for pod in pods]
+        parts += [self._evict(pod, until, seconds, report=False) for pod in daemons]
         errors = yield from together("autoscaler.evict", parts)
         told = [error for error in errors[: len(pods)] if error]
         self.counts["failed"] += len(told)
@@ -67,13 +86,15 @@ class Drainer:
         if told:
             text = f"Failed to drain node /{node}, due to following errors: [{' '.join(told)}]"
             raise DrainFailed(text)
-        yield from self._wait(node, pods)
+        yield from self._wait(node, pods, seconds)
 
-    def _evict(self, pod: Pod, until: int, *, report: bool) -> Reconcile[str]:
-        """Evict a pod, again and again until a time; return an error or an empty text."""
+    def _evict(self, pod: Pod, until: int, most: int, *, report: bool) -> Reconcile[str]:
+        """Evict a pod, again and again until a time; return an error or an empty text.
+
+        It gets `most` seconds to end, if that is not 0.
+        """
         self._report(pod, NORMAL, "ScaleDown", "deleting pod for node scale down")
         grace = pod.spec.termination_grace_period_seconds
-        most = self._settings.max_graceful_termination // SECOND
         seconds = min(_GRACE if grace is None else grace, most) if most else grace
         meta = pod.metadata
         tree = {
@@ -98,8 +119,8 @@ class Drainer:
             self._report(pod, WARNING, "ScaleDownFailed", "failed to delete pod for ScaleDown")
         return f"failed to evict pod {pod.key} within allowed timeout (last error: {last})"
 
-    def _wait(self, node: str, pods: Sequence[Pod]) -> Reconcile[None]:
-        until = self._clock() + self._settings.max_graceful_termination + _HEADROOM
+    def _wait(self, node: str, pods: Sequence[Pod], seconds: int) -> Reconcile[None]:
+        until = self._clock() + seconds * SECOND + _HEADROOM
         while self._clock() < until:
             if (yield from self._gone(node, pods)):
                 return
@@ -119,6 +140,11 @@ class Drainer:
             if found.view.spec.node_name == node:
                 return False
         return True
+
+
+def _group_of(pod: Pod, limits: Sequence[tuple[int, int]]) -> int:
+    """Return the index of the group of a pod: the highest priority that is not above its own, else the lowest."""
+    return max(0, bisect_right(limits, pod.spec.priority or 0, key=lambda each: each[0]) - 1)
 
 
 def _to_evict(pods: Iterable[Pod], evicts_daemon_sets: bool) -> tuple[list[Pod], list[Pod]]:

@@ -19,7 +19,7 @@ __all__ = ["duration", "fraction", "settings_of", "switch", "text", "whole"]
 
 Read = Callable[[Any], Any]
 _GIB: Final = 1 << 30
-_EXPANDERS: Final = (*(name for name in FILTERS if name != "price"), "random")
+_EXPANDERS: Final = (*FILTERS, "random")
 _BOOLEANS: Final = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
 
 
@@ -102,6 +102,21 @@ def _range(value: Any) -> tuple[int, int]:
     return int(low), int(high)
 
 
+def _drain_priorities(value: Any) -> tuple[tuple[int, int], ...]:
+    """Return pairs of priority and seconds, the lowest priority first."""
+    found: dict[int, int] = {}
+    for each in str(value).split(","):
+        priority, _, seconds = each.partition(":")
+        if not (_whole_number(priority) and seconds.isdecimal()) or int(priority) in found:
+            raise ValueError("<priority>:<seconds>, ... with each priority once, as 1000:120,0:60")
+        found[int(priority)] = int(seconds)
+    return tuple(sorted(found.items()))
+
+
+def _whole_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and abs(int(text)) < 1 << 31
+
+
 _OPTIONS: Final[Mapping[str, tuple[str, Read]]] = {
     "balancing-ignore-label": ("ignored_labels", _texts),
     "balance-similar-node-groups": ("balance_similar", switch),
@@ -141,12 +156,14 @@ _DELETIONS: Final[Mapping[str, tuple[str, Read]]] = {
 }
 _SETTINGS: Final[Mapping[str, tuple[str, Read]]] = {
     "cordon-node-before-terminating": ("cordon", switch),
+    "drain-priority-config": ("drain_priorities", _drain_priorities),
     "daemonset-eviction-for-empty-nodes": ("evicts_daemon_sets_of_empty", switch),
     "daemonset-eviction-for-occupied-nodes": ("evicts_daemon_sets_of_occupied", switch),
     "enable-provisioning-requests": ("provisioning_requests", switch),
     "provisioning-request-initial-backoff-time": ("first_request_backoff", duration),
     "provisioning-request-max-backoff-time": ("longest_request_backoff", duration),
     "frequent-loops-enabled": ("frequent_loops", switch),
+    "leader-elect": ("elects", switch),
     "max-graceful-termination-sec": (
         "max_graceful_termination",
         lambda value: whole(value) * SECOND,
@@ -174,18 +191,20 @@ _BACKOFF: Final[Mapping[str, int]] = {
     "max-node-group-backoff-duration": 30 * MINUTE,
     "node-group-backoff-reset-timeout": 3 * HOUR,
 }
+_BATCHES: Final = "check-capacity-batch-processing"
+_BATCH_SIZE: Final = "check-capacity-provisioning-request-max-batch-size"
+_TIMEBOX: Final = "check-capacity-provisioning-request-batch-timebox"
 _OTHERS: Final = frozenset(
     "address allowed-scheduler-names async-node-groups balancing-label bypassed-scheduler-names"
     " capacity-buffer-controller-enabled capacity-buffer-pod-dry-run-enabled"
-    " capacity-buffer-pod-injection-enabled capacity-quotas-enabled check-capacity-batch-processing"
-    " check-capacity-processor-instance check-capacity-provisioning-request-batch-timebox"
-    " check-capacity-provisioning-request-max-batch-size cloud-config cloud-provider cluster-name"
-    " cluster-snapshot-parallelism debugging-snapshot-enabled drain-priority-config"
+    " capacity-buffer-pod-injection-enabled capacity-quotas-enabled check-capacity-processor-instance"
+    " cloud-config cloud-provider cluster-name"
+    " cluster-snapshot-parallelism debugging-snapshot-enabled"
     " dynamic-node-delete-delay-after-taint-enabled emit-per-nodegroup-metrics"
     " enable-csi-node-aware-scheduling enable-dynamic-resource-allocation enable-proactive-scaleup estimator"
     " fastpath-binpacking-enabled force-delete-failed-nodes force-delete-unregistered-nodes force-ds gpu-total"
     " grpc-expander-cert grpc-expander-url ignore-taint kube-api-content-type kube-client-burst"
-    " kube-client-qps kubeconfig kubernetes leader-elect max-binpacking-time max-bulk-soft-taint-time"
+    " kube-client-qps kubeconfig kubernetes max-binpacking-time max-bulk-soft-taint-time"
     " max-failing-time max-inactivity max-node-skip-eval-time-tracker-enabled"
     " max-nodegroup-binpacking-duration max-startup-time node-deletion-candidate-ttl node-group-auto-discovery"
     " node-info-cache-expire-time node-removal-latency-tracking-enabled nodes parallel-scale-up"
@@ -227,6 +246,14 @@ def settings_of(flags: Any, where: str) -> Settings:
         _value(given.pop(name), duration, f"{where}.{name}") if name in given else default
         for name, default in _BACKOFF.items()
     )
+    if _batches(given, where):
+        settings["request_batch"] = _value(
+            given.pop(_BATCH_SIZE, 10), _positive, f"{where}.{_BATCH_SIZE}"
+        )
+    if "drain_priorities" in settings and "max_graceful_termination" in settings:
+        raise UsageError(
+            f"{where}.drain-priority-config: expected it without max-graceful-termination-sec"
+        )
     for name in given:
         if name in _OTHERS:
             raise UsageError(f"{where}: cluster-autoscaler's flag {name} is not supported")
@@ -241,8 +268,26 @@ def settings_of(flags: Any, where: str) -> Settings:
     return Settings(options=replace(base, **{**options, **more}), **settings)
 
 
+def _batches(given: dict[str, Any], where: str) -> bool:
+    """Return whether requests are answered in batches; no time passes in one, so its limit means nothing here."""
+    if _TIMEBOX in given:
+        _value(given.pop(_TIMEBOX), duration, f"{where}.{_TIMEBOX}")
+    if not _value(given.pop(_BATCHES, False), switch, f"{where}.{_BATCHES}"):
+        given.pop(_BATCH_SIZE, None)
+        return False
+    return True
+
+
+def _positive(value: Any) -> int:
+    found = whole(value)
+    if not found:
+        raise ValueError("a whole number, 1 or more")
+    return found
+
+
 def _names() -> list[str]:
-    return [*(name for table in _READ for name in table), *_LIMITS, *_BACKOFF]
+    tables = (name for table in _READ for name in table)
+    return [*tables, *_LIMITS, *_BACKOFF, _BATCHES, _BATCH_SIZE, _TIMEBOX]
 
 
 def _value(value: Any, read: Read, where: str) -> Any:

@@ -104,6 +104,10 @@ class Cluster:
         """Return all nodes; those with a startup taint are not ready."""
         return [as_started(obj.view) for obj in self._nodes]
 
+    def node_count(self) -> int:
+        """Return the number of nodes."""
+        return len(self._nodes)
+
     def node(self, name: str) -> Node | None:
         """Return a node."""
         found = self._nodes.get(name)

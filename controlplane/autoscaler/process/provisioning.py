@@ -1,8 +1,9 @@
 """Requests for capacity in the loop: expiry, injection of their pods, booking, and their provisioning.
 
 Upstream: `processors/provreq/{injector,processor,pods_filter}.go`,
-`provisioningrequest/{checkcapacity,besteffortatomic}`. One request is taken in each loop; batches are not emulated. A
-status is written to the request as the last write has left it, where upstream may write to an older one from its cache.
+`provisioningrequest/{checkcapacity,besteffortatomic}`. One request is taken in each loop, or with
+`check-capacity-batch-processing` all of the class check-capacity that are due, up to a number. A status is written to
+the request as the last write has left it, where upstream may write to an older one from its cache.
 """
 
 from __future__ import annotations
@@ -25,21 +26,32 @@ from controlplane.autoscaler.simulation import Simulation
 from controlplane.client import calls
 from controlplane.client.resources import POD_TEMPLATES
 from controlplane.controllers.common.controller import NORMAL, Caches
-from controlplane.controllers.common.effects import Reconcile, RequestFailed
+from controlplane.controllers.common.effects import Reconcile, RequestFailed, together
 
 _UPDATES: Final = 20
 """Conditions of expiry that are written in one loop."""
 _EVENTS: Final = 50
 _SUCCESSFUL: Final = "Successful"
+_NOT_TRIED: Final = "NotTried"
+_NO_OPTIONS: Final = "NoOptionsAvailable"
 
 
 class Requests:
     """The requests of a cluster."""
 
     def __init__(
-        self, caches: Caches, report: Report, backoff: tuple[int, int] = (MINUTE, 10 * MINUTE)
+        self,
+        caches: Caches,
+        report: Report,
+        backoff: tuple[int, int] = (MINUTE, 10 * MINUTE),
+        batch: int = 1,
     ) -> None:
-        """`backoff` is the first and the longest time after which a request without capacity is tried again."""
+        """Begin without requests.
+
+        `backoff` is the first and the longest time after which a request without capacity is tried again, `batch` the
+        number of requests of the class check-capacity that are answered in one loop.
+        """
+        self._batch = batch
         self._store = caches.of(REQUESTS)
         self._templates = caches.of(POD_TEMPLATES)
         self._report = report
@@ -129,8 +141,9 @@ class Requests:
                 yield from self._set(tree, provreq.FAILED, "True", reason, str(error), now)
                 self.processed = True
                 continue
-            text = "ProvisioningRequest is accepted by ClusterAutoscaler"
-            written = yield from self._set(tree, provreq.ACCEPTED, "True", "Accepted", text, now)
+            written: Tree | None = tree
+            if not self._answers_in_batches(tree):
+                written = yield from self._write(requests.accepted(tree, now))
             if written is None:
                 continue
             self.processed = True
@@ -187,16 +200,24 @@ class Requests:
         """Return whether a pod is one of a request."""
         return bool(requests.consumed(pod))
 
+    def _answers_in_batches(self, tree: Tree) -> bool:
+        checks: bool = tree["spec"]["provisioningClassName"] == provreq.CHECK_CAPACITY
+        return self._batch > 1 and checks
+
     # -- provisioning ------------------------------------------------------------------------------
 
     def provision(self, situation: Situation) -> Reconcile[Outcome]:
         """Find capacity for the request that was taken in this loop."""
         if self._taken is None:
-            return Outcome("NotTried")
+            return Outcome(_NOT_TRIED)
         tree, pods = self._taken
         simulation = situation.simulation
         simulation.fork()
         try:
+            if self._batch > 1:
+                outcome = yield from self._checked_batch(situation)
+                if outcome.result != _NOT_TRIED or self._answers_in_batches(tree):
+                    return outcome
             if tree["spec"]["provisioningClassName"] == provreq.CHECK_CAPACITY:
                 return (yield from self._checked(tree, pods, situation))
             return (yield from self._grown(tree, pods, situation))
@@ -205,17 +226,45 @@ class Requests:
             self._placement.drop_old()
 
     def _checked(self, tree: Tree, pods: Sequence[Pod], situation: Situation) -> Reconcile[Outcome]:
-        placed = self._placement.place(situation.simulation, pods, stop=True)
-        now, missing = situation.now, requests.NOT_FOUND
-        if len(placed) == len(pods):
-            yield from self._found(tree, requests.FOUND, now)
-            return Outcome(_SUCCESSFUL)
-        if (tree["spec"].get("parameters") or {}).get(requests.NO_RETRY) == "true":
-            text = "CA could not find requested capacity"
-            yield from self._set(tree, provreq.FAILED, "True", missing, text, now)
-        else:
-            yield from self._set(tree, provreq.PROVISIONED, "False", missing, requests.LATER, now)
-        return Outcome("NoOptionsAvailable")
+        found = self._fits(situation.simulation, pods)
+        yield from self._write(requests.checked(tree, situation.now, found=found))
+        return Outcome(_SUCCESSFUL if found else _NO_OPTIONS)
+
+    def _fits(self, simulation: Simulation, pods: Sequence[Pod]) -> bool:
+        """Return whether all pods have a place; they keep it in the simulation."""
+        simulation.fork()
+        if len(self._placement.place(simulation, pods, stop=True)) == len(pods):
+            simulation.commit()
+            return True
+        simulation.revert()
+        return False
+
+    def _checked_batch(self, situation: Situation) -> Reconcile[Outcome]:
+        """Answer requests of the class check-capacity, each with what those before it have left.
+
+        As upstream, a request counts as tried when it is looked for and when it is taken, so one that is tried again
+        is answered only where its doubled wait is over as well.
+        """
+        now, answers = situation.now, list[Tree]()
+        found = False
+        for tree in list(self._trees()):
+            if len(answers) == self._batch:
+                break
+            if not self._answers_in_batches(tree) or not self._due(tree, now):
+                continue
+            try:
+                pods = pods_of(tree, self._template)
+            except NoPods as error:
+                reason = "FailedToCreatePods"
+                yield from self._set(tree, provreq.FAILED, "True", reason, str(error), now)
+                continue
+            fits = self._fits(situation.simulation, pods)
+            found = found or fits
+            answers.append(requests.checked(requests.accepted(tree, now), now, found=fits))
+        if not answers:
+            return Outcome(_NOT_TRIED)
+        yield from together("autoscaler.request", [self._write(each) for each in answers])
+        return Outcome(_SUCCESSFUL if found else _NO_OPTIONS)
 
     def _grown(self, tree: Tree, pods: Sequence[Pod], situation: Situation) -> Reconcile[Outcome]:
         placed = {pod.uid for pod, _ in self._placement.place(situation.simulation, pods)}
@@ -239,6 +288,10 @@ class Requests:
     ) -> Reconcile[Tree | None]:
         """Write a condition; return the request as it is then, None if that failed."""
         changed = requests.with_condition(tree, kind, status, reason, message, now)
+        return (yield from self._write(changed))
+
+    def _write(self, changed: Tree) -> Reconcile[Tree | None]:
+        """Write a status; return the request as it is then, None if that failed."""
         try:
             return (yield from calls.update(REQUESTS, changed, "status")).tree
         except RequestFailed:

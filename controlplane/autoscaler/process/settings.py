@@ -25,13 +25,19 @@ class Settings:
     namespace: str = NAMESPACE
     status_name: str = status.NAME
     writes_status: bool = True
+    elects: bool = True
+    """Of several processes one leads."""
     cordon: bool = True
     evicts_daemon_sets_of_empty: bool = False
     evicts_daemon_sets_of_occupied: bool = True
     max_graceful_termination: int = 10 * MINUTE
+    drain_priorities: tuple[tuple[int, int], ...] = ()
+    """Priorities of pods, lowest first, with the seconds that pods from there on may take to end."""
     max_pod_eviction_time: int = 2 * MINUTE
     deletion_delay_timeout: int = 2 * MINUTE
     batcher_interval: int = 0
     provisioning_requests: bool = False
     first_request_backoff: int = MINUTE
     longest_request_backoff: int = 10 * MINUTE
+    request_batch: int = 1
+    """How many requests of the class check-capacity are answered in one loop."""

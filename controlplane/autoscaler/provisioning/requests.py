@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from controlplane.api.pod import Pod
 from controlplane.api.provisioning_requests import (
+    ACCEPTED,
     ATOMIC,
     BOOKING_EXPIRED,
     CHECK_CAPACITY,
@@ -83,6 +84,22 @@ def with_condition(
     if condition(request, kind) is None:
         conditions = [*known, made]
     return {**request, "status": {**old, "conditions": conditions}}
+
+
+def accepted(request: Tree, now: int) -> Tree:
+    """Return a request that the autoscaler has taken."""
+    text = "ProvisioningRequest is accepted by ClusterAutoscaler"
+    return with_condition(request, ACCEPTED, "True", "Accepted", text, now)
+
+
+def checked(request: Tree, now: int, *, found: bool) -> Tree:
+    """Return a request of the class check-capacity with the answer."""
+    if found:
+        return with_condition(request, PROVISIONED, "True", FOUND, FOUND_TEXT, now)
+    if (request["spec"].get("parameters") or {}).get(NO_RETRY) == "true":
+        text = "CA could not find requested capacity"
+        return with_condition(request, FAILED, "True", NOT_FOUND, text, now)
+    return with_condition(request, PROVISIONED, "False", NOT_FOUND, LATER, now)
 
 
 def consumed(pod: Pod) -> str:

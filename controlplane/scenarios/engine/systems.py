@@ -121,8 +121,11 @@ def _cluster_autoscaler(config: ClusterConfig, setting: Setting) -> Changes:
     from controlplane.autoscaler.process.controller import autoscaler_of
 
     content: NodeGroups = setting.parsed["node_groups"]
+    count = setting["cluster_autoscalers"]
+    if count > 1 and not content.settings.elects:
+        raise UsageError("--cluster-autoscalers: expected the flag leader-elect not to be false")
     return {
-        "own_controllers": (*config.own_controllers, autoscaler_of(content)),
+        "own_controllers": (*config.own_controllers, autoscaler_of(content, replicas=count)),
         "additions": (*config.additions, cloud_of(content.groups)),
         "installed": (*config.installed, *_request_kinds(setting)),
     }
@@ -172,6 +175,14 @@ def _scheduler_plugins_objects(_: Setting) -> Installed:
     return installation()
 
 
+CLUSTER_AUTOSCALERS = Option(
+    "cluster-autoscalers",
+    type=int,
+    default=1,
+    low=1,
+    high=9,
+    help="Cluster autoscalers; one of several leads.",
+)
 DESCHEDULER_POLICY = Option(
     "descheduler-policy",
     metavar="FILE",
@@ -320,7 +331,7 @@ TOPOLOGY_INTERVAL = Option(
 SYSTEMS: Final[Mapping[str, System]] = {
     "cluster-autoscaler": System(
         _cluster_autoscaler,
-        (NODE_GROUPS,),
+        (NODE_GROUPS, CLUSTER_AUTOSCALERS),
         needed=(NODE_GROUPS,),
         installs=_request_kinds,
         brings_nodes=True,

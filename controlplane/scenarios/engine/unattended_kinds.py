@@ -53,6 +53,7 @@ _SCHEDULED: Final = frozenset(
     f"{kind}.resource.k8s.io" for kind in ("deviceclasses", "resourceclaims", "resourceslices")
 )
 """Kinds that a scheduler acts on which watches devices, without any controller."""
+_REQUESTS: Final = "provisioningrequests.autoscaling.x-k8s.io"
 _SNAPSHOTS: Final = ("snapshot.storage.k8s.io", "groupsnapshot.storage.k8s.io")
 
 
@@ -64,6 +65,8 @@ class Attention:
     custom_groups: tuple[str, ...]
     own: bool
     schedules_devices: bool = False
+    reads_templates: bool = False
+    """Something makes pods of PodTemplates."""
 
     @classmethod
     def of(cls, config: ClusterConfig) -> Attention:
@@ -85,6 +88,7 @@ class Attention:
             _SNAPSHOTS if looked_after else (),
             bool(config.own_controllers),
             config.devices,
+            any(tree["metadata"]["name"] == _REQUESTS for _, tree in config.installed),
         )
 
     def nobody_acts_on(self, info: ResourceInfo) -> bool:
@@ -93,6 +97,8 @@ class Attention:
             return not self.own and info.group not in self.custom_groups
         name = info.qualified
         if self.schedules_devices and name in _SCHEDULED:
+            return False
+        if self.reads_templates and name == "podtemplates":
             return False
         return name in _NOBODYS or _CONTROLLED.get(name, "") not in ("", *self.controllers)
 

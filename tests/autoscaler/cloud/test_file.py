@@ -99,6 +99,15 @@ def test_a_group_with_everything():
             "f: nodeGroups[1].name: 'pool': expected each name once",
         ),
         (
+            {"nodeGroups": [GROUP], "flags": {"expander": "least-waste,price"}},
+            "f: nodeGroups[0].price: None: expected the price of an hour of a node",
+        ),
+        (file_of(price=-1), "f: nodeGroups[0].price: -1: expected a number, 0 or more"),
+        (
+            {"nodeGroups": [GROUP], "podPrices": {"gpu": 1}},
+            "f: podPrices: no field 'gpu'",
+        ),
+        (
             {"nodeGroups": [GROUP], "flags": {"v": 4}},
             "f: flags: cluster-autoscaler's flag v is not supported",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -88,14 +89,16 @@ def finish(cluster: Cluster) -> None:
     assert result.verdict == "quiescent", result.reason
 
 
-def made(user, groups: list[dict[str, Any]], flags=None, **config) -> Cluster:
+def made(
+    user, groups: list[dict[str, Any]], flags=None, replicas: int = 1, prices=None, **config
+) -> Cluster:
     """The cluster before its run."""
-    tree = {"flags": {**FLAGS, **(flags or {})}, "nodeGroups": groups}
+    tree = {"flags": {**FLAGS, **(flags or {})}, "nodeGroups": groups, "podPrices": prices or {}}
     content = node_groups_of(tree, "groups")
     cluster = Cluster(
         ClusterConfig(
             nodes=(),
-            own_controllers=(autoscaler_of(content),),
+            own_controllers=(autoscaler_of(content, replicas=replicas),),
             additions=(cloud_of(content.groups),),
             **config,
         ),
@@ -182,6 +185,85 @@ def test_requests_for_capacity_are_checked_provisioned_and_booked():
         "pod triggered scale-up: [{pool 1->3 (max: 4)}]"
     ]
     assert len(nodes(cluster)) == 1
+
+
+PRICES = {"cpu": 0.03, "memory": 0.004}
+BATCH = """
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: worker}
+template:
+  spec:
+    containers: [{name: main, image: i, resources: {requests: {cpu: 900m}}}]
+"""
+CHECK = """
+---
+apiVersion: autoscaling.x-k8s.io/v1
+kind: ProvisioningRequest
+metadata: {{name: {0}}}
+spec:
+  provisioningClassName: check-capacity.autoscaling.x-k8s.io
+  parameters: {{noRetry: "true"}}
+  podSets: [{{count: {1}, podTemplateRef: {{name: worker}}}}]
+"""
+
+
+@pytest.mark.parametrize(("batch", "apart"), [(False, 3), (True, 1)])
+def test_a_batch_answers_requests_in_one_loop_each_with_what_is_left(batch, apart, tmp_path):
+    counts = {"first": 1, "second": 2, "third": 1}
+    requests = "".join(CHECK.format(name, count) for name, count in counts.items())
+    (tmp_path / "requests.yaml").write_text(BATCH + requests)
+    flags = {"enable-provisioning-requests": True, "check-capacity-batch-processing": batch}
+    tree = {"flags": flags, "nodeGroups": [group(minSize=1, maxSize=1)]}
+    (tmp_path / "groups.yaml").write_text(yaml.safe_dump(tree))
+    options = {
+        "files": (str(tmp_path / "requests.yaml"),),
+        "with": ("cluster-autoscaler",),
+        "node_groups": str(tmp_path / "groups.yaml"),
+        "until": 90,
+    }
+    run = Execution(plan_of(SCENARIO, **options))
+    run.execute("bare")
+    found = {
+        obj.name: obj
+        for obj in run.cluster.objects("/registry/autoscaling.x-k8s.io/provisioningrequests/")
+    }
+    told = {
+        name: [each["type"] for each in obj.tree["status"]["conditions"]]
+        for name, obj in found.items()
+    }
+    assert told == {  # two pods fit on the node
+        "first": ["Accepted", "Provisioned"],
+        "second": ["Accepted", "Failed"],
+        "third": ["Accepted", "Provisioned"],
+    }
+    # Without batches a request is written when it is taken and when it is answered, then the status of the loop.
+    versions = sorted(int(obj.metadata["resourceVersion"]) for obj in found.values())
+    assert [two - one for one, two in pairwise(versions)] == [apart, apart]
+
+
+def test_the_expander_price_grows_the_group_that_costs_least():
+    def grown(price: float) -> list[str]:
+        groups = [group(price=0.1), group("large", LARGE, price=price)]
+        cluster = world(three_pods, groups, {"expander": "price"}, prices=PRICES)
+        return nodes(cluster)
+
+    assert grown(4.0) == ["small-1", "small-2", "small-3"]
+    assert grown(0.05) == ["large-1"]
+
+
+def test_of_two_autoscalers_the_second_takes_over_when_the_first_dies():
+    async def user(ctx: Context) -> None:
+        await ctx.sleep(5 * SECOND)
+        ctx.faults.crash("cluster-autoscaler")
+        await Client(ctx).create(DEPLOYMENTS, pending("web", 3))
+
+    cluster = world(user, [group()], replicas=2)
+    (lease,) = [
+        obj for obj in cluster.objects("/registry/leases/") if obj.name == "cluster-autoscaler"
+    ]
+    assert lease.tree["spec"]["holderIdentity"].startswith("cluster-autoscaler-2_")
+    assert len(nodes(cluster)) == 3
 
 
 @pytest.mark.slow

@@ -67,11 +67,20 @@ class Server:
         raise ApiError(404, {"message": "not found"})
 
 
-def pod(name: str, *, owner: str = "ReplicaSet", grace: int | None = None, **notes: str) -> Pod:
+def pod(
+    name: str,
+    *,
+    owner: str = "ReplicaSet",
+    grace: int | None = None,
+    priority: int | None = None,
+    **notes: str,
+) -> Pod:
     owners = [{"kind": owner, "name": "o", "uid": "o", "controller": True}]
     spec: dict[str, Any] = {"nodeName": "n"}
     if grace is not None:
         spec["terminationGracePeriodSeconds"] = grace
+    if priority is not None:
+        spec["priority"] = priority
     meta = {"name": name, "namespace": "d", "ownerReferences": owners, "annotations": notes}
     return Pod.from_tree({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
 
@@ -132,3 +141,37 @@ def test_pods_of_daemon_sets_are_evicted_as_options_and_annotations_say():
     none = Server()
     none.run(drainer(none).drain("n", [mirror]))
     assert none.evicted == []
+
+
+def test_with_priorities_the_lowest_go_first_and_each_group_is_waited_for():
+    server = Server(looks=1)
+    limits = ((0, 60), (1000, 20))
+    going = [
+        pod("high", priority=5000, grace=100),
+        pod("middle", priority=1000),
+        pod("low", priority=999, grace=100),
+        pod("lowest", priority=-9),
+        pod("daemon", owner="DaemonSet", priority=2000),
+    ]
+    server.run(drainer(server, drain_priorities=limits).drain("n", going))
+    assert server.evicted == [
+        ("low", 60),
+        ("lowest", 30),
+        ("high", 20),
+        ("middle", 20),
+        ("daemon", 20),
+    ]
+    assert server.slept == ["autoscaler.drain"]
+
+
+def test_a_group_that_stays_keeps_the_next_one_where_it_is():
+    server = Server(looks=1000)
+    limits = ((0, 60), (1000, 20))
+    with pytest.raises(DrainFailed, match="pods remaining after timeout"):
+        server.run(
+            drainer(server, drain_priorities=limits).drain(
+                "n", [pod("high", priority=2000), pod("low")]
+            )
+        )
+    assert [name for name, _ in server.evicted] == ["low"]
+    assert server.now == 90 * SECOND

@@ -52,6 +52,17 @@ def test_a_list_is_read_as_a_command_line():
     assert (found.options.balance_similar, found.options.max_nodes) == (True, 7)
 
 
+def test_batches_and_priorities_are_off_unless_asked_for():
+    size = "check-capacity-provisioning-request-max-batch-size"
+    assert (settings_of({}, "f").request_batch, settings_of({size: 5}, "f").request_batch) == (1, 1)
+    on = {"check-capacity-batch-processing": True}
+    assert settings_of(on, "f").request_batch == 10
+    assert settings_of({**on, size: 5}, "f").request_batch == 5
+    assert settings_of({}, "f").drain_priorities == ()
+    found = settings_of({"drain-priority-config": "1000:20,-5:60"}, "f")
+    assert found.drain_priorities == ((-5, 60), (1000, 20))
+
+
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
@@ -62,7 +73,21 @@ def test_a_list_is_read_as_a_command_line():
         ({"max-nodes-total": -1}, "f.max-nodes-total: -1: expected a whole number, 0 or more"),
         ({"scale-down-enabled": "perhaps"}, "'perhaps': expected true or false"),
         ({"scale-down-utilization-threshold": "nan"}, "'nan': expected a number, 0 or more"),
-        ({"expander": "price"}, "f.expander: 'price': expected least-waste, "),
+        ({"expander": "cheap"}, "f.expander: 'cheap': expected least-waste, "),
+        ({"drain-priority-config": "1:2,1:3"}, "expected <priority>:<seconds>, ... with each"),
+        ({"drain-priority-config": "high:2"}, "f.drain-priority-config: 'high:2': expected"),
+        (
+            {"drain-priority-config": "0:60", "max-graceful-termination-sec": 9},
+            "f.drain-priority-config: expected it without max-graceful-termination-sec",
+        ),
+        ({"check-capacity-batch-processing": "on"}, "'on': expected true or false"),
+        (
+            {
+                "check-capacity-batch-processing": True,
+                "check-capacity-provisioning-request-max-batch-size": 0,
+            },
+            "max-batch-size: 0: expected a whole number, 1 or more",
+        ),
         ({"expander": "random,random"}, "expected each expander once"),
         ({"cores-total": "9:1"}, "f.cores-total: '9:1': expected <min>:<max>"),
         ("--v=4", "f: '--v=4': expected flags by name, or a list of texts"),

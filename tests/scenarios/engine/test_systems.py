@@ -18,6 +18,7 @@ GIVEN = {
     "stages": ("kwok", ("p.yaml",)),
     "enable_crds": ("kwok", ("Stage",)),
     "node_groups": ("cluster-autoscaler", "p.yaml"),
+    "cluster_autoscalers": ("cluster-autoscaler", 2),
 }
 
 

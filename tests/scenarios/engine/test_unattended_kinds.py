@@ -34,6 +34,15 @@ def test_a_workload_is_acted_on_by_its_controller():
     assert not is_kept(ClusterConfig(), "apps/v1", "Deployment")
 
 
+def test_pod_templates_are_read_where_there_are_requests_for_capacity():
+    from controlplane.autoscaler.provisioning.definition import provisioning_request_definition
+    from controlplane.client.resources import CUSTOM_RESOURCE_DEFINITIONS
+
+    assert is_kept(ClusterConfig(), "v1", "PodTemplate")
+    installed = ((CUSTOM_RESOURCE_DEFINITIONS, provisioning_request_definition()),)
+    assert not is_kept(ClusterConfig(installed=installed), "v1", "PodTemplate")
+
+
 def test_objects_for_clients_are_told_where_no_client_comes():
     from controlplane.kwok.debugging import Debugging
 
