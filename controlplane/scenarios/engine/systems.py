@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from controlplane.autoscaler.cloud.file import NodeGroups
     from controlplane.client.resources import Resource
     from controlplane.cluster import ClusterConfig
+    from controlplane.controllers.common.controller import Controller
     from controlplane.descheduler.policy import Policy
     from controlplane.kueue.process.settings import Settings
     from controlplane.kwok.debugging import Debugging
@@ -162,9 +163,14 @@ def _scheduler_plugins(config: ClusterConfig, setting: Setting) -> Changes:
     from controlplane.api.times import SECOND
     from controlplane.scheduler_plugins.controller import SchedulerPluginsController
 
+    added: tuple[type[Controller], ...] = (SchedulerPluginsController,)
+    if setting["appgroup_controller"]:
+        from controlplane.scheduler_plugins.app_groups import AppGroupController
+
+        added = (*added, AppGroupController)
     return {
         "topology_updates_ns": round(setting["topology_interval"] * SECOND),
-        "own_controllers": (*config.own_controllers, SchedulerPluginsController),
+        "own_controllers": (*config.own_controllers, *added),
         "installed": (*config.installed, *_scheduler_plugins_objects(setting)),
     }
 
@@ -328,6 +334,13 @@ TOPOLOGY_INTERVAL = Option(
     help="Virtual time between two reports of a node's NUMA zones; assignments are reported at once.",
 )
 
+APPGROUP_CONTROLLER = Option(
+    "appgroup-controller",
+    type=bool,
+    default=False,
+    help="Run the controller of AppGroups, which orders their workloads (--with scheduler-plugins).",
+)
+
 SYSTEMS: Final[Mapping[str, System]] = {
     "cluster-autoscaler": System(
         _cluster_autoscaler,
@@ -358,7 +371,9 @@ SYSTEMS: Final[Mapping[str, System]] = {
     ),
     "kueue": System(_kueue, (KUEUE_CONFIG,), installs=_kueue_objects),
     "scheduler-plugins": System(
-        _scheduler_plugins, (TOPOLOGY_INTERVAL,), installs=_scheduler_plugins_objects
+        _scheduler_plugins,
+        (TOPOLOGY_INTERVAL, APPGROUP_CONTROLLER),
+        installs=_scheduler_plugins_objects,
     ),
 }
 

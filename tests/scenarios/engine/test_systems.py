@@ -15,6 +15,7 @@ GIVEN = {
     "descheduler_dry_run": ("descheduler", True),
     "descheduler_plugin": ("descheduler", ("p.py",)),
     "deschedulers": ("descheduler", 2),
+    "appgroup_controller": ("scheduler-plugins", True),
     "stages": ("kwok", ("p.yaml",)),
     "enable_crds": ("kwok", ("Stage",)),
     "node_groups": ("cluster-autoscaler", "p.yaml"),
