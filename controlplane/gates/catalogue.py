@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from controlplane.gates import kubernetes, kueue, scheduler_plugins, storage
+from controlplane.gates import autoscaler, kubernetes, kueue, scheduler_plugins, storage
 from controlplane.gates.fix_gate import FixGate
 
 CATALOGUE: dict[str, FixGate] = {
     gate.number: gate
-    for gate in (*kubernetes.GATES, *storage.GATES, *scheduler_plugins.GATES, *kueue.GATES)
+    for gate in (
+        *kubernetes.GATES,
+        *storage.GATES,
+        *scheduler_plugins.GATES,
+        *kueue.GATES,
+        *autoscaler.GATES,
+    )
 }

@@ -428,6 +428,11 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"fault: crash scheduler",
         r"bound Pod/default/more to node-\d by scheduler",
     ),
+    "ca5235": (
+        r"created Pod/default/late by user",
+        r"Node/pool-2: nodes removed by cluster autoscaler",
+        r"bound Pod/default/late to pool-2 by scheduler",
+    ),
     "sp930": (
         r"deleted PodGroup/default/a by user",
         r"created Pod/default/a-0 by user",

@@ -92,8 +92,17 @@ class Actuator:
         delete: Callable[[str, Sequence[str]], Decision[Any, str]],
         report: Report,
         record: Told,
+        *,
+        looks_again: bool = True,
     ) -> None:
-        """`delete` asks the cloud; `report` tells events of objects, `record` those of the autoscaler itself."""
+        """Begin without deletions.
+
+        `delete` asks the cloud; `report` tells events of objects, `record` those of the autoscaler itself.
+
+        Gate ca5235 (pull request 5235, issue 3886): without it (`looks_again` is False) an empty node is deleted as
+        soon as it is tainted, and a pod that is bound to it meanwhile goes with it.
+        """
+        self._looks_again = looks_again
         self._settings = settings
         self._cluster = cluster
         self._follow = follow
@@ -198,6 +207,11 @@ class Actuator:
 
     def _group(self, bucket: Sequence[_Going]) -> Reconcile[None]:
         """Wait, look at the nodes of a group again, and let each go on in a task of its own."""
+        if not self._looks_again:
+            for each in bucket:
+                pods_then = self._cluster.pods_on(each.name) if each.drained else []
+                yield Spawn("autoscaler.node", self._node(each, pods_then))
+            return
         delay = self._settings.options.delete_delay_after_taint
         if delay > 0:
             yield Sleep(delay, "autoscaler.taint-delay")

@@ -91,6 +91,7 @@ class ClusterAutoscaler(Controller):
             self._provider.delete,
             self._reporter.report,
             self._record,
+            looks_again=host.fixes.fixed("ca5235"),
         )
         self._requests: Requests | None = None
         if settings.provisioning_requests:
