@@ -19,7 +19,7 @@ Random walks know nothing of each other: a race that shows at a seed below `race
 search finds, and the walks before need not be taken again to see that.
 """
 
-QUICK = {"37725", "49992", "83911", "125578", "141568", "138324", "ep311", "kq9598"}
+QUICK = {"37725", "49992", "83911", "125578", "141568", "138324", "ep311", "kq9598", "ca5235"}
 """One race of each component, and the one that the documentation tells: quick tests find and replay them."""
 EACH_RACE = [
     number if number in QUICK else pytest.param(number, marks=pytest.mark.slow)
