@@ -33,7 +33,7 @@ def load_module(name: str, what: str) -> ModuleType:
     path = Path(name)
     if not path.is_file():
         raise UsageError(f"{name}: no such file")
-    module_name = f"controlplane_user_plugins.{path.stem}"
+    module_name = f"controlplane_user_{what.replace(' ', '_')}s.{path.stem}"
     spec = spec_from_file_location(module_name, path)
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)

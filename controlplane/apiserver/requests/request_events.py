@@ -20,7 +20,8 @@ __all__ = ["About", "audited", "uri_of", "written"]
 
 Tree = dict[str, Any]
 QUEUED_WORKLOADS: Final = ("kueue.x-k8s.io", "workloads")
-JOBS: Final = ("batch", "jobs")
+CRON_JOBS: Final = "cronjobs"
+"""Suspended ones start no more Jobs; what runs goes on."""
 
 
 @frozen
@@ -107,13 +108,13 @@ def written(
     elif (about.group, about.resource) == QUEUED_WORKLOADS and good is not None:
         data.update(_workload_state(good))
         data.update(_workload_owner(good))
-    elif (about.group, about.resource) == JOBS and good is not None:
-        spec = good.get("spec")
-        if isinstance(spec, dict) and spec.get("suspend") is True:
-            data["state"] = "suspended"
     elif about.subresource == "binding" and good is not None:
         target = about.body.get("target") if isinstance(about.body, dict) else None
         data["node"] = _text(target, "name") if isinstance(target, dict) else ""
+    elif good is not None and about.resource != CRON_JOBS:
+        spec = good.get("spec")
+        if isinstance(spec, dict) and spec.get("suspend") is True:
+            data["state"] = "suspended"
     place = place_of(about, info_of, good if not about.subresource else None)
     return place, uid or None, data
 

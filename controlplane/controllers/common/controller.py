@@ -188,6 +188,10 @@ class Controller:
         """Return the handlers of changes of a custom kind that is served from now on, if any."""
         return None
 
+    def defined_later(self) -> Sequence[Resource[Any]]:
+        """Return the custom resources among those it reads for whose definition its process does not wait."""
+        return ()
+
     def work(self) -> Sequence[Work]:
         """The queues, and what is done with their keys."""
         return ()

@@ -179,8 +179,12 @@ async def run(
         probe.informers = informers
     for informer in informers.values():
         informer.start()
-    for informer in informers.values():
-        await informer.wait_synced()
+    later = [each for one in running for each in one.controller.defined_later()]
+    for resource, informer in informers.items():
+        if resource in later:
+            await informer.wait_synced_or_unserved()
+        else:
+            await informer.wait_synced()
     for each in running:
         each.start(workers)
     for start in others:

@@ -20,7 +20,7 @@ def installation(settings: Settings) -> list[tuple[Resource[Any], Tree]]:
     namespace: Tree = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     hooks = [
         (Resource(REGISTRATION, "v1", f"{each['kind'].lower()}s"), each)
-        for each in webhook_configurations(settings.frameworks)
+        for each in webhook_configurations(settings.frameworks, settings.custom)
     ]
     return [
         (NAMESPACES, namespace),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from controlplane.api.tree import Tree
+from controlplane.kueue.jobs.generic import GenericJob, framework_of
 from controlplane.kueue.names import GROUP, VERSION
 
 __all__ = ["HOST", "NAMESPACE", "SERVICE", "webhook_configurations"]
@@ -44,17 +45,26 @@ _HOOKS: Final = (
 )
 
 
-def webhook_configurations(frameworks: Sequence[str]) -> list[Tree]:
+def webhook_configurations(
+    frameworks: Sequence[str], custom: Sequence[type[GenericJob]] = ()
+) -> list[Tree]:
     """The two configurations.
 
     Args:
         frameworks: The enabled integrations of jobs.
+        custom: Kinds of jobs of a user.
     """
     hooks = [hook for hook in _HOOKS if not hook.framework or hook.framework in frameworks]
+    hooks += [_custom_hook(each) for each in custom]
     return [
         _configuration("Mutating", [hook for hook in hooks if hook.mutates_on]),
         _configuration("Validating", hooks),
     ]
+
+
+def _custom_hook(cls: type[GenericJob]) -> _Hook:
+    group, version, kind = cls.kind
+    return _Hook(group, version, cls.plural, kind.lower(), ("CREATE",), framework_of(cls.kind))
 
 
 def _configuration(what: str, hooks: Sequence[_Hook]) -> Tree:

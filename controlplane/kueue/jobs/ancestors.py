@@ -27,6 +27,8 @@ BUILT_IN: Final = {
     "statefulset": STATEFUL_SET,
 }
 """Frameworks by the name that the configuration gives them."""
+KNOWN: Final = (*BUILT_IN.values(), REPLICA_SET)
+"""Built-in kinds through which owners are followed, enabled or not."""
 LONGEST_CHAIN: Final = 10
 
 
@@ -58,7 +60,7 @@ class Surroundings:
     manage_without_queue: bool
     namespaces: Selector | None
     default_queue_exists: Callable[[str], bool]
-    known: tuple[Kind, ...] = (*BUILT_IN.values(), REPLICA_SET)
+    known: tuple[Kind, ...] = KNOWN
 
     def _enabled(self, owner: Tree) -> bool:
         return any(_matches(owner, kind) for kind in self.frameworks.values())

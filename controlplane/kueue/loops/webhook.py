@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from controlplane.client.loops.informer import Informer
 from controlplane.controllers.common.controller import Caches
 from controlplane.kueue.controllers.workload import stop_policy
+from controlplane.kueue.jobs.generic import resource_of
 from controlplane.kueue.names import DEFAULT_LOCAL_QUEUE
 from controlplane.kueue.process.jobs import surroundings, watched_for_jobs
+from controlplane.kueue.process.kinds import kinds_with
 from controlplane.kueue.process.reader import CacheReader
 from controlplane.kueue.webhooks.review import mutate, validate
 
@@ -41,7 +43,7 @@ async def serve(ctx: Context, server: RestConfig, settings: Settings) -> None:
     """Answer reviews for ever."""
     caches = Caches()
     watched = dict.fromkeys((*WATCHED, *watched_for_jobs(settings)))
-    reader = CacheReader(caches, watched)
+    reader = CacheReader(caches, watched, kinds_with(settings.custom))
     informers = [
         Informer(ctx, resource, store, server=server) for resource, store in caches.stores.items()
     ]
@@ -53,13 +55,18 @@ async def serve(ctx: Context, server: RestConfig, settings: Settings) -> None:
         return found is not None and stop_policy(found) == "None"
 
     around = surroundings(settings, reader, has_default_queue)
+    later = [resource_of(each) for each in settings.custom]
     for informer in informers:
-        await informer.wait_synced()
+        if informer.resource in later:
+            await informer.wait_synced_or_unserved()
+        else:
+            await informer.wait_synced()
+    custom = {each.kind.kind: each for each in settings.custom}
     while True:
         message = await ctx.recv(idle=True)
         review = message.payload
         request = review.body["request"]
         decide = mutate if "/mutate-" in review.url else validate
-        response = {**decide(request, around), "uid": request["uid"]}
+        response = {**decide(request, around, custom), "uid": request["uid"]}
         head = {key: review.body[key] for key in ("apiVersion", "kind")}
         message.reply({**head, "response": response})

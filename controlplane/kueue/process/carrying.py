@@ -25,11 +25,12 @@ from controlplane.kueue.controllers.effects import (
     Update,
 )
 from controlplane.kueue.names import ADMISSION_MANAGER
-from controlplane.kueue.process.kinds import KINDS
+from controlplane.kueue.process.kinds import KINDS, Kinds
 from controlplane.kueue.workload.status import FINISHED
 
 if TYPE_CHECKING:
     from controlplane.api.tree import Tree
+    from controlplane.client.resources import Resource
     from controlplane.controllers.common.controller import Host
 
 T = TypeVar("T")
@@ -67,11 +68,18 @@ class Carrier:
     Args:
         host: The controller's host, which records events.
         after_task: Called when a task that a decision spawned has ended.
+        kinds: The resource of each kind.
     """
 
-    def __init__(self, host: Host, after_task: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        host: Host,
+        after_task: Callable[[], None] = lambda: None,
+        kinds: Kinds = KINDS,
+    ) -> None:
         self._host = host
         self._after_task = after_task
+        self._kinds = kinds
         self._ends_apart = host.fixes.fixed("here9")
 
     def run(
@@ -105,7 +113,7 @@ class Carrier:
 
     def _carry(self, effect: Any) -> Carried[Any]:
         if isinstance(effect, Emit):
-            about = reference(effect.kind, effect.regarding)
+            about = reference(effect.kind, effect.regarding, self._kinds)
             self._host.event(about, effect.type, effect.reason, effect.message)
             return None
         if isinstance(effect, Spawn):
@@ -114,7 +122,7 @@ class Carrier:
             return (yield Together(effect.name, [self.run(each) for each in effect.parts]))
         if self._ends_apart and isinstance(effect, ApplyStatus):
             effect = _end_apart(effect)
-        call = call_of(effect)
+        call = call_of(effect, self._kinds)
         if call is None:
             return (yield effect)
         found = yield call
@@ -138,39 +146,34 @@ def _end_apart(effect: ApplyStatus) -> ApplyStatus:
     return ApplyStatus(effect.kind, {**effect.body, "status": {"conditions": ended}}, END_MANAGER)
 
 
-def call_of(effect: Any) -> Call | None:
+def call_of(effect: Any, kinds: Kinds = KINDS) -> Call | None:
     """The request for an effect, None if it is none."""
-    if isinstance(effect, ApplyStatus):
-        query = {"fieldManager": effect.manager, "force": "true"}
-        body = typed(effect.kind, effect.body)
-        return _call("patch", effect.kind, effect.body, "status", body, APPLY, query)
-    if isinstance(effect, Update):
-        body = typed(effect.kind, effect.body)
-        return _call("update", effect.kind, effect.body, effect.subresource, body)
-    if isinstance(effect, MergePatch):
-        patch = merge_patch(effect.old, effect.body)
-        version = effect.old["metadata"].get("resourceVersion")
-        if effect.strict and version:
-            patch.setdefault("metadata", {})["resourceVersion"] = version
-        return _call("patch", effect.kind, effect.old, effect.subresource, patch, MERGE_PATCH)
-    if isinstance(effect, Create):
-        return _call(
-            "create", effect.kind, effect.body, "", typed(effect.kind, effect.body), named=False
-        )
-    if isinstance(effect, Delete):
-        options = delete_options(propagation_policy=effect.propagation)
-        return _call("delete", effect.kind, effect.body, "", options)
-    return None
-
-
-def typed(kind: str, tree: Tree) -> Tree:
-    """The object with its API version and kind."""
-    return {"apiVersion": KINDS[kind].api_version, "kind": kind, **tree}
+    if not isinstance(effect, ApplyStatus | Create | Delete | MergePatch | Update):
+        return None
+    resource = kinds[effect.kind]
+    whole = {"apiVersion": resource.api_version, "kind": effect.kind, **effect.body}
+    match effect:
+        case ApplyStatus():
+            query = {"fieldManager": effect.manager, "force": "true"}
+            return _call("patch", resource, effect.body, "status", whole, APPLY, query)
+        case Update():
+            return _call("update", resource, effect.body, effect.subresource, whole)
+        case MergePatch():
+            patch = merge_patch(effect.old, effect.body)
+            version = effect.old["metadata"].get("resourceVersion")
+            if effect.strict and version:
+                patch.setdefault("metadata", {})["resourceVersion"] = version
+            return _call("patch", resource, effect.old, effect.subresource, patch, MERGE_PATCH)
+        case Create():
+            return _call("create", resource, effect.body, "", whole, named=False)
+        case Delete():
+            options = delete_options(propagation_policy=effect.propagation)
+            return _call("delete", resource, effect.body, "", options)
 
 
 def _call(
     verb: str,
-    kind: str,
+    resource: Resource[Any],
     tree: Tree,
     subresource: str,
     body: Any,
@@ -181,23 +184,15 @@ def _call(
 ) -> Call:
     metadata = tree["metadata"]
     name = metadata["name"] if named else ""
-    return Call(
-        verb,
-        KINDS[kind],
-        metadata.get("namespace", ""),
-        name,
-        subresource,
-        query or {},
-        body,
-        content_type,
-    )
+    namespace = metadata.get("namespace", "")
+    return Call(verb, resource, namespace, name, subresource, query or {}, body, content_type)
 
 
-def reference(kind: str, tree: Tree) -> Tree:
+def reference(kind: str, tree: Tree, kinds: Kinds = KINDS) -> Tree:
     """The reference of an object that an event is about."""
     metadata = tree["metadata"]
     found = {
-        "apiVersion": KINDS[kind].api_version,
+        "apiVersion": kinds[kind].api_version,
         "kind": kind,
         "name": metadata["name"],
         "namespace": metadata.get("namespace", ""),

@@ -35,7 +35,7 @@ from controlplane.kueue.preemption.candidates import Rules as PreemptionRules
 from controlplane.kueue.preemption.expectations import Expectations
 from controlplane.kueue.process.carrying import Carrier
 from controlplane.kueue.process.jobs import JobIntegration, watched_for_jobs
-from controlplane.kueue.process.kinds import KINDS
+from controlplane.kueue.process.kinds import KINDS, kinds_with
 from controlplane.kueue.process.priorities import PriorityClasses
 from controlplane.kueue.process.provisioning import WATCHED as WATCHED_FOR_PROVISIONING
 from controlplane.kueue.process.provisioning import Provisioning
@@ -94,7 +94,8 @@ class Kueue(Controller):
         if self.provisioning:
             watched |= dict.fromkeys(WATCHED_FOR_PROVISIONING)
         watched |= watched_for_jobs(settings)
-        self.reader = CacheReader(caches, watched)
+        self._kinds = kinds_with(settings.custom)
+        self.reader = CacheReader(caches, watched, self._kinds)
         self.topologies = TopologyCache(gates) if with_topology else None
         self.cache = Cache(
             gates,
@@ -121,7 +122,7 @@ class Kueue(Controller):
         self._flushes: dict[str, FlushRequest] = {}
         self._waits: dict[str, tuple[Tree, int]] = {}
         self._wait_count = 0
-        self._carrier = Carrier(host, self.wake)
+        self._carrier = Carrier(host, self.wake, self._kinds)
         self._queues = self._work_queues()
         self._make_controllers()
         self._scheduler = self._make_scheduler()
@@ -284,6 +285,10 @@ class Kueue(Controller):
             call()
         return
         yield
+
+    def defined_later(self) -> Sequence[Resource[Any]]:
+        """Return the resources of a user's jobs."""
+        return [self._kinds[each.kind.kind] for each in self.settings.custom]
 
     @classmethod
     def goes_on(cls) -> tuple[str, ...]:

@@ -5,15 +5,17 @@ Follows `SetupWithManager` of `pkg/controller/jobframework/reconciler.go` and `p
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from controlplane.api.times import SECOND
 from controlplane.client.resources import JOBS, PODS, STATEFUL_SETS
 from controlplane.controllers.common.controller import Work
 from controlplane.kueue.controllers.observer import SILENT, Observer
-from controlplane.kueue.jobs.ancestors import BUILT_IN, Surroundings, controller_of
+from controlplane.kueue.jobs.ancestors import BUILT_IN, KNOWN, Surroundings, controller_of
 from controlplane.kueue.jobs.batch import BatchJob
 from controlplane.kueue.jobs.expectations import Expectations
+from controlplane.kueue.jobs.generic import framework_of, resource_of
 from controlplane.kueue.jobs.objects import annotations_of, pod_group_name
 from controlplane.kueue.jobs.pod_jobs import GROUP_PREFIX, PodJob, pod_key
 from controlplane.kueue.jobs.reconciler import JobController
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from controlplane.client.resources import Resource
     from controlplane.controllers.common.controller import Host, Queue
     from controlplane.kueue.controllers.effects import Done
+    from controlplane.kueue.jobs.generic import GenericJob
     from controlplane.kueue.jobs.kinds import ManagedJob
     from controlplane.kueue.process.carrying import Carried
     from controlplane.kueue.process.reader import CacheReader
@@ -57,6 +60,7 @@ WATCHED: Final[dict[str, tuple[str, ...]]] = {
 def watched_for_jobs(settings: Settings) -> dict[str, None]:
     """The kinds to watch for the enabled frameworks."""
     kinds = [kind for name in settings.frameworks for kind in WATCHED.get(name, ())]
+    kinds += [each.kind.kind for each in settings.custom]
     return dict.fromkeys((*kinds, "PriorityClass") if kinds else ())
 
 
@@ -64,13 +68,16 @@ def surroundings(
     settings: Settings, reader: CacheReader, has_default_queue: Callable[[str], bool]
 ) -> Surroundings:
     """The settings and readers of decisions about jobs."""
+    built_in = {name: BUILT_IN[name] for name in settings.frameworks if name in BUILT_IN}
+    custom = {framework_of(each.kind): each.kind for each in settings.custom}
     return Surroundings(
         reader,
         settings.gates,
-        {name: BUILT_IN[name] for name in settings.frameworks if name in BUILT_IN},
+        {**built_in, **custom},
         settings.all_jobs,
         settings.namespaces,
         has_default_queue,
+        (*KNOWN, *custom.values()),
     )
 
 
@@ -115,6 +122,8 @@ class JobIntegration:
         }
         if FRAMEWORK in settings.frameworks:
             self._queues |= {name: host.queue(name) for name in (STATEFUL_SET, MEMBER)}
+        self._custom = {framework_of(each.kind): each for each in settings.custom}
+        self._queues |= {name: host.queue(_queue_of(each)) for name, each in self._custom.items()}
 
     def _now(self) -> int:
         return self._host.now
@@ -130,6 +139,8 @@ class JobIntegration:
             found[PODS] = self._pod
         if STATEFUL_SET in self._queues:
             found[STATEFUL_SETS] = self._stateful_set
+        for name, each in self._custom.items():
+            found[resource_of(each)] = partial(self._custom_job, name)
         return found
 
     def work(self) -> Sequence[Work]:
@@ -141,12 +152,18 @@ class JobIntegration:
             STATEFUL_SET: Work(STATEFUL_SET, self._reconcile_stateful_set, workers=1),
             MEMBER: Work(MEMBER, self._reconcile_member, workers=1),
         }
+        for name, each in self._custom.items():
+            reconcile = partial(self._reconcile_custom, name)
+            rows[name] = Work(_queue_of(each), reconcile, workers=workers)
         return [rows[name] for name in self._queues]
 
     # -- changes -----------------------------------------------------------------------------------
 
     def _job(self, old: Tree | None, new: Tree | None) -> None:
         self._queues[BATCH_JOB].add(_key(new or old or {}))
+
+    def _custom_job(self, framework: str, old: Tree | None, new: Tree | None) -> None:
+        self._queues[framework].add(_key(new or old or {}))
 
     def _stateful_set(self, old: Tree | None, new: Tree | None) -> None:
         tree = new or old or {}
@@ -179,6 +196,9 @@ class JobIntegration:
         kind = ("", "") if owner is None else (owner["kind"], owner["apiVersion"].split("/")[0])
         if BATCH_JOB in self._queues and owner is not None and kind == ("Job", "batch"):
             self._queues[BATCH_JOB].add(f"{namespace}/{owner['name']}")
+        for name, each in self._custom.items():
+            if owner is not None and kind == (each.kind.kind, each.kind.group):
+                self._queues[name].add(f"{namespace}/{owner['name']}")
         if PLAIN_POD not in self._queues:
             return
         if new is None and not of_group:
@@ -195,6 +215,10 @@ class JobIntegration:
     def _reconcile_job(self, key: str) -> Carried[None]:
         job = BatchJob(self.around, self._host.now)
         yield from self._reconcile(BATCH_JOB, key, job)
+
+    def _reconcile_custom(self, framework: str, key: str) -> Carried[None]:
+        job = self._custom[framework](self.around, self._host.now)
+        yield from self._reconcile(framework, key, job)
 
     def _reconcile_pod(self, key: str) -> Carried[None]:
         pod = PodJob(
@@ -219,6 +243,10 @@ class JobIntegration:
         namespace, _, name = key.rpartition("/")
         reconcile = self._reconciler.reconcile(job, namespace, name)
         yield from self._carry(self._queues[framework], key, reconcile)
+
+
+def _queue_of(custom: type[GenericJob]) -> str:
+    return f"kueue-{custom.kind.kind.lower()}"
 
 
 def _key(tree: Tree) -> str:

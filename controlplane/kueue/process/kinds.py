@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from controlplane.client.resources import (
@@ -17,6 +18,7 @@ from controlplane.client.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from controlplane.kueue.jobs.generic import GenericJob, resource_of
 from controlplane.kueue.names import GROUP, VERSION
 
 
@@ -60,3 +62,10 @@ KINDS: Final[dict[str, Resource[Any]]] = {
     "StatefulSet": STATEFUL_SETS,
 }
 """The resource of each kind."""
+Kinds = Mapping[str, Resource[Any]]
+"""Resources by kind."""
+
+
+def kinds_with(custom: Sequence[type[GenericJob]]) -> Kinds:
+    """The resource of each kind, with those of a user's jobs."""
+    return {**KINDS, **{each.kind.kind: resource_of(each) for each in custom}}

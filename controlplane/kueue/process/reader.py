@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.kueue.process.kinds import KINDS
+from controlplane.kueue.process.kinds import KINDS, Kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,13 +18,14 @@ class CacheReader:
 
     Args:
         caches: The shared informers of the process; made when this is.
-        kinds: The kinds to watch, names in `KINDS`.
+        kinds: The kinds to watch, names in `resources`.
+        resources: The resource of each kind.
     """
 
     __slots__ = ("_stores",)
 
-    def __init__(self, caches: Caches, kinds: Iterable[str]) -> None:
-        self._stores = {kind: caches.of(KINDS[kind]) for kind in kinds}
+    def __init__(self, caches: Caches, kinds: Iterable[str], resources: Kinds = KINDS) -> None:
+        self._stores = {kind: caches.of(resources[kind]) for kind in kinds}
 
     def get(self, kind: str, namespace: str, name: str) -> Tree | None:
         """The object, None when it does not exist or its kind is not watched."""

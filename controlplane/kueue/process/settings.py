@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from controlplane.api.labels import Selector, requirement
 from controlplane.kueue.controllers.workload import WaitForPodsReady
 from controlplane.kueue.gates import Gates
+from controlplane.kueue.jobs.generic import GenericJob
 from controlplane.kueue.metrics.options import MetricsOptions
 from controlplane.kueue.queues.usage import FairSharing
 from controlplane.kueue.workload.requests import NO_OPTIONS, RequestOptions
@@ -41,6 +42,7 @@ class Settings:
         deactivated_retention: Nanoseconds that a job deactivated by Kueue is kept, None for ever.
         metrics: Which metrics are shown.
         workers: Workers of the queues of workloads, jobs and pods.
+        custom: Kinds of jobs of a user.
     """
 
     gates: Gates = field(default_factory=Gates)
@@ -58,3 +60,4 @@ class Settings:
     deactivated_retention: int | None = None
     metrics: MetricsOptions = field(default_factory=MetricsOptions)
     workers: int = 5
+    custom: tuple[type[GenericJob], ...] = ()

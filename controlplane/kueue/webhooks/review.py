@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from controlplane.api.tree import EMPTY_MAP, Tree
 from controlplane.apiserver.schema.field_errors import FieldError, aggregate
 from controlplane.kueue.jobs.ancestors import AncestorError, Surroundings
+from controlplane.kueue.jobs.generic import GenericJob
 from controlplane.kueue.webhooks.batch_jobs import validate_job
 from controlplane.kueue.webhooks.defaults import (
     default_job,
@@ -18,6 +19,7 @@ from controlplane.kueue.webhooks.defaults import (
     with_in_use,
 )
 from controlplane.kueue.webhooks.flavors import validate_resource_flavor
+from controlplane.kueue.webhooks.generic_jobs import default_generic, validate_generic
 from controlplane.kueue.webhooks.plain_pods import pod_warnings, validate_pod
 from controlplane.kueue.webhooks.pod_owners import (
     default_deployment,
@@ -52,20 +54,26 @@ RULES: Final[dict[str, Validate]] = {
     "Deployment": validate_deployment,
     "StatefulSet": validate_stateful_set,
 }
+Custom = Mapping[str, type[GenericJob]]
+NONE: Final[Custom] = {}
 BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
 
 
-def mutate(request: Tree, around: Surroundings) -> Tree:
+def mutate(request: Tree, around: Surroundings, custom: Custom = NONE) -> Tree:
     """The response to a review by a mutating webhook: a JSON patch with the defaults.
 
     Args:
         request: The `request` of an AdmissionReview.
         around: Surroundings of the jobs.
+        custom: Classes of a user's jobs, by kind.
     """
-    old = _with_namespace(request, request["object"])
+    old, kind = _with_namespace(request, request["object"]), request["kind"]["kind"]
     try:
-        new = DEFAULTS[request["kind"]["kind"]](old, around)
+        if kind in custom:
+            new = default_generic(custom[kind], old, around)
+        else:
+            new = DEFAULTS[kind](old, around)
     except AncestorError as error:
         return _refused(str(error), BAD_REQUEST)
     operations = list(_operations("", old, new))
@@ -75,7 +83,7 @@ def mutate(request: Tree, around: Surroundings) -> Tree:
     return {"allowed": True, "patchType": "JSONPatch", "patch": patch}
 
 
-def validate(request: Tree, around: Surroundings) -> Tree:
+def validate(request: Tree, around: Surroundings, custom: Custom = NONE) -> Tree:
     """The response to a review by a validating webhook."""
     kind = request["kind"]["kind"]
     new = _with_namespace(request, request["object"])
@@ -83,7 +91,10 @@ def validate(request: Tree, around: Surroundings) -> Tree:
     if old is not None:
         old = _with_namespace(request, old)
     try:
-        errors = RULES[kind](new, old, around)
+        if kind in custom:
+            errors: Sequence[FieldError] = validate_generic(custom[kind], new, old, around)
+        else:
+            errors = RULES[kind](new, old, around)
     except AncestorError as error:
         return _refused(str(error), FORBIDDEN)
     if errors:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["NO_CODE", "AllowedCode", "allowance", "source_of"]
 
 SUFFIX = ".py"
+CODE_OPTIONS = ("scheduler_plugin", "descheduler_plugin", "own_controller", "kueue_job")
+"""The options that name code, apart from the scenario."""
 
 
 class AllowedCode:
@@ -54,8 +56,8 @@ def allowance(header: Mapping[str, Any]) -> str:
     """Return the options, with a blank before each, that let a recording run the code that its header names."""
     address = str(header["scenario"]["address"])
     names = [address] if address.endswith(SUFFIX) else []
-    for option in ("scheduler_plugin", "descheduler_plugin"):
-        names += header["options"].get(option, ())
+    for key in CODE_OPTIONS:
+        names += header["options"].get(key, ())
     return "".join(f" --allow-code {shlex.quote(name)}" for name in names)
 
 

@@ -191,6 +191,16 @@ EXPLAIN_SCHEDULING = Option(
     help="Log what each scheduler plugin said, and write it to the pods' annotations.",
     apply=effects.apply_explain_scheduling,
 )
+OWN_CONTROLLER = Option(
+    "own-controller",
+    many=True,
+    default=(),
+    metavar="MODULE",
+    names_code=True,
+    help="Run the controllers of this module or .py file, each as a process of its own. Repeatable.",
+    parse=effects.parse_own_controllers,
+    apply=effects.apply_own_controllers,
+)
 COMMON = (
     SEED,
     STRATEGY,
@@ -219,6 +229,7 @@ COMMON = (
     SCHEDULER_CONFIG,
     SCHEDULER_PLUGIN,
     EXPLAIN_SCHEDULING,
+    OWN_CONTROLLER,
     *systems.OPTIONS,
 )
 VERSIONS = (RELEASE, WITHOUT_FIX, FIX, FEATURE_GATES)

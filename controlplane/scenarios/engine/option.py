@@ -48,9 +48,9 @@ class Option:
     `many` makes it repeatable: a tuple. `convert` turns the text into what the run takes, raising
     ValueError with what was expected. `sets` names the field of `ClusterConfig` that takes the
     value as it is; `apply` is for options that change it otherwise: it returns the fields that change,
-    by name, given the configuration as the scenario builds it and the setting. `parse` turns the
-    value of such an option into what `apply` needs, once, before anything runs: `setting.parsed`
-    holds it by key. Both are called only for an option that has a value, and raise UsageError.
+    by name, given the configuration as the scenario and the options before it make it, and the setting.
+    `parse` turns the value of such an option into what `apply` needs, once, before anything runs:
+    `setting.parsed` holds it by key. Both are called only for an option that has a value, and raise UsageError.
 
     `reads` is for an option whose value is the content of a file: it returns the content, given the name that the
     command line has. A recording holds the content and never has a file read.

@@ -14,6 +14,7 @@ from controlplane.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
+    from controlplane.controllers.common.controller import Controller
     from controlplane.scenarios.engine.setting import Setting
 
     Changes = dict[str, Any]
@@ -115,6 +116,30 @@ def parse_controllers(setting: Setting) -> tuple[str, ...]:
 def apply_controllers(_config: ClusterConfig, setting: Setting) -> Changes:
     """The controllers that run."""
     return {"enabled_controllers": setting.parsed["controllers"]}
+
+
+def parse_own_controllers(setting: Setting) -> tuple[type[Controller], ...]:
+    """The controllers that the modules of --own-controller define. Raises UsageError."""
+    from controlplane.controllers.common.controller import Controller
+    from controlplane.user_code import classes_of, load_module
+
+    found: dict[str, type[Controller]] = {}
+    for module in setting["own_controller"]:
+        classes = list(classes_of(load_module(module, "controller"), Controller))
+        named = [each for each in classes if getattr(each, "name", "")]
+        if not named:
+            raise UsageError(f"{module}: defines no controller with a name")
+        for each in named:
+            if each.name in found:
+                raise UsageError(f"{module}: a controller called {each.name} exists already")
+            found[each.name] = each
+    return tuple(found.values())
+
+
+def apply_own_controllers(config: ClusterConfig, setting: Setting) -> Changes:
+    """They run beside those of the scenario."""
+    more = setting.parsed["own_controller"]
+    return {"own_controllers": (*config.own_controllers, *more)}
 
 
 def parse_admission(setting: Setting) -> tuple[str, ...]:

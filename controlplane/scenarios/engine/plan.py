@@ -143,7 +143,7 @@ class Plan(Setting):
             if option.sets and value is not None:
                 changes[option.sets] = value
             if option.apply is not None and value not in _UNSET:
-                changes.update(option.apply(config, self))
+                changes.update(option.apply(evolve(config, **changes), self))
         if self.token_key:
             changes["token_key"] = bytes.fromhex(self.token_key)
         if self.admin_token:

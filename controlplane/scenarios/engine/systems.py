@@ -6,6 +6,7 @@ that have it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from controlplane.cluster import ClusterConfig
     from controlplane.controllers.common.controller import Controller
     from controlplane.descheduler.policy import Policy
+    from controlplane.kueue.jobs.generic import GenericJob
     from controlplane.kueue.process.settings import Settings
     from controlplane.kwok.debugging import Debugging
     from controlplane.kwok.files import Files
@@ -79,7 +81,14 @@ def _read_kueue_config(setting: Setting) -> Any:
 def _kueue_settings(setting: Setting) -> Settings:
     from controlplane.kueue.config import DEFAULT, settings_of
 
-    return settings_of(setting.parsed.get("kueue_config") or DEFAULT)
+    settings = settings_of(setting.parsed.get("kueue_config") or DEFAULT)
+    return replace(settings, custom=setting.parsed.get("kueue_job", ()))
+
+
+def _read_kueue_jobs(setting: Setting) -> tuple[type[GenericJob], ...]:
+    from controlplane.kueue.process.user_jobs import load
+
+    return load(setting["kueue_job"])
 
 
 def _kueue(config: ClusterConfig, setting: Setting) -> Changes:
@@ -324,6 +333,15 @@ KUEUE_CONFIG = Option(
     help="Configuration (config.kueue.x-k8s.io/v1beta2) of --with kueue.",
     parse=_read_kueue_config,
 )
+KUEUE_JOB = Option(
+    "kueue-job",
+    many=True,
+    default=(),
+    metavar="MODULE",
+    names_code=True,
+    help="Let --with kueue manage kinds of jobs of this module or .py file (controlplane.kueue.jobs). Repeatable.",
+    parse=_read_kueue_jobs,
+)
 
 TOPOLOGY_INTERVAL = Option(
     "topology-interval",
@@ -369,7 +387,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         installs=_kwok_objects,
         goes_without=_has_stages,
     ),
-    "kueue": System(_kueue, (KUEUE_CONFIG,), installs=_kueue_objects),
+    "kueue": System(_kueue, (KUEUE_CONFIG, KUEUE_JOB), installs=_kueue_objects),
     "scheduler-plugins": System(
         _scheduler_plugins,
         (TOPOLOGY_INTERVAL, APPGROUP_CONTROLLER),

@@ -10,7 +10,8 @@ import pytest
 
 from actors.strategies import Fifo
 from controlplane.errors import UsageError
-from controlplane.scenarios.engine.allowed_code import AllowedCode, source_of
+from controlplane.scenarios.engine.allowed_code import CODE_OPTIONS, AllowedCode, source_of
+from controlplane.scenarios.engine.common_options import COMMON
 from controlplane.scenarios.engine.execution import Execution
 from controlplane.scenarios.engine.plan import digest, plan_of
 from controlplane.scenarios.search import loading, replaying
@@ -120,3 +121,7 @@ def test_digests_that_are_no_bytes_are_a_damaged_recording(tmp_path, content):
         with pytest.raises(Exception, match="damaged recording") as caught:
             replaying.load(file)
         assert type(caught.value).__name__ == "RecordingError"
+
+
+def test_every_option_that_names_code_can_be_allowed():
+    assert sorted(each.key for each in COMMON if each.names_code) == sorted(CODE_OPTIONS)

@@ -53,3 +53,20 @@ def test_parts_left_to_others_are_not_there():
     }
     config = plan_of(SCENARIO, files=("examples/shop.yaml",), without="scheduler").configure()
     assert (config.schedulers, config.controllers) == (0, True)
+
+
+def test_controllers_of_modules_run_beside_those_of_systems(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from controlplane.controllers import Controller\n\n"
+        "class Mine(Controller):\n    name = 'mine'\n"
+    )
+    given = {"own_controller": (str(file),), "with": ("kueue",)}
+    config = plan_of(SCENARIO, files=("examples/shop.yaml",), **given).configure()
+    assert [each.name for each in config.own_controllers] == ["mine", "kueue"]
+    twice = (str(file), str(file))
+    with pytest.raises(UsageError, match="a controller called mine exists already"):
+        plan_of(SCENARIO, files=("examples/shop.yaml",), own_controller=twice)
+    file.write_text("")
+    with pytest.raises(UsageError, match="defines no controller with a name"):
+        plan_of(SCENARIO, files=("examples/shop.yaml",), own_controller=(str(file),))
