@@ -564,7 +564,7 @@ GATES: tuple[FixGate, ...] = (
         variants=("own-claims-only",),
     ),
     FixGate(
-        number="here12",
+        number="here13",
         title="a pod that another client marks as ended takes no room while its containers run",
         issue="",
         component="kubelet",
