@@ -516,6 +516,7 @@ class Cluster:
             controllers.run,
             probe,
             election,
+            warm=kind.warm,
             options=controllers.ManagerOptions(
                 kinds=served_kinds(self.config.release, *sorted(_server_gates(self.config))),
                 own=(kind,),
@@ -532,20 +533,26 @@ class Cluster:
         main: Callable[..., Coroutine[Any, Any, Any]],
         args: Callable[[], tuple[Any, ...]],
         election: ElectionConfig | None = None,
+        *,
+        warm: bool = False,
         **kwargs: Any,
     ) -> None:
-        """One process of a component, or several of which one leads; `args` are made for each."""
+        """One process of a component, or several of which one leads; `args` are made for each.
+
+        Those that are `warm` run before they lead.
+        """
         epoch = self.config.epoch_ns
         if count == 1:
             self.world.actor(name, main, epoch, *args(), server=self.address(name), **kwargs)
             return
         from controlplane.client.election import ElectionConfig
-        from controlplane.client.loops.leader_election import run_elected
+        from controlplane.client.loops.leader_election import run_elected, run_warm
 
         election = election or ElectionConfig(f"kube-{name}")
+        run = run_warm if warm else run_elected
         for replica in numbered(name, count):
             server = self.address(replica)
-            self.world.actor(replica, run_elected, epoch, election, server, main, *args(), **kwargs)
+            self.world.actor(replica, run, epoch, election, server, main, *args(), **kwargs)
 
     def address(self, process: str) -> RestConfig:
         """The clients' transport to the API servers."""

@@ -25,11 +25,11 @@ class AggregatedResource:
 
 @frozen
 class AggregatedGroup:
-    """A group, its versions with the preferred one first, and the process that answers."""
+    """A group, its versions with the preferred one first, and the equal processes, one of which answers."""
 
     name: str
     versions: tuple[str, ...]
-    actor: str
+    actors: tuple[str, ...]
     resources: tuple[AggregatedResource, ...]
 
 

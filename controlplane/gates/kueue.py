@@ -125,4 +125,28 @@ GATES: tuple[FixGate, ...] = (
         variants=("manager-of-its-own",),
         fixed_in="",
     ),
+    FixGate(
+        number="kq3612",
+        title="what changed before a replica of Kueue was elected is never reconciled",
+        issue="3612",
+        component="kueue",
+        variants=("looks-again",),
+        fixed_in="1.31",
+    ),
+    FixGate(
+        number="kq10518",
+        title="a replica of Kueue that does not lead keeps deleted workloads",
+        issue="10495",
+        component="kueue",
+        variants=("by-event",),
+        fixed_in="1.35",
+    ),
+    FixGate(
+        number="here12",
+        title="after a restart a workload is admitted before its backoff is over",
+        issue="",
+        component="kueue",
+        variants=("parked",),
+        fixed_in="",
+    ),
 )

@@ -17,12 +17,13 @@ from controlplane.api.meta import LabelSelector
 from controlplane.api.quantity import QuantityError, parse
 from controlplane.api.times import SECOND
 from controlplane.api.yaml_files import read_document
+from controlplane.client.election import ElectionConfig
 from controlplane.errors import UsageError, shown
 from controlplane.kueue.controllers.workload import WaitForPodsReady
 from controlplane.kueue.gates import GateError, Gates
 from controlplane.kueue.jobs.ancestors import BUILT_IN
 from controlplane.kueue.metrics.options import MetricsOptions
-from controlplane.kueue.process.settings import Settings, managed_namespaces
+from controlplane.kueue.process.settings import ELECTION, Settings, managed_namespaces
 from controlplane.kueue.queues.usage import FairSharing
 from controlplane.kueue.workload.requests import RequestOptions
 
@@ -38,13 +39,16 @@ STRATEGIES: Final = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 _KNOWN: Final[Mapping[str, Sequence[str]]] = {
     "": (
         "admissionFairSharing", "apiVersion", "controller", "fairSharing", "featureGates", "integrations", "kind",
-        "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "metrics", "namespace",
+        "leaderElection", "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "metrics", "namespace",
         "objectRetentionPolicies", "resources", "waitForPodsReady",
     ),
     "admissionFairSharing": ("resourceWeights", "usageHalfLifeTime", "usageSamplingInterval"),
     "controller": ("groupKindConcurrency",),
     "fairSharing": ("preemptionStrategies",),
     "integrations": ("frameworks",),
+    "leaderElection": (
+        "leaderElect", "leaseDuration", "renewDeadline", "resourceName", "resourceNamespace", "retryPeriod",
+    ),
     "metrics": ("enableClusterQueueResources", "localQueueMetrics"),
     "metrics.localQueueMetrics": ("enable", "localQueueSelector"),
     "objectRetentionPolicies": ("workloads",),
@@ -125,6 +129,7 @@ def settings_of(tree: Any) -> Settings:
         deactivated_retention=_duration(
             retention, "afterDeactivatedByKueue", "objectRetentionPolicies.workloads"
         ),
+        election=_election(top),
         metrics=_metrics(_part(top, "metrics", "")),
         workers=_workers(_part(top, "controller", "")),
     )
@@ -240,6 +245,30 @@ def _namespaces(top: Mapping[str, Any]) -> Selector:
     if tree is None:
         return managed_namespaces(own)
     return _selector(tree, "managedJobsNamespaceSelector")
+
+
+def _election(top: Mapping[str, Any]) -> ElectionConfig:
+    at = "leaderElection"
+    given = _part(top, at, "")
+    if given.get("leaderElect") not in (None, True):
+        raise _wrong(
+            f"{at}.leaderElect", given["leaderElect"], "true: of several replicas one leads"
+        )
+    lease, deadline, retry = (
+        _duration(given, name, at) for name in ("leaseDuration", "renewDeadline", "retryPeriod")
+    )
+    text = "a name"
+    try:
+        return ElectionConfig(
+            _typed(given, "resourceName", at, str, text) or ELECTION.name,
+            _typed(given, "resourceNamespace", at, str, text) or ELECTION.namespace,
+            lease or ELECTION.lease_ns,
+            deadline or ELECTION.renew_deadline_ns,
+            retry or ELECTION.retry_ns,
+            release_on_cancel=True,
+        )
+    except ValueError as error:
+        raise ConfigurationError(f"{at}: {str(error).partition(': ')[2]}") from None
 
 
 def _metrics(given: Mapping[str, Any]) -> MetricsOptions:

@@ -67,6 +67,9 @@ HIDDEN: Mapping[str, Hidden] = {
     "103979": Hidden((), options={"faults": False}),
     "104824": Hidden((), options={"faults": False}),
     "132851": Hidden((), options={"faults": False}),
+    "kq3612": Hidden((), options={"crashes": True, "replicas": 2}),
+    "kq10518": Hidden((), options={"crashes": True, "replicas": 2}),
+    "here12": Hidden((), options={"crashes": True, "replicas": 2}),
     "139162": Hidden(
         ("142294",),
         ("no pod waits before an open gate", "no pod waits before an open gate, in the end"),

@@ -40,6 +40,14 @@ def test_fields_with_a_meaning():
     assert found.all_jobs
 
 
+def test_replicas_are_elected_as_the_file_says():
+    assert load(None).election.name == "c1f6bfd2.kueue.x-k8s.io"
+    given = {"leaderElect": True, "leaseDuration": "30s", "resourceNamespace": "batch"}
+    found = settings(leaderElection=given).election
+    assert (found.lease_ns, found.renew_deadline_ns) == (30 * SECOND, 10 * SECOND)
+    assert (found.namespace, found.release_on_cancel) == ("batch", True)
+
+
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
@@ -49,6 +57,8 @@ def test_fields_with_a_meaning():
         ({"featureGates": {"Unknown": True}}, "featureGates"),
         ({"waitForPodsReady": {"timeout": "soon"}}, "waitForPodsReady.timeout"),
         ({"fairSharing": {"preemptionStrategies": ["Always"]}}, "fairSharing.preemptionStrategies"),
+        ({"leaderElection": {"leaderElect": False}}, "leaderElection.leaderElect"),
+        ({"leaderElection": {"leaseDuration": "5s"}}, "leaderElection: lease_ns must be greater"),
         ({"kind": "Other"}, "apiVersion, kind"),
     ],
 )

@@ -29,7 +29,8 @@ def test_nothing_breaks_with_every_fix_in_force():
 @pytest.mark.parametrize("gate", power.HIDDEN)
 def test_what_is_left_holds_with_only_the_hiding_fix_off(gate):
     hidden = power.HIDDEN[gate]
-    plan = power.plan_without(gate)
+    found = CATALOGUE[gate].component
+    plan = power.plan_without(gate, found if found == "kueue" else power.COMPONENT)
     fixed = plan.with_options(fix=power.every_fix(*hidden.by), without_fix=hidden.by)
     seen = power.Campaign(fixed, "portfolio").explore(25)
     assert list(seen.verdicts) == ["quiescent"], seen.findings[0].result.reason

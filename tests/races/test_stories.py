@@ -442,6 +442,19 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"CreateVolume was answered Internal",
         r"deleted VolumeSnapshot/default/daily by user",
     ),
+    "kq3612": (
+        r"Workload/default/first by kueue\S*: evicted \(ClusterQueueStopped\)",
+        r"fault: crash kueue",
+    ),
+    "kq10518": (
+        r"Workload/default/first by kueue\S*: admitted in team",
+        r"deleted Workload/default/first by user",
+    ),
+    "here12": (
+        r"Workload/default/first by kueue\S*: evicted \(ClusterQueueStopped\)",
+        r"crash kueue",
+        r"Workload/default/first by kueue\S*: admitted in team",
+    ),
     "kq427": (
         r"created Workload/default/all by user",
         r"Workload/default/all by kueue: pending \(WaitingForQuota\)",

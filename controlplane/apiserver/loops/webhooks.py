@@ -85,8 +85,10 @@ async def pass_on(ctx: Context, outlet: Outlet) -> None:
 
 async def review(ctx: Context, asked: Review) -> Reviewed:
     """Ask the actor that answers; what it says, or why it said nothing."""
+    actors = (asked.to,) if isinstance(asked.to, str) else asked.to
+    which = ctx.choose("endpoint", len(actors), asked.label) if len(actors) > 1 else 0
     try:
-        body = await ctx.ask(asked.to, asked, asked.timeout_ns, point="apiserver.webhook")
+        body = await ctx.ask(actors[which], asked, asked.timeout_ns, point="apiserver.webhook")
     except Timeout:
         return Reviewed(None, "context deadline exceeded")
     except LinkBroken:

@@ -89,7 +89,9 @@ def pass_on(group: AggregatedGroup, ctx: Context) -> Steps[Response]:
         request.name,
         request.query,
     )
-    found: Reviewed = yield Review(group.actor, request.path, body, PATIENCE_NS, label="aggregated")
+    found: Reviewed = yield Review(
+        group.actors, request.path, body, PATIENCE_NS, label="aggregated"
+    )
     if found.error:
         text = "the server is currently unable to handle the request"
         raise status.ApiError(503, "ServiceUnavailable", text, {})

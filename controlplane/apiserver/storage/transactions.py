@@ -176,11 +176,12 @@ class Done(NamedTuple):
 class Review(NamedTuple):
     """A call of a webhook in the course of handling; answered by `Reviewed`.
 
-    It is not an operation on the store, but travels as one does. `to` is the actor that is called, `url` its name in
+    It is not an operation on the store, but travels as one does. `to` is the actor that is called, or
+    several equal ones, one of which is, `url` its name in
     messages, `ca` the certificates (PEM in base64) that verify it.
     """
 
-    to: str
+    to: str | tuple[str, ...]
     url: str
     body: Tree
     timeout_ns: int

@@ -1,7 +1,7 @@
 """The loops of leader election: acquire, renew, and what a component does around them.
 
-Points: `election.retry` (a candidate tries again), `election.renew` (the leader renews, or tries
-again to), and one for every request.
+Points: `election.ready` (a replica that runs before it leads waits until it may), `election.retry` (a candidate tries
+again), `election.renew` (the leader renews, or tries again to), and one for every request.
 """
 
 from __future__ import annotations
@@ -140,6 +140,47 @@ class LeaderElection:
             ctx.log("election.released", data={"lease": self._config.name})
 
 
+class Readiness:
+    """What a replica that runs before it leads tells its election, and hears of it."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ready = ctx.event()
+        """Set by the replica: it may lead from now on."""
+        self.elected = ctx.event()
+        """Set by the election: the replica leads."""
+
+
+async def run_warm(
+    ctx: Context,
+    epoch_ns: int,
+    config: ElectionConfig,
+    server: RestConfig,
+    main: Callable[..., Coroutine[Any, Any, Any]],
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    """Main task of one of several equal processes, each of which runs `main` from the start, with `readiness`.
+
+    The process stands for election when `main` is ready, and ends itself when it loses the lease, as managers of
+    controller-runtime do.
+    """
+    readiness = Readiness(ctx)
+    ctx.spawn(main, epoch_ns, *args, name="running", server=server, readiness=readiness, **kwargs)
+    await readiness.ready.wait(idle=True, point="election.ready")
+    election = LeaderElection(ctx, server, epoch_ns, config)
+    await election.acquire(ctx)
+    readiness.elected.set()
+    await election.renew(ctx)
+    _restart(ctx)
+
+
+def _restart(ctx: Context) -> None:
+    """End this process, which is started again."""
+    name = ctx.actor
+    ctx.faults.crash(name)
+    ctx.faults.restart(name)
+
+
 async def run_elected(
     ctx: Context,
     epoch_ns: int,
@@ -158,6 +199,4 @@ async def run_elected(
     await election.acquire(ctx)
     ctx.spawn(main, epoch_ns, *args, name="leading", server=server, **kwargs)
     await election.renew(ctx)
-    name = ctx.actor
-    ctx.faults.crash(name)
-    ctx.faults.restart(name)
+    _restart(ctx)

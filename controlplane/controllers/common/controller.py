@@ -133,6 +133,8 @@ class Work:
     workers: int | None = None
     backoff_ns: tuple[int, int] | None = None
     """The first and the longest backoff of a key; upstream's default limiter unless given."""
+    on_followers: bool = False
+    """Replicas that do not lead work the queue, too (`Controller.election`)."""
 
 
 @frozen
@@ -165,16 +167,23 @@ class Controller:
     """Each kind of objects has this limit of its own, as with clients of controller-runtime."""
 
     replicas: ClassVar[int] = 1
-    """Processes of its own, of which one leads (`election`)."""
+    """The number of its processes. Of several one leads."""
 
     election: ClassVar[ElectionConfig | None] = None
     """How the processes elect their leader, in place of the usual times."""
+
+    warm: ClassVar[bool] = False
+    """All replicas run from the start: the leader works its queues, and the others those that are `on_followers`.
+    Else replicas that do not lead run nothing."""
 
     answers: ClassVar[bool] = False
     """Requests for an aggregated group come to this controller, in a process of its own (`answer`)."""
 
     def __init__(self, host: Host, caches: Caches) -> None:
         self.host = host
+
+    def elected(self) -> None:
+        """Hear that this replica leads; its other queues are worked from now on."""
 
     def answer(self, request: Tree) -> Tree | Refused:
         """Return the answer to a request for an aggregated group (`controlplane.api.aggregated_groups`)."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from controlplane.api.pod import Pod
     from controlplane.api.usage import UsageSource
     from controlplane.client.loops.connection import RestConfig
+    from controlplane.client.loops.leader_election import Readiness
     from controlplane.client.resources import Resource
 
 WORKERS = 5
@@ -132,8 +133,9 @@ async def run(
     *,
     server: RestConfig = IN_CLUSTER,
     options: ManagerOptions = DEFAULT_OPTIONS,
+    readiness: Readiness | None = None,
 ) -> None:
-    """Main task of the controller manager."""
+    """Main task of the controller manager; `readiness` is for a replica that runs before it leads."""
     own, workers, client_rate = options.own, options.workers, options.client_rate
     caches = Caches()
     of_pods: list[Handler[Any]] = []
@@ -186,12 +188,20 @@ async def run(
         else:
             await informer.wait_synced()
     for each in running:
-        each.start(workers)
+        if readiness is None:
+            each.start(workers)
+        else:
+            each.follow(workers)
     for start in others:
         start(workers)
     for each in running:
         if each.controller.answers:
             ctx.spawn(_answer_requests, each.controller, name=f"{each.controller.name}.requests")
+    if readiness is not None:
+        readiness.ready.set()
+        await readiness.elected.wait(idle=True, point="election.elected")
+        for each in running:
+            each.lead(workers)
 
 
 async def _answer_requests(ctx: Context, controller: Controller) -> None:

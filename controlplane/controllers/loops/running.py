@@ -217,11 +217,30 @@ class Running:
         """Start the workers of a queue."""
         self.queue(work.queue).start(self._server, work, self._workers)
 
+    def follow(self, workers: int) -> None:
+        """Start the workers of the queues that replicas work which do not lead."""
+        self._workers = workers
+        for work in self.controller.work():
+            if work.on_followers:
+                self.start_work(work)
+
+    def lead(self, workers: int) -> None:
+        """Start all other workers, as this replica leads now, and the periodic tasks."""
+        self._workers = workers
+        self.controller.elected()
+        for work in self.controller.work():
+            if not work.on_followers:
+                self.start_work(work)
+        self._start_periodic()
+
     def start(self, workers: int) -> None:
         """Start the workers and the periodic tasks."""
         self._workers = workers
         for work in self.controller.work():
             self.start_work(work)
+        self._start_periodic()
+
+    def _start_periodic(self) -> None:
         for periodic in self.controller.periodic():
             self._ctx.spawn(self._again, periodic, name=periodic.name)
 

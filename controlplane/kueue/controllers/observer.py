@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import frozen
+
 from controlplane.api.tree import Tree
 from controlplane.kueue.workload.status_evict import Eviction
 
@@ -44,4 +46,9 @@ class Observer:
         """An evicted Workload gave its quota back, `latency` nanoseconds after its eviction."""
 
 
-SILENT: Final = Observer()
+@frozen
+class _Silent(Observer):
+    """Without metrics; processes share it."""
+
+
+SILENT: Final = _Silent()

@@ -7,7 +7,7 @@ cache is a lock region of its own; what `release` runs happens under the queue m
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Protocol
+from typing import Final, Protocol
 
 from attrs import field, frozen
 
@@ -41,7 +41,12 @@ class Penalties:
         """A Workload will not be admitted through this local queue (`namespace/name`)."""
 
 
-NO_PENALTIES = Penalties()
+@frozen
+class _NoPenalties(Penalties):
+    """Without fair sharing of admission; processes share it."""
+
+
+NO_PENALTIES: Final = _NoPenalties()
 
 
 @frozen
@@ -70,12 +75,22 @@ class WorkloadEvents:
 
     def deleted(self, workload: Tree) -> None:
         """A Workload is gone; it may have been assumed by the scheduler, so the cache is asked always."""
-        owner, key = self.controller, status.key_of(workload)
+        key = status.key_of(workload)
         if self.expectations is not None:
             self.expectations.observed(key, workload["metadata"].get("uid", ""))
+        if self.fixes.fixed("kq10518"):
+            self.forget(key)
+        self.penalties.drop(_local_queue(workload), key)
+
+    def forget(self, key: str) -> None:
+        """Take a Workload that is gone out of cache and queues.
+
+        Gate kq10518 (issue 10495): since pull request 8655 (0.17.0) the reconcile that found no object did it. Replicas
+        that do not lead dropped such keys, and kept the Workload for ever. With the fix the event does it again.
+        """
+        owner = self.controller
         owner.queues.release(key, lambda: _delete(owner, key))
         owner.queues.forget(key)
-        self.penalties.drop(_local_queue(workload), key)
 
     def updated(self, old: Tree, new: Tree) -> None:
         """A Workload changed."""

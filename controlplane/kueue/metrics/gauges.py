@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -17,7 +17,7 @@ from controlplane.kueue.cache.share import dominant_share
 from controlplane.kueue.gates import Gates
 from controlplane.kueue.metrics import series
 from controlplane.kueue.metrics.options import MetricsOptions
-from controlplane.kueue.metrics.series import ROLE
+from controlplane.kueue.metrics.series import standalone
 from controlplane.kueue.queues.cluster_queue import ClusterQueue
 from controlplane.kueue.queues.manager import QueueManager
 from controlplane.kueue.workload import status
@@ -40,10 +40,12 @@ class Objects(Protocol):
 class _Values:
     """Numbers by series and labels."""
 
+    role: str
+
     found: dict[Series, dict[tuple[str, ...], float]] = field(default_factory=dict)
 
     def set(self, what: Series, value: float, *labels: str) -> None:
-        self.found.setdefault(what, {})[*labels, ROLE] = value
+        self.found.setdefault(what, {})[*labels, self.role] = value
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,11 @@ class Gauges:
     objects: Objects
     gates: Gates
     options: MetricsOptions
+    role: Callable[[], str] = standalone
 
     def families(self) -> Iterator[Family]:
         """A snapshot."""
-        values = _Values()
+        values = _Values(self.role())
         for name, state in self.cache.tree.queues.items():
             self._cached(values, name, state)
         for name in self.queues.cluster_queues():

@@ -11,7 +11,7 @@ from controlplane.kueue.controllers.observer import Observer
 from controlplane.kueue.gates import Gates
 from controlplane.kueue.metrics import series
 from controlplane.kueue.metrics.options import MetricsOptions
-from controlplane.kueue.metrics.series import ROLE
+from controlplane.kueue.metrics.series import standalone
 from controlplane.kueue.scheduler.observer import SchedulerObserver
 from controlplane.kueue.workload import status
 from controlplane.kueue.workload.status_evict import Eviction
@@ -35,12 +35,20 @@ class Recorder:
         cache: The scheduler's cache: cohorts and local queues of a workload.
         gates: Feature gates.
         options: What the configuration says about metrics.
+        role: The role of the replica now.
     """
 
-    def __init__(self, cache: Cache, gates: Gates, options: MetricsOptions) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        gates: Gates,
+        options: MetricsOptions,
+        role: Callable[[], str] = standalone,
+    ) -> None:
         self._cache = cache
         self._gates = gates
         self._options = options
+        self._role = role
         self.times_creations = gates.enabled("MetricForWorkloadCreationLatency")
         self._counts: dict[Series, dict[tuple[str, ...], float]] = {}
         self._times: dict[Series, dict[tuple[str, ...], Histogram]] = {}
@@ -65,17 +73,17 @@ class Recorder:
     def count(self, what: Series, *labels: str) -> None:
         """Count one event."""
         known = self._counts.setdefault(what, {})
-        key = (*labels, ROLE)
+        key = (*labels, self._role())
         known[key] = known.get(key, 0) + 1
 
     def set(self, what: Series, value: float, *labels: str) -> None:
         """Set the number of the last time."""
-        self._counts.setdefault(what, {})[*labels, ROLE] = value
+        self._counts.setdefault(what, {})[*labels, self._role()] = value
 
     def time(self, what: Series, duration: int, *labels: str) -> None:
         """Count a duration."""
         known = self._times.setdefault(what, {})
-        key = (*labels, ROLE)
+        key = (*labels, self._role())
         if key not in known:
             known[key] = what.histogram()
         known[key].observe(duration)

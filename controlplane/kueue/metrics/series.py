@@ -6,8 +6,11 @@ from typing import Final
 
 from controlplane.metrics.family import NANOSECONDS, Kind, Series
 
-ROLE: Final = "standalone"
-"""One process without leader election between replicas: every series bears this role."""
+
+def standalone() -> str:
+    """The role of a process without leader election between replicas, which every series bears."""
+    return "standalone"
+
 
 _MILLISECOND: Final = NANOSECONDS // 1000
 _USUAL: Final = tuple(

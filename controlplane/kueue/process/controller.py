@@ -9,6 +9,7 @@ Follows `cmd/kueue/main.go`.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +37,7 @@ from controlplane.kueue.preemption.expectations import Expectations
 from controlplane.kueue.process.carrying import Carrier
 from controlplane.kueue.process.jobs import JobIntegration, watched_for_jobs
 from controlplane.kueue.process.kinds import KINDS, kinds_with
+from controlplane.kueue.process.leading import Leadership
 from controlplane.kueue.process.priorities import PriorityClasses
 from controlplane.kueue.process.provisioning import WATCHED as WATCHED_FOR_PROVISIONING
 from controlplane.kueue.process.provisioning import Provisioning
@@ -86,6 +88,8 @@ class Kueue(Controller):
 
     def __init__(self, host: Host, caches: Caches) -> None:
         super().__init__(host, caches)
+        if self.replicas > 1:
+            self.settings = deepcopy(self.settings)  # replicas share nothing
         settings, gates = self.settings, self.settings.gates
         with_topology = gates.enabled("TopologyAwareScheduling")
         watched = dict.fromkeys(WATCHED)
@@ -116,8 +120,11 @@ class Kueue(Controller):
             self.clock,
             self.cache.cluster_queue_active,
         )
-        self.recorder = Recorder(self.cache, gates, settings.metrics)
-        self._gauges = Gauges(self.cache, self.manager, self.reader, gates, settings.metrics)
+        lease = self.election.lease_ns if self.replicas > 1 and self.election else None
+        self.leadership = Leadership(host, self.reader, caches, lease)
+        role = self._role
+        self.recorder = Recorder(self.cache, gates, settings.metrics, role)
+        self._gauges = Gauges(self.cache, self.manager, self.reader, gates, settings.metrics, role)
         self._held: list[Callable[[], None]] | None = []
         self._flushes: dict[str, FlushRequest] = {}
         self._waits: dict[str, tuple[Tree, int]] = {}
@@ -130,6 +137,14 @@ class Kueue(Controller):
     def clock(self) -> int:
         """The present time, nanoseconds."""
         return self.host.now
+
+    def elected(self) -> None:
+        """Lead from now on: the scheduler runs, and jobs are reconciled."""
+        self.leadership.elected()
+        self.wake()
+
+    def _role(self) -> str:
+        return self.leadership.role
 
     def families(self) -> Iterator[Family]:
         """Kueue's metrics: what was counted, and what is there now."""
@@ -188,23 +203,26 @@ class Kueue(Controller):
         self._cohorts = CohortController(reader, manager, cache)
         self._flavors = ResourceFlavorController(reader, manager, cache)
         self._checks = AdmissionCheckController(reader, manager, cache)
-        jobs = JobIntegration(self.host, reader, settings, self._has_default_queue, self._reconcile)
-        self._parts: list[
-            JobIntegration | PlacementControllers | PriorityClasses | Provisioning
-        ] = [
-            jobs,
-            PriorityClasses(self.host, reader, self._reconcile),
-        ]
+        jobs = JobIntegration(
+            self.host, reader, settings, self._has_default_queue, self._reconcile, observer
+        )
+        leading = self.leadership
+        classes = PriorityClasses(self.host, reader, self._reconcile)
+        parts_of_host = (self.host, reader, settings.gates, settings.workers, self._reconcile)
+        self._part_work = [*jobs.work()]
+        self._part_work += [leading.aware("WorkloadPriorityClass", each) for each in classes.work()]
+        changes = [leading.only_when_leading(jobs.changes()), classes.changes()]
         if self.topologies is not None:
-            self._parts.append(
-                PlacementControllers(
-                    self.host, reader, settings.gates, settings.workers, self._reconcile
-                )
-            )
+            placement = PlacementControllers(*parts_of_host)
+            self._part_work += [
+                leading.aware(kind, each)
+                for kind, each in zip(("Workload", "Node"), placement.work(), strict=True)
+            ]
+            changes.append(placement.changes())
         if self.provisioning:
-            self._parts.append(
-                Provisioning(self.host, reader, settings.gates, settings.workers, self._reconcile)
-            )
+            checks = Provisioning(*parts_of_host)
+            self._part_work += checks.work()
+            changes.append(leading.only_when_leading(checks.changes()))
         self._topologies = TopologyReconciler(reader, self.topologies)
         self._wiring = Wiring(
             reader,
@@ -222,7 +240,7 @@ class Kueue(Controller):
             ),
             self.wake,
             [
-                *(each.changes() for each in self._parts),
+                *changes,
                 *([] if past is None else [{KINDS["LocalQueue"]: past.local_queue_changed}]),
             ],
         )
@@ -300,25 +318,31 @@ class Kueue(Controller):
 
     def work(self) -> Sequence[Work]:
         """The queues: reconcilers, the scheduler, flushes, timers."""
-        many = self.settings.workers
+        many, leading = self.settings.workers, self.leadership
         plain = (
-            ("kueue-clusterqueue", self._cluster_queues.reconcile),
-            ("kueue-cohort", self._cohorts.reconcile),
-            ("kueue-resourceflavor", self._flavors.reconcile),
-            ("kueue-admissioncheck", self._checks.reconcile),
-            ("kueue-topology", self._topologies.reconcile),
+            ("kueue-clusterqueue", "ClusterQueue", self._cluster_queues.reconcile),
+            ("kueue-cohort", "Cohort", self._cohorts.reconcile),
+            ("kueue-resourceflavor", "ResourceFlavor", self._flavors.reconcile),
+            ("kueue-admissioncheck", "AdmissionCheck", self._checks.reconcile),
+            ("kueue-topology", "Topology", self._topologies.reconcile),
         )
+        flavors = Work(TOPOLOGY_FLAVORS, self._topology_flavor, workers=1)
+        workloads = Work("kueue-workload", self._reconcile_workload, workers=many)
+        local_queues = Work("kueue-localqueue", self._reconcile_local_queue, workers=1)
         return (
-            Work(START, self._start, workers=1),
+            Work(START, self._start, workers=1, on_followers=True),
             Work(SCHEDULER, self._scheduler.run, workers=1),
             Work(FLUSH, self._flush, workers=1),
-            Work(AGAIN, self._second_pass_due, workers=1),
-            Work(FREED, self._freed, workers=1),
-            Work(TOPOLOGY_FLAVORS, self._topology_flavor, workers=1),
-            Work("kueue-workload", self._reconcile_workload, workers=many),
-            Work("kueue-localqueue", self._reconcile_local_queue, workers=1),
-            *(work for each in self._parts for work in each.work()),
-            *(Work(name, self._plain(name, of), workers=1) for name, of in plain),
+            Work(AGAIN, self._second_pass_due, workers=1, on_followers=True),
+            Work(FREED, self._freed, workers=1, on_followers=True),
+            leading.aware("ResourceFlavor", flavors),
+            leading.aware("Workload", workloads),
+            leading.aware("LocalQueue", local_queues),
+            *self._part_work,
+            *(
+                leading.aware(kind, Work(name, self._plain(name, of), workers=1))
+                for name, kind, of in plain
+            ),
         )
 
     # -- reconciles --------------------------------------------------------------------------------
@@ -335,7 +359,12 @@ class Kueue(Controller):
         return run
 
     def _reconcile_workload(self, key: str) -> Carried[None]:
-        reconcile = self._workloads.reconcile(*key.split("/", 1))
+        namespace, name = key.split("/", 1)
+        if not self.host.fixes.fixed("kq10518") and not self.reader.get(
+            "Workload", namespace, name
+        ):
+            self._wiring.controllers.events.forget(key)
+        reconcile = self._workloads.reconcile(namespace, name)
         yield from self._reconcile(self._queues.workloads, key, reconcile)
 
     def _reconcile_local_queue(self, key: str) -> Carried[None]:
@@ -411,7 +440,7 @@ class Kueue(Controller):
 
 
 def kueue_of(
-    settings: Settings, *, answers: bool = False, provisioning: bool = False
+    settings: Settings, *, answers: bool = False, provisioning: bool = False, replicas: int = 1
 ) -> type[Kueue]:
     """Return Kueue with these settings, as a process of a cluster (`ClusterConfig.own_controllers`).
 
@@ -419,6 +448,14 @@ def kueue_of(
         settings: its configuration.
         answers: it answers requests for its visibility API (`queues.visibility.group`).
         provisioning: it has the admission check of ProvisioningRequests; the server must have their definition.
+        replicas: the number of its processes, of which one leads.
     """
-    fields = {"settings": settings, "answers": answers, "provisioning": provisioning}
+    fields = {
+        "settings": settings,
+        "answers": answers,
+        "provisioning": provisioning,
+        "replicas": replicas,
+        "election": settings.election if replicas > 1 else None,
+        "warm": replicas > 1,
+    }
     return type("Kueue", (Kueue,), fields)

@@ -6,14 +6,19 @@ Follows `apis/config/v1beta2` (kind Configuration).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from controlplane.api.labels import Selector, requirement
+from controlplane.client.election import ElectionConfig
 from controlplane.kueue.controllers.workload import WaitForPodsReady
 from controlplane.kueue.gates import Gates
 from controlplane.kueue.jobs.generic import GenericJob
 from controlplane.kueue.metrics.options import MetricsOptions
 from controlplane.kueue.queues.usage import FairSharing
 from controlplane.kueue.workload.requests import NO_OPTIONS, RequestOptions
+
+ELECTION: Final = ElectionConfig("c1f6bfd2.kueue.x-k8s.io", "kueue-system", release_on_cancel=True)
+"""The default election of several replicas."""
 
 
 def managed_namespaces(own: str = "kueue-system") -> Selector:
@@ -41,6 +46,7 @@ class Settings:
         namespaces: The namespaces with managed jobs, None for all.
         deactivated_retention: Nanoseconds that a job deactivated by Kueue is kept, None for ever.
         metrics: Which metrics are shown.
+        election: The election of several replicas.
         workers: Workers of the queues of workloads, jobs and pods.
         custom: Kinds of jobs of a user.
     """
@@ -59,5 +65,6 @@ class Settings:
     namespaces: Selector | None = field(default_factory=managed_namespaces)
     deactivated_retention: int | None = None
     metrics: MetricsOptions = field(default_factory=MetricsOptions)
+    election: ElectionConfig = ELECTION
     workers: int = 5
     custom: tuple[type[GenericJob], ...] = ()

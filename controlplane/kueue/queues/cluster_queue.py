@@ -91,7 +91,7 @@ class ClusterQueue:
         fixed = rules.fixes.fixed
         self._sees_flushes, self._waits_for_requeued = fixed("kq427"), fixed("kq2362")
         self._keeps_in_flight, self._knows_evaluated = fixed("kq9598"), fixed("kq9661")
-        self._knows_shape = fixed("here7")
+        self._knows_shape, self._parks_backoffs = fixed("here7"), fixed("here12")
         self._at_once = TRIED_AGAIN_AT_ONCE
         if not fixed("kq7665"):
             self._at_once -= {Requeue.PREEMPTION_FAILED}
@@ -298,6 +298,18 @@ class ClusterQueue:
         ):
             self._park_equivalent(info.hash, quota_reason or PENDING_EVALUATION)
         return True
+
+    def add_of_local_queue(self, info: Info, now: int) -> bool:
+        """Take a workload that is there when its queue is added, as after a start; whether it is in the heap now.
+
+        Gate here12 (proposed here; not reported): upstream such a workload goes to the heap even if its backoff is not
+        over, or its condition Requeued is False. The repair parks it, as an update of it would.
+        """
+        if self._parks_backoffs and not self._backoff_is_over(info, now):
+            if self.workloads.get(info.key) is None:
+                self.workloads.inadmissible[info.key] = info
+            return False
+        return self.workloads.add_if_absent(info)
 
     def _backoff_is_over(self, info: Info, now: int) -> bool:
         if self._waits_for_requeued:

@@ -279,7 +279,8 @@ class QueueManager:
 
     def _push_all(self, queue: ClusterQueue, local: LocalQueue) -> bool:
         """Put all workloads of a local queue into the heap; whether any was added."""
-        added = [queue.workloads.add_if_absent(info) for info in local.items.values()]
+        now = self._clock()
+        added = [queue.add_of_local_queue(info, now) for info in local.items.values()]
         queue.finished.update(local.finished)
         queue.served = True
         return any(added)

@@ -26,15 +26,15 @@ DEFAULT_LIMIT: Final = 1_000
 LARGEST_LIMIT: Final = 100_000
 
 
-def group(actor: str) -> AggregatedGroup:
-    """Return the group, answered by this process."""
+def group(*actors: str) -> AggregatedGroup:
+    """Return the group, answered by these equal processes."""
     resources = (
         AggregatedResource("clusterqueues", KIND, namespaced=False),
         AggregatedResource("clusterqueues/pendingworkloads", KIND, False, ("get",)),
         AggregatedResource("localqueues", KIND, namespaced=True),
         AggregatedResource("localqueues/pendingworkloads", KIND, True, ("get",)),
     )
-    return AggregatedGroup(GROUP, VERSIONS, actor, resources)
+    return AggregatedGroup(GROUP, VERSIONS, actors, resources)
 
 
 def pending_workloads(manager: QueueManager, request: Tree) -> Tree | Refused:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import frozen
+
 from controlplane.api.tree import Tree
 from controlplane.kueue.workload.status_evict import Eviction
 
@@ -33,4 +35,9 @@ class SchedulerObserver:
         """A workload of queue `target` was preempted for one of queue `preempting`."""
 
 
-SILENT: Final = SchedulerObserver()
+@frozen
+class _Silent(SchedulerObserver):
+    """Without metrics; processes share it."""
+
+
+SILENT: Final = _Silent()

@@ -23,8 +23,13 @@ WORKLOADS: Final = "/registry/kueue.x-k8s.io/workloads/"
 
 
 def kueue_alone(setting: Setting) -> ClusterConfig:
-    """The API server and Kueue, whose kinds are there from the start; a setting `fair_sharing` counts."""
+    """The API server and Kueue, whose kinds are there from the start; settings `fair_sharing` and `replicas` count."""
     return _kueue(setting, {})
+
+
+def two_kueues(setting: Setting) -> ClusterConfig:
+    """The same with two replicas of Kueue, one of which leads."""
+    return _kueue(setting, {}, replicas=2)
 
 
 def kueue_with(**gates: bool) -> Callable[[Setting], ClusterConfig]:
@@ -32,7 +37,7 @@ def kueue_with(**gates: bool) -> Callable[[Setting], ClusterConfig]:
     return lambda setting: _kueue(setting, gates)
 
 
-def _kueue(setting: Setting, gates: Mapping[str, bool]) -> ClusterConfig:
+def _kueue(setting: Setting, gates: Mapping[str, bool], replicas: int = 1) -> ClusterConfig:
     from dataclasses import replace
 
     from controlplane.cluster import ClusterConfig
@@ -47,10 +52,12 @@ def _kueue(setting: Setting, gates: Mapping[str, bool]) -> ClusterConfig:
     settings = replace(load(None), strategies=strategies, pods_ready=None)
     if gates:
         settings = replace(settings, gates=Gates({**settings.gates.changes(), **gates}))
+    replicas = setting.options.get("replicas", replicas)
     kinds = [each for each in installation(settings) if "Webhook" not in each[1]["kind"]]
     return ClusterConfig(
         nodes=[], kubelets=False, controllers=False, scheduler_watches=(),
-        own_controllers=(kueue_of(settings),), installed=kinds, track_fields=True,
+        own_controllers=(kueue_of(settings, replicas=replicas),),
+        installed=kinds, track_fields=True,
     )  # fmt: skip
 
 
@@ -134,6 +141,15 @@ def kind_of(kind: str) -> Resource[Any]:
 def now(user: User) -> int:
     """The present time, nanoseconds since the Unix epoch."""
     return user.run.cluster.config.epoch_ns + user.run.world.now
+
+
+def leader(user: User) -> str:
+    """The replica of Kueue that leads, by the Lease; empty while none does."""
+    for obj in user.run.objects("/registry/leases/"):
+        if obj.namespace == "kueue-system":
+            holder: str = obj.tree["spec"].get("holderIdentity") or ""
+            return holder.rpartition("_")[0]
+    return ""
 
 
 async def create(user: User, *all_trees: Tree) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from controlplane.cluster import numbered
 from controlplane.scenarios.authoring.kueue_worlds import (
     WORKLOADS,
     change,
@@ -25,7 +26,7 @@ from controlplane.scenarios.authoring.kueue_worlds import (
     workload,
     workloads_now,
 )
-from controlplane.scenarios.churns.parts import USERS, crash, crashes, operations, pause
+from controlplane.scenarios.churns.parts import USERS, crash, crashes, cut_off, operations, pause
 from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.kueue import (
@@ -37,6 +38,7 @@ from controlplane.scenarios.invariants.kueue_waiting import (
     AT_REST_COUNTS_ARE_RIGHT,
     AT_REST_NOTHING_PARKED_COULD_PREEMPT,
     AT_REST_NOTHING_THAT_FITS_IS_PARKED,
+    AT_REST_NOTHING_WAITS_FOR_A_STOP_THAT_IS_OVER,
     AT_REST_PREEMPTIONS_HAVE_COME,
     AT_REST_THE_PARKED_SAY_WHY,
     FLAVORS_ARE_ASSIGNED,
@@ -59,6 +61,17 @@ REST_S: Final = 60
 
 OPERATIONS = operations(16)
 CRASHES = crashes("Kueue")
+ALONE: Final = partial(crash, process="kueue", named="Kueue")
+REPLICAS = Option(
+    "replicas",
+    type=int,
+    default=1,
+    low=1,
+    high=3,
+    help="Replicas of Kueue; --crashes cuts them off, too.",
+)
+CUT_S: Final = 20
+"""Longer than a lease: another replica leads when the network is back."""
 FAIR = Option("fair-sharing", type=bool, default=False, help="Let Kueue share fairly.")
 LIMITS = Option(
     "limits",
@@ -109,10 +122,21 @@ async def _share(user: User, count: int) -> None:
         _some_label,
     ]
     if user.options["crashes"]:
-        todo.append(partial(crash, process="kueue", named="Kueue"))
+        todo.append(crash_or_cut if user.options["replicas"] > 1 else ALONE)
     for _ in range(count):
         await todo[user.choose(len(todo), "what")](user)
         await pause(user, PAUSES)
+
+
+async def crash_or_cut(user: User) -> None:
+    """Crash a replica, or cut it off for longer than its lease lasts: the leader, or one that follows."""
+    replica = numbered("kueue", user.options["replicas"])[
+        user.choose(user.options["replicas"], "which replica")
+    ]
+    if user.choose(2, "cut off, not crashed"):
+        cut_off(user, replica, CUT_S)
+    else:
+        await crash(user, replica, "Kueue")
 
 
 def _chosen(user: User) -> str:
@@ -204,6 +228,7 @@ SCENARIO = Scenario(
         AT_REST_KUEUE_KNOWS_EACH_WORKLOAD,
         AT_REST_NOTHING_THAT_FITS_IS_PARKED,
         AT_REST_NOTHING_PARKED_COULD_PREEMPT,
+        AT_REST_NOTHING_WAITS_FOR_A_STOP_THAT_IS_OVER,
         AT_REST_PREEMPTIONS_HAVE_COME,
         AT_REST_THE_PARKED_SAY_WHY,
         AT_REST_COUNTS_ARE_RIGHT,
@@ -213,5 +238,5 @@ SCENARIO = Scenario(
         Sometimes("a workload waits", _ever("QuotaReserved", "False")),
         Sometimes("a workload was preempted", _ever("Preempted", "True", "False")),
     ),
-    options=(OPERATIONS, USERS, CRASHES, FAIR, LIMITS),
+    options=(OPERATIONS, USERS, CRASHES, REPLICAS, FAIR, LIMITS),
 )

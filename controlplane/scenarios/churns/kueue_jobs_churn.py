@@ -18,7 +18,8 @@ from controlplane.scenarios.authoring.kueue_worlds import (
     local_queue,
     workloads_now,
 )
-from controlplane.scenarios.churns.parts import USERS, crash, crashes, operations, pause, stored
+from controlplane.scenarios.churns.kueue_churn import ALONE, REPLICAS, crash_or_cut
+from controlplane.scenarios.churns.parts import USERS, crashes, operations, pause, stored
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.kueue import QUOTA_IS_GIVEN_ONCE
 from controlplane.scenarios.invariants.kueue_jobs import (
@@ -92,7 +93,7 @@ async def churn(user: User) -> None:
 async def _share(user: User, count: int) -> None:
     todo: list[Any] = [*[_some_job] * 4, _some_label, _some_workload]
     if user.options["crashes"]:
-        todo.append(partial(crash, process="kueue", named="Kueue"))
+        todo.append(crash_or_cut if user.options["replicas"] > 1 else ALONE)
     for _ in range(count):
         await todo[user.choose(len(todo), "what")](user)
         await pause(user, PAUSES)
@@ -147,5 +148,5 @@ SCENARIO = Scenario(
         Sometimes("a job runs", partial(_suspended, suspended=False)),
         Sometimes("a job waits", partial(_suspended, suspended=True)),
     ),
-    options=(OPERATIONS, USERS, CRASHES),
+    options=(OPERATIONS, USERS, CRASHES, REPLICAS),
 )

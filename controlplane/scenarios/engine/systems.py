@@ -92,6 +92,7 @@ def _read_kueue_jobs(setting: Setting) -> tuple[type[GenericJob], ...]:
 
 
 def _kueue(config: ClusterConfig, setting: Setting) -> Changes:
+    from controlplane.cluster import numbered
     from controlplane.kueue.api.webhook_configurations import HOST
     from controlplane.kueue.loops.webhook import webhook_of
     from controlplane.kueue.process.controller import Kueue, kueue_of
@@ -99,10 +100,13 @@ def _kueue(config: ClusterConfig, setting: Setting) -> Changes:
 
     # Settings of their own: processes share nothing.
     provisioning = _has_requests(setting)
-    kueue = kueue_of(_kueue_settings(setting), answers=True, provisioning=provisioning)
+    replicas: int = setting["kueue_replicas"]
+    kueue = kueue_of(
+        _kueue_settings(setting), answers=True, provisioning=provisioning, replicas=replicas
+    )
     return {
         "own_controllers": (*config.own_controllers, kueue),
-        "aggregated": (*config.aggregated, group(Kueue.name)),
+        "aggregated": (*config.aggregated, group(*numbered(Kueue.name, replicas))),
         "webhook_servers": {**config.webhook_servers, HOST: webhook_of(_kueue_settings(setting))},
         "installed": (*config.installed, *_kueue_objects(setting)),
         "track_fields": True,
@@ -333,6 +337,14 @@ KUEUE_CONFIG = Option(
     help="Configuration (config.kueue.x-k8s.io/v1beta2) of --with kueue.",
     parse=_read_kueue_config,
 )
+KUEUE_REPLICAS = Option(
+    "kueue-replicas",
+    type=int,
+    default=1,
+    low=1,
+    high=9,
+    help="Replicas of --with kueue; one of several leads.",
+)
 KUEUE_JOB = Option(
     "kueue-job",
     many=True,
@@ -387,7 +399,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         installs=_kwok_objects,
         goes_without=_has_stages,
     ),
-    "kueue": System(_kueue, (KUEUE_CONFIG, KUEUE_JOB), installs=_kueue_objects),
+    "kueue": System(_kueue, (KUEUE_CONFIG, KUEUE_JOB, KUEUE_REPLICAS), installs=_kueue_objects),
     "scheduler-plugins": System(
         _scheduler_plugins,
         (TOPOLOGY_INTERVAL, APPGROUP_CONTROLLER),

@@ -19,6 +19,7 @@ __all__ = [
     "AT_REST_COUNTS_ARE_RIGHT",
     "AT_REST_NOTHING_PARKED_COULD_PREEMPT",
     "AT_REST_NOTHING_THAT_FITS_IS_PARKED",
+    "AT_REST_NOTHING_WAITS_FOR_A_STOP_THAT_IS_OVER",
     "AT_REST_PREEMPTIONS_HAVE_COME",
     "AT_REST_THE_PARKED_SAY_WHY",
     "FLAVORS_ARE_ASSIGNED",
@@ -28,6 +29,8 @@ __all__ = [
     "WHAT_RUNS_IS_NOT_HELD_BACK",
 ]
 
+STOPS = ("ClusterQueueStopped", "LocalQueueStopped")
+"""Reasons of the condition Requeued of a workload whose queue was stopped."""
 WAITING_FOR_PREEMPTED = "WaitingForPreemptedWorkloads"
 PREEMPTED = "Preempted"
 EVICTIONS = "kueue evictions"
@@ -213,6 +216,30 @@ def _held_back(run: Run) -> str | None:
     return None
 
 
+def _held_by_the_past(run: Run) -> str | None:
+    """Name a workload that is held back as its queue was stopped, which it no longer is."""
+    from controlplane.kueue.controllers.workload import stop_policy
+    from controlplane.kueue.workload import status
+
+    local_queues = {status.key_of(tree): tree for tree in trees(run, "localqueues")}
+    cluster_queues = {tree["metadata"]["name"]: tree for tree in trees(run, "clusterqueues")}
+    for tree in trees(run, "workloads"):
+        requeued = status.find(tree, status.REQUEUED)
+        if requeued is None or requeued["status"] != "False" or status.is_finished(tree):
+            continue
+        if not status.is_active(tree) or requeued["reason"] not in STOPS:
+            continue
+        local = local_queues.get(f"{tree['metadata']['namespace']}/{tree['spec'].get('queueName')}")
+        queue = None if local is None else cluster_queues.get(local["spec"]["clusterQueue"])
+        if local is None or queue is None:
+            continue
+        if stop_policy(local) == stop_policy(queue) == "None":
+            return (
+                f"{status.key_of(tree)} waits ({requeued['reason']}), and its queue is not stopped"
+            )
+    return None
+
+
 def _moved(run: Run) -> str | None:
     """Name a workload whose quota went from one queue to another without being handed back."""
     from controlplane.kueue.workload import status
@@ -294,6 +321,9 @@ PREEMPTED_ONCE = Invariant(
 WHAT_RUNS_IS_NOT_HELD_BACK = Invariant(
     "an admitted workload is not held back", _held_back, ("apiserver",), looks_at=revision,
 )  # fmt: skip
+AT_REST_NOTHING_WAITS_FOR_A_STOP_THAT_IS_OVER = Invariant(
+    "a workload does not wait for a stop that is over", _held_by_the_past
+)
 ADMITTED_IN_ONE_QUEUE = Invariant(
     "a workload is admitted in one queue at a time", _moved, ("apiserver",),
     begin=_noting(ADMISSIONS), looks_at=revision,

@@ -31,9 +31,9 @@ def broken(seeds: int, wanted: str, **options: int) -> bool:
     return False
 
 
-def reached(seeds: int, *, fair: bool, crashes: bool = False, limits: bool = False) -> set[str]:
+def reached(seeds: int, *, fair: bool, **options: int) -> set[str]:
     """Return what was reached in runs none of which may break."""
-    options = {"fair_sharing": fair, "crashes": crashes, "limits": limits}
+    options["fair_sharing"] = fair
     campaign = Campaign(plan_of(CHURN, operations=24, users=3, fix=OPEN, **options))
     found: dict[str, None] = {}
     for seed in range(seeds):
@@ -52,6 +52,11 @@ def test_nothing_breaks(fair: bool) -> None:
 @pytest.mark.slow
 def test_nothing_breaks_when_kueue_crashes() -> None:
     assert "a workload is admitted" in reached(4, fair=False, crashes=True)
+
+
+@pytest.mark.slow
+def test_nothing_breaks_when_another_replica_leads() -> None:
+    assert "a workload is admitted" in reached(4, fair=False, crashes=True, replicas=2)
 
 
 @pytest.mark.slow
@@ -91,3 +96,21 @@ def test_counters_that_are_not_brought_up_to_date_are_noticed(monkeypatch) -> No
 def test_a_limit_of_borrowing_that_is_not_looked_at_is_noticed(monkeypatch) -> None:
     monkeypatch.setattr(Node, "available_in_tree", lambda *_: 1 << 40)
     assert broken(6, "no queue and no cohort uses more quota", operations=24, limits=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("gate", "law"),
+    [
+        ("kq3612", "a workload does not wait for a stop that is over"),
+        ("kq10518", "Kueue knows which workloads wait"),
+        ("here12", "an admitted workload is not held back"),
+    ],
+)
+def test_what_goes_wrong_when_another_replica_leads_is_found(gate: str, law: str) -> None:
+    others = tuple(number for number in OPEN if number != gate)
+    off = (gate,) if CATALOGUE[gate].fixed_in else ()
+    campaign = Campaign(
+        plan_of(CHURN, fix=others, without_fix=off, crashes=True, replicas=2, operations=24)
+    )
+    assert any(law in str(campaign.under(seed).result.reason) for seed in range(60))

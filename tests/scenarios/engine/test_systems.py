@@ -20,6 +20,7 @@ GIVEN = {
     "enable_crds": ("kwok", ("Stage",)),
     "node_groups": ("cluster-autoscaler", "p.yaml"),
     "cluster_autoscalers": ("cluster-autoscaler", 2),
+    "kueue_replicas": ("kueue", 2),
     "kueue_job": ("kueue", ("p.py",)),
 }
 
