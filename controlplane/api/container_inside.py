@@ -23,6 +23,7 @@ __all__ = [
     "front_of",
     "inside_of",
     "mount_error",
+    "volume_place",
 ]
 
 Find = Callable[[str, str, str], Tree | None]
@@ -36,13 +37,15 @@ _PARTS = ("containers", "initContainers", "ephemeralContainers")
 class Mount:
     """A volume in a container: the path, the place that holds its files, and the directory of the place.
 
-    A volume whose files come from the API has no place, and can only be read.
+    A volume whose files come from the API can only be read; it has a place where others of its files are on a disk.
     """
 
     path: str
     place: str = ""
     sub_path: str = ""
     read_only: bool = False
+    of_api: bool = False
+    """Files that its place does not have are those of the API."""
 
 
 @frozen
@@ -164,7 +167,8 @@ def inside_of(
         part = mount.get("subPath") or _expanded(mount.get("subPathExpr") or "", env)
         part = part.strip("/")
         place = _place(volume, pod, find)
-        mounts.append(Mount(path, place, part, bool(mount.get("readOnly")) or not place))
+        of_api = not place or "projected" in volume
+        mounts.append(Mount(path, place, part, bool(mount.get("readOnly")) or of_api, of_api))
         for name, data in _volume(volume, pod, namespace, find):
             if not part:
                 files[f"{path.rstrip('/')}/{name}"] = data
@@ -287,8 +291,8 @@ def _place(volume: Tree, pod: Tree, find: Find) -> str:
     if "hostPath" in volume:
         path = (volume["hostPath"].get("path") or "/").rstrip("/")
         return f"node/{spec.get('nodeName', '')}{path}"
-    if "csi" in volume or "emptyDir" in volume:
-        return f"pod/{meta.get('uid', '')}/{name}"
+    if "csi" in volume or "emptyDir" in volume or _holds_token(volume):
+        return volume_place(meta.get("uid", ""), name)
     claim = (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
     if "ephemeral" in volume:
         claim = f"{meta['name']}-{name}"
@@ -297,6 +301,16 @@ def _place(volume: Tree, pod: Tree, find: Find) -> str:
     found = find("persistentvolumeclaims", meta.get("namespace", ""), claim) or {}
     bound = (found.get("spec") or {}).get("volumeName", "")
     return f"volume/{bound}" if bound else ""
+
+
+def volume_place(uid: str, volume: str) -> str:
+    """Return the place of a volume that lives with its pod."""
+    return f"pod/{uid}/{volume}"
+
+
+def _holds_token(volume: Tree) -> bool:
+    sources = (volume.get("projected") or {}).get("sources") or ()
+    return any("serviceAccountToken" in each for each in sources)
 
 
 _ADDRESSES = ("status.hostIPs", "status.podIPs")

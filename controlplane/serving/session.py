@@ -147,11 +147,11 @@ class ServedCluster(Cluster):
     def _kubelet_options(
         self, tree: Tree, settings: KubeletSettings, *, actor: str = "", joins: bool = False
     ) -> dict[str, Any]:
-        """A kubelet reads the names of the drivers at each start."""
+        """A kubelet reads the names of the drivers at each start. Clients may enter containers."""
         found = super()._kubelet_options(tree, settings, actor=actor, joins=joins)
         drivers = [*found["options"].csi_drivers]
         self._plugins[actor or tree["metadata"]["name"]] = drivers
-        return {**found, "options": evolve(found["options"], csi_drivers=drivers)}
+        return {**found, "options": evolve(found["options"], csi_drivers=drivers, enters=True)}
 
     def add_process(self, process: Process, client_rate: tuple[int, int] | None) -> list[str]:
         """Declare a process of the storage side; return the names of its actors, which are to be started."""

@@ -149,7 +149,11 @@ class Files:
         content = self.disks.content(place)
         if inner in content:
             return content[inner]
-        return self.inside.files.get(path) if mount is None or not mount.place else None
+        return (
+            self.inside.files.get(path)
+            if mount is None or mount.of_api or not mount.place
+            else None
+        )
 
     def all(self) -> dict[str, bytes]:
         """Return all files by path."""

@@ -24,7 +24,7 @@ from controlplane.shell.streams import Exhausted, Forever, Input, InputWanted, O
 from controlplane.shell.syntax import Function, ShellSyntaxError, Simple, nodes
 from controlplane.shell.words import ExpansionFailure, unquoted
 
-__all__ = ["Life", "WORK_LIMIT", "is_interactive", "life_of", "program_of"]
+__all__ = ["Life", "WORK_LIMIT", "is_interactive", "knows", "life_of", "program_of"]
 
 WORK_LIMIT: Final = 60_000
 """Steps of work for the program of a container, of about a microsecond each; one that has more runs until stopped."""
@@ -109,6 +109,11 @@ def is_interactive(words: Sequence[str]) -> bool:
         and words[0] in SHELLS
         and all(word.startswith("-") and "c" not in word for word in words[1:])
     )
+
+
+def knows(words: Sequence[str], *, stdin: bool = False, tty: bool = False) -> bool:
+    """Return whether the shell runs a program of these words; without any a terminal asks for a shell."""
+    return _is_known(words) if words else stdin and tty
 
 
 def life_of(inside: Inside, files: Files) -> Life | None:

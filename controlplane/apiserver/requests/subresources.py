@@ -273,6 +273,13 @@ def _finalize(parts: Parts, ctx: Context) -> Steps[Response]:
     return _answer(ctx, obj)
 
 
+EXTENDED = 3607
+"""The seconds that admission asks for in the volume of each pod: such a token lives on for clients that never read it
+again (`--service-account-extend-token-expiration`).
+"""
+EXTENSION = 365 * 24 * 3600
+
+
 def _token(parts: Parts, ctx: Context) -> Steps[Response]:
     """A token for a service account: a JSON web token that the server's key signs."""
     request = ctx.request
@@ -317,10 +324,12 @@ def _token(parts: Parts, ctx: Context) -> Steps[Response]:
     spec.setdefault("audiences", [ISSUER])
     spec.setdefault("boundObjectRef", None)
     ends = format_time(ctx.now + seconds * SECOND)
-    begun = ctx.now // SECOND
+    begun, expires = ctx.now // SECOND, parse_time(ends) // SECOND
+    if "pod" in bound and seconds == EXTENDED and set(spec["audiences"]) <= {ISSUER}:
+        bound["warnafter"], expires = expires, begun + EXTENSION
     claims: Tree = {
         "aud": spec["audiences"],
-        "exp": parse_time(ends) // SECOND,
+        "exp": expires,
         "iat": begun,
         "iss": ISSUER,
         "jti": parts.uid(),

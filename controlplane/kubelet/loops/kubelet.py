@@ -13,6 +13,7 @@
 | allocation manager's ticker | `allocation-manager` (`loops/resources.py`) |
 | CPU manager's reconcile loop | `cpu-manager` |
 | eviction manager | `eviction-manager` (`loops/eviction.py`) |
+| token manager | `token` (`loops/tokens.py`), for a pod that can read its tokens |
 | node lease, node status | `lease`, `status` (`loops/node.py`) |
 | server of attach | `attached` (`loops/clients.py`), once a program waits for its input |
 | volume manager, where the node has CSI drivers | `loops/volumes.py` |
@@ -80,6 +81,7 @@ class KubeletOptions:
         csi_drivers: the drivers that have a plugin on the node; without any, CSI volumes are not mounted.
         device_plugins: the actors of device plugins by resource.
         pod_resources: serve the pod resources API.
+        enters: clients may enter containers, so that all pods have the tokens that they mount.
         joins: the Node is there already, made by a client; the kubelet takes it over.
     """
 
@@ -89,6 +91,7 @@ class KubeletOptions:
     events: bool = True
     csi_drivers: Sequence[str] = ()
     joins: bool = False
+    enters: bool = False
     dra_drivers: Mapping[str, str] | None = None
     claims_of_groups: bool = False
     device_plugins: Mapping[str, str] = EMPTY_MAP
@@ -132,7 +135,7 @@ async def run(
         recorder = EventRecorder(ctx, COMPONENT, epoch_ns, host=name, server=server)
     sources = (API,) if settings.manifests is None else (API, FILE)
     shared = Shared(ctx, epoch_ns, node, host, server, recorder, options.fixes, sources)
-    workers = PodWorkers(shared)
+    workers = PodWorkers(shared, enters=options.enters)
     try:
         resources = workers.resources = NodeResources(
             shared, settings, workers, options.device_plugins

@@ -18,6 +18,7 @@ from controlplane.kubelet.loops.mirrors import Mirrors
 from controlplane.kubelet.loops.objects import Objects
 from controlplane.kubelet.loops.pleg import Pleg
 from controlplane.kubelet.loops.prober import Probers
+from controlplane.kubelet.loops.tokens import TokenManager
 from controlplane.kubelet.pod.actions import (
     Ended,
     Event,
@@ -155,11 +156,12 @@ class Watcher(Protocol):
 class PodWorkers:
     """The workers of one kubelet, by uid."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, *, enters: bool = False) -> None:
         self._shared = shared
         self._workers: dict[str, Worker] = {}
         self._given: PodServices | None = None
         self._objects = Objects(shared)
+        self._tokens = TokenManager(shared, self.relisted, enters=enters)
         self._order = StaticOrder()
         self.mirrors = Mirrors(shared)
         self.pleg = Pleg(shared, self.relisted)
@@ -275,6 +277,7 @@ class PodWorkers:
         self._shared.host.sandboxes.pop(uid, None)
         self.pleg.cache.forget(uid)
         self.probers.forget(uid)
+        self._tokens.forget(uid)
 
     # ------------------------------------------------------------------ one worker
 
@@ -315,6 +318,7 @@ class PodWorkers:
                 probes=self.probers.results,
                 resizing=self.resources.resizing,
                 volumes=self.volumes,
+                tokens=self._tokens,
                 claims=self.claims,
                 terminal_first=not shared.fixes.fixed(FIRST_SEEN_TERMINATED),
                 execute=self._execute,
@@ -362,6 +366,7 @@ class PodWorkers:
                     await self.resources.retry_for_stopped(ctx)
             if machine.phase == FINISHED and not machine.sandbox.running():
                 self._objects.forget(machine.uid)
+                self._tokens.forget(machine.uid)
                 if static:
                     self._order.ended(machine.pod.key, machine.uid)
                 shared.tidy_up()

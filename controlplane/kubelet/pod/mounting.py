@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import attrs
 
 from controlplane.api.pod import Pod
-from controlplane.api.times import MILLISECOND, SECOND
+from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.kubelet.pod.references import (
     CLAIMS,
@@ -21,9 +21,8 @@ from controlplane.kubelet.pod.references import (
     set_up_error,
     volumes_of,
 )
+from controlplane.kubelet.pod.tokens import FIRST_DELAY, LARGEST_DELAY, Tokens
 
-FIRST_DELAY: Final = 500 * MILLISECOND
-LARGEST_DELAY: Final = 122 * SECOND
 CLAIM_DELAY: Final = 10 * SECOND
 """A claim that cannot be processed fails the whole sync, which is tried again then."""
 
@@ -79,11 +78,14 @@ class Volumes(Protocol):
 class Mounting:
     """The volumes of one pod that are not there yet."""
 
-    __slots__ = ("_find", "_left", "_volumes")
+    __slots__ = ("_find", "_left", "_tokens", "_volumes")
 
-    def __init__(self, pod: Pod, find: Find, volumes: Volumes | None = None) -> None:
+    def __init__(
+        self, pod: Pod, find: Find, volumes: Volumes | None = None, tokens: Tokens | None = None
+    ) -> None:
         self._find = find
         self._volumes = volumes
+        self._tokens = tokens
         self._left: Sequence[_Volume] = tuple(_Volume(each) for each in volumes_of(pod))
 
     def advance(self, pod: Pod, now: int) -> list[str]:
@@ -93,9 +95,9 @@ class Mounting:
         said: list[str] = []
         for volume in self._left:
             claim = self._claim_error(pod, volume)
-            if claim is None:
+            error = self._error(pod, volume, claim)
+            if error is None:
                 continue
-            error = claim or set_up_error(pod, volume.tree, self._find)
             failed = volume.failed
             if failed is not None:
                 if failed.error == error:
@@ -121,13 +123,22 @@ class Mounting:
         """Return the time of the next try that would not fail as the last one did."""
         times: list[int] = []
         for volume in self._left:
-            claim = self._claim_error(pod, volume)
-            if claim is None:
+            error = self._error(pod, volume, self._claim_error(pod, volume))
+            if error is None:
                 continue
-            error = claim or set_up_error(pod, volume.tree, self._find)
             if volume.failed is not None and volume.failed.error != error:
                 times.append(volume.failed.armed(now))
         return min(times, default=None)
+
+    def _error(self, pod: Pod, volume: _Volume, claim: str | None) -> str | None:
+        """Return why a volume is not there, "" if it can be; None while its parts are on their way."""
+        if claim is None or claim:
+            return claim
+        token: str | None = ""
+        if self._tokens is not None and "projected" in volume.tree:
+            token = self._tokens.look(pod, volume.name)
+        error = set_up_error(pod, volume.tree, self._find, token or "")
+        return None if token is None and not error else error
 
     def _claim_error(self, pod: Pod, volume: _Volume) -> str | None:
         """Return why a volume's claim cannot be processed; None while its driver's volume is on its way."""

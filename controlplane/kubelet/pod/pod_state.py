@@ -36,6 +36,7 @@ from controlplane.kubelet.pod.references import Find, anywhere, environment_erro
 from controlplane.kubelet.pod.restarts import BackOff, may_restart
 from controlplane.kubelet.pod.status import APP, EPHEMERAL, INIT, SIDECAR
 from controlplane.sharing.compact import compact
+from controlplane.kubelet.pod.tokens import Tokens
 
 if TYPE_CHECKING:
     from controlplane.api.containers import EphemeralContainer
@@ -77,6 +78,7 @@ class PodServices:
         probes: results of probes.
         resizing: resizes in place; None: there are none.
         volumes: the volume manager of the node's CSI drivers, if it has any.
+        tokens: the tokens of service accounts in volumes; None: there are none.
         claims: the manager of claims; None where the kubelet does not prepare any.
         execute: runs the program of a container (pod, name, id of the run, time); None where the emulated shell does
             not know it.
@@ -91,6 +93,7 @@ class PodServices:
     probes: Results = attrs.field(factory=Results)
     resizing: Resizing | None = None
     volumes: Volumes | None = None
+    tokens: Tokens | None = None
     claims: Claims | None = None
     terminal_first: bool = False
     execute: Callable[[Tree, str, str, int], Life | None] = _no_life

@@ -88,7 +88,9 @@ class PodWorker:
         self._termination = Termination(state)
         self._resizes = ContainerResizes(state, self._termination)
         self._reports = StatusReports(state, pod.status.start_time or now, reported)
-        self._mounting = Mounting(pod, state.find, services.volumes) if volumes_of(pod) else None
+        self._mounting: Mounting | None = None
+        if volumes_of(pod):
+            self._mounting = Mounting(pod, state.find, services.volumes, services.tokens)
         self._claims: PodClaims | None = None
         if services.claims is not None and has_claims(pod):
             self._claims = PodClaims(prepared=state.sandbox.ready_at is not None)

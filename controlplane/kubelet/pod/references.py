@@ -94,11 +94,12 @@ def _of_volume(pod: Pod, volume: Tree) -> Iterator[Reference]:
                 yield CONFIG_MAPS, source["configMap"].get("name", "")
             elif "secret" in source:
                 yield SECRETS, source["secret"].get("name", "")
-            elif "serviceAccountToken" in source and _account(pod) != DEFAULT_ACCOUNT:
-                yield SERVICE_ACCOUNTS, _account(pod)
+            elif "serviceAccountToken" in source and account_of(pod) != DEFAULT_ACCOUNT:
+                yield SERVICE_ACCOUNTS, account_of(pod)
 
 
-def _account(pod: Pod) -> str:
+def account_of(pod: Pod) -> str:
+    """Return the name of a pod's service account."""
     return pod.tree["spec"].get("serviceAccountName") or DEFAULT_ACCOUNT
 
 
@@ -158,8 +159,8 @@ def claim_error(pod: Pod, volume: Tree, find: Find) -> str:
     return ""
 
 
-def set_up_error(pod: Pod, volume: Tree, find: Find) -> str:
-    """Return why the files of a volume cannot be written; "" if they can."""
+def set_up_error(pod: Pod, volume: Tree, find: Find, token_error: str = "") -> str:
+    """Return why the files of a volume cannot be written; "" if they can. `token_error`: of its token."""
     if "configMap" in volume:
         source = volume["configMap"]
         return _content_error(CONFIG_MAPS, source.get("name", ""), source, find)
@@ -167,7 +168,8 @@ def set_up_error(pod: Pod, volume: Tree, find: Find) -> str:
         source = volume["secret"]
         return _content_error(SECRETS, source.get("secretName", ""), source, find)
     if "projected" in volume:
-        return _joined(_projected(pod, volume["projected"].get("sources") or (), find))
+        sources = volume["projected"].get("sources") or ()
+        return _joined(_projected(pod, sources, find, token_error))
     return ""
 
 
@@ -176,7 +178,7 @@ def _joined(errors: Iterable[str]) -> str:
     return aggregate(found) if found else ""
 
 
-def _projected(pod: Pod, sources: Iterable[Tree], find: Find) -> Iterator[str]:
+def _projected(pod: Pod, sources: Iterable[Tree], find: Find, token_error: str) -> Iterator[str]:
     for source in sources:
         if "configMap" in source:
             part = source["configMap"]
@@ -184,11 +186,18 @@ def _projected(pod: Pod, sources: Iterable[Tree], find: Find) -> Iterator[str]:
         elif "secret" in source:
             part = source["secret"]
             yield _content_error(SECRETS, part.get("name", ""), part, find)
-        elif "serviceAccountToken" in source and _account(pod) != DEFAULT_ACCOUNT:
-            try:
-                find(SERVICE_ACCOUNTS, _account(pod))
-            except Missing as error:
-                yield f"failed to fetch token: {error}"
+        elif "serviceAccountToken" in source:
+            yield _account_error(pod, find) or token_error
+
+
+def _account_error(pod: Pod, find: Find) -> str:
+    if account_of(pod) == DEFAULT_ACCOUNT:
+        return ""
+    try:
+        find(SERVICE_ACCOUNTS, account_of(pod))
+    except Missing as error:
+        return f"failed to fetch token: {error}"
+    return ""
 
 
 def _content_error(resource: str, name: str, source: Tree, find: Find) -> str:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.api.request import ADMIN
+from controlplane.api.times import format_time
 from controlplane.apiserver.http.verifying import Verifier
 from controlplane.apiserver.options import EMULATED_KEY
 from controlplane.apiserver.requests.token_keys import TOKEN_LIMIT, token_key
@@ -78,6 +79,25 @@ def test_a_token_is_signed_by_the_servers_key_and_says_what_upstreams_say():
     assert found["user"]["extra"] == {
         "authentication.kubernetes.io/credential-id": [f"JTI={decoded(claims)['jti']}"]
     }
+
+
+@pytest.mark.parametrize(
+    ("seconds", "audience", "life"),
+    [(3607, ISSUER, 365 * 86400), (3607, "vault", 3607), (3600, ISSUER, 3600)],
+)
+def test_a_token_that_admission_mounts_lives_on_for_a_year(seconds, audience, life):
+    made = world()
+    spec = {"serviceAccountName": "robot", "containers": [{"name": "c", "image": "i"}]}
+    made.create("pods", {"metadata": {"name": "p"}, "spec": spec})
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
+    answer = token(made, expirationSeconds=seconds, audiences=[audience], boundObjectRef=bound)
+    claims = decoded(answer.tree["status"]["token"].split(".")[1])
+    assert claims["exp"] - claims["iat"] == life
+    warned = claims["kubernetes.io"].get("warnafter")
+    assert warned == (claims["iat"] + seconds if life != seconds else None)
+    assert answer.tree["status"]["expirationTimestamp"] == format_time(
+        (claims["iat"] + seconds) * SECOND
+    )
 
 
 def test_the_same_key_gives_the_same_tokens_and_another_one_others():
