@@ -11,6 +11,8 @@ from attrs import field, frozen
 
 from controlplane.api import cgroups
 from controlplane.api.quantity import QuantityError, parse
+from controlplane.api.service_variables import variables_of
+from controlplane.api.times import SECOND, parse_time
 from controlplane.api.tree import Tree
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "front_of",
     "inside_of",
     "mount_error",
+    "services_at_start",
     "volume_place",
 ]
 
@@ -131,7 +134,13 @@ def answer_of(
 
 
 def inside_of(
-    pod: Tree, container: str, find: Find, *, now: int = 0, container_id: str | None = None
+    pod: Tree,
+    container: str,
+    find: Find,
+    *,
+    now: int = 0,
+    container_id: str | None = None,
+    services: Iterable[Tree] = (),
 ) -> Inside:
     """The inside of a container of a pod.
 
@@ -141,6 +150,7 @@ def inside_of(
         find: finds objects of the core group.
         now: nanoseconds since 1970.
         container_id: of the run; by default that of the pod's status.
+        services: the Services of all namespaces.
 
     Raises:
         LookupError: the pod has no such container.
@@ -149,7 +159,7 @@ def inside_of(
     told = container_of(pod, container)
     namespace = meta.get("namespace", "")
     hostname = _hostname(pod)
-    env = _environment(pod, told, find)
+    env = _environment(pod, told, find, services)
     files = {
         "/etc/hostname": f"{hostname}\n".encode(),
         "/etc/hosts": b"127.0.0.1\tlocalhost\n",
@@ -182,7 +192,7 @@ def inside_of(
     return Inside(
         key,
         hostname,
-        env,
+        {**_given(hostname), **env},
         files,
         told.get("workingDir") or "/",
         folders=tuple(each.path for each in mounts if each.path not in files),
@@ -202,12 +212,31 @@ def _hostname(pod: Tree) -> str:
     return str(pod["spec"].get("hostname") or pod["metadata"]["name"])
 
 
-def _environment(pod: Tree, container: Tree, find: Find) -> dict[str, str]:
-    """The environment variables of a container, with references in place."""
+def _given(hostname: str) -> dict[str, str]:
+    """The variables that the runtime and the image set: references to them are not expanded."""
+    path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    return {"PATH": path, "HOSTNAME": hostname, "HOME": "/root"}
+
+
+def services_at_start(pod: Tree, container: str, services: Iterable[Tree]) -> list[Tree]:
+    """Return the Services that were there when a running container was started: later ones gave it no variables."""
+    state = ((_status_of(pod, container) or {}).get("state") or {}).get("running") or {}
+    if "startedAt" not in state:
+        return list(services)
+    end = parse_time(state["startedAt"]) + SECOND
+    return [each for each in services if parse_time(each["metadata"]["creationTimestamp"]) < end]
+
+
+def _environment(
+    pod: Tree, container: Tree, find: Find, services: Iterable[Tree] = ()
+) -> dict[str, str]:
+    """The environment variables of a container, with references in place.
+
+    Upstream: makeEnvironmentVariables of pkg/kubelet/kubelet_pods.go. Those of Services are overridden by all others.
+    """
     namespace = pod["metadata"].get("namespace", "")
-    env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-           "HOSTNAME": _hostname(pod), "HOME": "/root", "KUBERNETES_SERVICE_HOST": "10.0.0.1",
-           "KUBERNETES_SERVICE_PORT": "443"}  # fmt: skip
+    links = pod["spec"].get("enableServiceLinks") is not False
+    env = variables_of(services, namespace, links=links)
     for source in container.get("envFrom") or ():
         for key, data in _data_of(source, namespace, find).items():
             env[source.get("prefix", "") + key] = data.decode("utf-8", "replace")

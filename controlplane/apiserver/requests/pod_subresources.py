@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from attrs import evolve
 
-from controlplane.api.container_inside import front_of, inside_of
+from controlplane.api.container_inside import front_of, inside_of, services_at_start
 from controlplane.api.container_output import state_of
 from controlplane.api.flags import flag
 from controlplane.api.host_access import Reached, Refusal
@@ -495,7 +495,10 @@ def connect(parts: Parts, ctx: Context) -> Steps[Response]:
             found = ctx.find("", resource, namespace, name)
             return None if found is None else found.tree
 
-        inside = inside_of(pod.tree, container, find, now=ctx.now)
+        known = parts.registries.named("", "services").info
+        every = (each.tree for each in ctx.lookup.read_within(known, ""))
+        services = services_at_start(pod.tree, container, every)
+        inside = inside_of(pod.tree, container, find, now=ctx.now, services=services)
         machines = parts.options.machines
         if machines is not None and machines.waits(pod.tree, container):
             inside = evolve(inside, waits=True)

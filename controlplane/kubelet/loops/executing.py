@@ -8,6 +8,8 @@ from controlplane.api.container_inside import container_of, inside_of
 from controlplane.kubelet.pod.references import anywhere
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from controlplane.api.tree import Tree
     from controlplane.kubelet.loops.host import Host
     from controlplane.kubelet.pod.references import Find
@@ -17,7 +19,13 @@ DEFAULT_MESSAGE_PATH = "/dev/termination-log"
 
 
 def executed(
-    pod: Tree, container: str, container_id: str, now: int, find: Find, host: Host
+    pod: Tree,
+    container: str,
+    container_id: str,
+    now: int,
+    find: Find,
+    services: Iterable[Tree],
+    host: Host,
 ) -> Life | None:
     """Run the program of a container; None for one that the shell does not know.
 
@@ -27,6 +35,7 @@ def executed(
         container_id: the id of this run.
         now: nanoseconds since 1970.
         find: finds the objects that the pod names.
+        services: the Services that the kubelet knows.
         host: the machine, which keeps the output.
     """
     told = container_of(pod, container)
@@ -35,7 +44,8 @@ def executed(
     from controlplane.shell.files import Files  # the shell is loaded with the first command
     from controlplane.shell.running import MESSAGE_FILE, life_of
 
-    inside = inside_of(pod, container, anywhere(find), now=now, container_id=container_id)
+    known = anywhere(find)
+    inside = inside_of(pod, container, known, now=now, container_id=container_id, services=services)
     files = Files(inside, host.disks)
     life = life_of(inside, files)
     if life is not None:

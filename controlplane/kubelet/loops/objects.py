@@ -2,17 +2,20 @@
 
 Upstream: pkg/kubelet/util/manager/watch_based_manager.go. A worker waits at most a second for an object
 of which nothing was heard yet. Claims and accounts, which upstream reads when it needs them, are watched
-too, so that reads that would find nothing new are left out. Points: those of a reflector,
-`kubelet.objects` (a worker waits for the first news).
+too, so that reads that would find nothing new are left out. Services, which upstream watches from the start, are
+watched from the first pod on whose programs the emulated shell runs: nothing else sees them. Points: those of a
+reflector, `kubelet.objects` (a worker waits for the first news).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from controlplane.client.loops.clientset import Resource
+from controlplane.client.loops.clientset import SERVICES, Resource
 from controlplane.client.loops.informer import Informer, handler
+from controlplane.kubelet.pod.preemption import is_static
 from controlplane.kubelet.pod.references import Missing, references
+from controlplane.kubelet.pod.tokens import runs_programs
 
 if TYPE_CHECKING:
     from actors import Condition, Context
@@ -55,6 +58,7 @@ class Objects:
         self._watches: dict[Key, _Watch] = {}
         self._of: dict[str, tuple[Key, ...]] = {}
         self._finds: dict[str, Find] = {}
+        self._services: _Watch | None = None
 
     async def register(self, ctx: Context, pod: Pod, worker: Waiting) -> None:
         """Watch what a pod names, until it is forgotten; `worker` is woken by every change."""
@@ -63,19 +67,44 @@ class Objects:
         keys = self._of[pod.uid] = tuple(
             (resource, pod.namespace, name) for resource, name in references(pod) if name
         )
-        if not keys:
+        wanted = [self._watch(key) for key in keys]
+        if runs_programs(pod):
+            wanted.append(self._watch_services())
+        if not wanted:
             return
-        for key in keys:
-            self._watch(key).wanted[pod.uid] = worker
+        for watch in wanted:
+            watch.wanted[pod.uid] = worker
         end = ctx.now + WAIT_NS
-        while ctx.now < end and not self._all_heard(keys):
+        while (
+            ctx.now < end
+            and pod.uid in self._of
+            and not all(each.informer.has_synced for each in wanted)
+        ):
             await worker.changed.wait(end - ctx.now, point="kubelet.objects")
 
-    def _all_heard(self, keys: tuple[Key, ...]) -> bool:
-        return all(
-            found is None or found.informer.has_synced
-            for found in (self._watches.get(key) for key in keys)
-        )
+    def services(self) -> list[Tree]:
+        """Return the Services of the cluster, as far as they are watched."""
+        if self._services is None:
+            return []
+        return [each.tree for each in self._services.informer.store]
+
+    def services_error(self, pod: Pod) -> str:
+        """Return why a container of a pod cannot have its variables of Services; "" if it can."""
+        watch = self._services
+        if watch is None or watch.informer.has_synced or is_static(pod):
+            return ""
+        return "services have not yet been read at least once, cannot construct envvars"
+
+    def _watch_services(self) -> _Watch:
+        """Watch all Services; only their first list wakes workers, as programs keep the variables that they have."""
+        if self._services is None:
+            informer: Informer[Any] = Informer(
+                self._shared.ctx, SERVICES, server=self._shared.server, immediate=True
+            )
+            self._services = _Watch(informer)
+            informer.when_synced(self._services.tell)
+            informer.start()
+        return self._services
 
     def _watch(self, key: Key) -> _Watch:
         found = self._watches.get(key)
@@ -100,6 +129,8 @@ class Objects:
 
     def forget(self, uid: str) -> None:
         """The pod is gone: objects to which no other pod refers are watched no more."""
+        if self._services is not None:
+            self._services.wanted.pop(uid, None)
         for key in self._of.pop(uid, ()):
             found = self._watches[key]
             found.wanted.pop(uid, None)

@@ -322,13 +322,15 @@ class PodWorkers:
                 claims=self.claims,
                 terminal_first=not shared.fixes.fixed(FIRST_SEEN_TERMINATED),
                 execute=self._execute,
+                services_error=self._objects.services_error,
             )
         return self._given
 
     def _execute(self, pod: Tree, container: str, container_id: str, now: int) -> Life | None:
         """Run the program of a container, if it is one of the emulated shell."""
         find = self._objects.find(pod["metadata"]["namespace"])
-        return executed(pod, container, container_id, now, find, self._shared.host)
+        services = self._objects.services()
+        return executed(pod, container, container_id, now, find, services, self._shared.host)
 
     def _cpus_of(self, uid: str, container: str) -> tuple[str, bool]:
         assert self.resources is not None

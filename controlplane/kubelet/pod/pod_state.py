@@ -61,6 +61,10 @@ def _no_life(_pod: Tree, _container: str, _id: str, _now: int) -> Life | None:
     return None
 
 
+def _no_error(_pod: Pod) -> str:
+    return ""
+
+
 def _anything(_resource: str, _name: str) -> Tree:
     return {}
 
@@ -82,6 +86,7 @@ class PodServices:
         claims: the manager of claims; None where the kubelet does not prepare any.
         execute: runs the program of a container (pod, name, id of the run, time); None where the emulated shell does
             not know it.
+        services_error: why the variables of Services of a pod's containers are not known, "" if they are.
         terminal_first: a pod that has ended before its first sync goes through termination like others.
     """
 
@@ -97,6 +102,7 @@ class PodServices:
     claims: Claims | None = None
     terminal_first: bool = False
     execute: Callable[[Tree, str, str, int], Life | None] = _no_life
+    services_error: Callable[[Pod], str] = _no_error
 
 
 @attrs.define
@@ -273,6 +279,7 @@ class PodState:
         error = "" if claims is None else claims.devices_error(self.pod, name)
         return (
             error
+            or self.services.services_error(self.pod)
             or environment_error(self.pod, name, self.find)
             or mount_error(self.addressed(), name, anywhere(self.find))
         )

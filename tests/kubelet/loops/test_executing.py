@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors import Context
-from controlplane.client.loops.clientset import PODS, Client
+from controlplane.client.loops.clientset import PODS, SERVICES, Client
 from tests.test_cluster import SECOND, cluster_with, pods, run
 
 
@@ -134,3 +134,76 @@ def test_the_directory_of_a_sub_path_is_there_in_the_whole_volume():
         env=[{"name": "A", "value": "p"}],
     )
     assert found.message == "yes\n"
+
+
+def service(name):
+    spec = {"ports": [{"port": 8765, "targetPort": 80}], "selector": {"a": "b"}}
+    meta = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
+
+
+def variables(script, *, later=(), pod_spec=None, **container):
+    """What a script writes that sees the Service `fooservice`; `later` come while its pod runs."""
+    tree = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [
+                {"name": "c", "image": "i", "command": ["sh", "-c", script], **container}
+            ],
+            **(pod_spec or {}),
+        },
+    }
+
+    async def user(ctx: Context) -> None:
+        client = Client(ctx)
+        await client.create(SERVICES, service("fooservice"))
+        await client.create(PODS, tree)
+        await ctx.sleep(30 * SECOND)
+        for name in later:
+            await client.create(SERVICES, service(name))
+        await ctx.sleep(60 * SECOND)
+
+    cluster = cluster_with(user, nodes=1)
+    run(cluster)
+    [pod] = pods(cluster)
+    found = {each.name: each.view for each in cluster.objects("/registry/services/specs/")}
+    return pod.status.container_statuses[0].state.terminated.message, found
+
+
+def test_a_program_finds_services_by_its_variables():
+    told, services = variables(
+        "echo $FOOSERVICE_SERVICE_HOST $FOOSERVICE_PORT_8765_TCP $KUBERNETES_SERVICE_PORT "
+        "> /dev/termination-log"
+    )
+    address = services["fooservice"].spec.cluster_ip
+    assert told == f"{address} tcp://{address}:8765 443\n"
+
+
+def test_a_pod_without_service_links_finds_the_api_server_alone():
+    told, _ = variables(
+        "env | grep _SERVICE_HOST > /dev/termination-log", pod_spec={"enableServiceLinks": False}
+    )
+    assert told == "KUBERNETES_SERVICE_HOST=10.0.0.1\n"
+
+
+def test_own_variables_override_those_of_services_and_may_refer_to_them():
+    env = [
+        {"name": "URL", "value": "http://$(FOOSERVICE_SERVICE_HOST) $(HOME)"},
+        {"name": "FOOSERVICE_SERVICE_PORT", "value": "own"},
+    ]
+    told, services = variables("echo $URL $FOOSERVICE_SERVICE_PORT > /dev/termination-log", env=env)
+    assert told == f"http://{services['fooservice'].spec.cluster_ip} $(HOME) own\n"
+
+
+def test_a_restarted_container_finds_services_that_came_meanwhile():
+    script = "env | grep -c _SERVICE_HOST > /dev/termination-log; sleep 40; test -f /v/x && exit 0; touch /v/x; exit 1"
+    told, _ = variables(
+        script,
+        later=["late"],
+        pod_spec={"restartPolicy": "OnFailure", "volumes": [{"name": "v", "emptyDir": {}}]},
+        volumeMounts=[{"name": "v", "mountPath": "/v"}],
+    )
+    assert told == "3\n"
