@@ -1,18 +1,22 @@
 """The run of a container's own program by the emulated shell: its length, its exit code and its output over time.
 
-The run is computed when the container starts, as far as its work is bounded; `sleep` takes virtual time. A program that
-the shell does not know is not run: its container behaves as the emulation's annotations and defaults say. A program
-that reads its standard input, of a container with `stdin: true`, waits for a client to attach.
+The run is computed when the container starts, as far as its work is bounded; `sleep` takes virtual time, and what the
+program writes to files after it is written when that time comes. A program that the shell does not know is not run:
+its container behaves as the emulation's annotations and defaults say. A program that reads its standard input, of a
+container with `stdin: true`, waits for a client to attach.
 """
 
 from __future__ import annotations
 
 import posixpath
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Sequence
+from functools import partial
+from operator import attrgetter
 from typing import Final
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from controlplane.api.container_inside import Inside
 from controlplane.api.container_output import Line, Lines, Output
@@ -20,11 +24,29 @@ from controlplane.shell import syntax
 from controlplane.shell.files import Files
 from controlplane.shell.programs import PROGRAMS, shell_of
 from controlplane.shell.shell import SHELLS, Shell
-from controlplane.shell.streams import Exhausted, Forever, Input, InputWanted, OutOfWork, Streams
+from controlplane.shell.streams import (
+    Buffer,
+    Exhausted,
+    Forever,
+    Input,
+    InputWanted,
+    OutOfWork,
+    Streams,
+)
 from controlplane.shell.syntax import Function, ShellSyntaxError, Simple, nodes
 from controlplane.shell.words import ExpansionFailure, unquoted
 
-__all__ = ["Life", "WORK_LIMIT", "is_interactive", "knows", "life_of", "program_of"]
+__all__ = [
+    "FileWrite",
+    "Life",
+    "Outcome",
+    "WORK_LIMIT",
+    "is_interactive",
+    "knows",
+    "life_of",
+    "outcome_of",
+    "program_of",
+]
 
 WORK_LIMIT: Final = 60_000
 """Steps of work for the program of a container, of about a microsecond each; one that has more runs until stopped."""
@@ -37,8 +59,30 @@ MESSAGE_FILE: Final = 4096
 MESSAGE_LINES: Final = 80
 MESSAGE_OUTPUT: Final = 2048
 """The lines and bytes of output that a termination message falls back to."""
+OUTCOME_BYTES: Final = 10 << 10
+"""The bytes of the output of a probe's command that are kept."""
 START_NS: Final = 10_000_000
 """The time that a program takes besides what it sleeps."""
+
+
+@frozen
+class FileWrite:
+    """A file that a program writes or (None) removes, so long after its start; place and path as of `files.Disks`."""
+
+    at: int
+    place: str
+    path: str
+    data: bytes | None = field(repr=False)
+    hides: bool = False
+
+
+@frozen
+class Outcome:
+    """The outcome of a command in a container: its exit code, its output, and whether it took too long."""
+
+    code: int
+    said: str
+    timed_out: bool = False
 
 
 @define
@@ -59,6 +103,10 @@ class Life:
     """The last line has no newline."""
     left: str = ""
     """The end of the file at the termination message path."""
+    env: dict[str, str] = field(factory=dict, repr=False)
+    """The variables that the program was started with."""
+    writes: deque[FileWrite] = field(factory=deque, repr=False)
+    """Files that it writes later, in the order of time."""
     falls_back: bool = False
     """The termination message of a failure is the end of the output where that file is empty."""
 
@@ -76,7 +124,8 @@ class Life:
     @property
     def size(self) -> int:
         """About the bytes that it takes in memory."""
-        return 400 + sum(60 + len(text) for _, text in self.lines)
+        kept = sum(200 + len(each.data or b"") for each in self.writes)
+        return 400 + kept + sum(60 + len(text) for _, text in self.lines)
 
     def output(self, now: int, *, ended: bool, until: int | None = None) -> Output:
         """Return the output until a time (nanoseconds since 1970)."""
@@ -126,8 +175,10 @@ def life_of(inside: Inside, files: Files) -> Life | None:
     shell = shell_of(inside, files, as_program=True, work_limit=WORK_LIMIT)
     if words[0] not in SHELLS:
         shell.processes.append(" ".join(words))
-    life = Life(started=inside.now)
+    life = Life(started=inside.now, env=inside.env)
     out = _Recorder(shell, life)
+    later: list[FileWrite] = []
+    files.changed = partial(_write, shell, files, later)
     streams = Streams(Input(wanted=inside.stdin), out, out)
     try:
         life.code = shell.run_to_end(list(words), streams)
@@ -146,7 +197,42 @@ def life_of(inside: Inside, files: Files) -> Life | None:
     except ExpansionFailure:
         life.code, life.run_ns = 2, shell.slept_ns + START_NS
     out.end()
+    life.writes.extend(sorted(later, key=attrgetter("at")))
     return life
+
+
+def _write(
+    shell: Shell,
+    files: Files,
+    later: list[FileWrite],
+    place: str,
+    path: str,
+    data: bytes | None,
+    hides: bool,
+) -> None:
+    """Write a file at once as long as no time has passed, else note when."""
+    if shell.slept_ns:
+        later.append(FileWrite(shell.slept_ns, place, path, data, hides))
+    else:
+        files.disks.put(place, path, data, hides=hides)
+
+
+def outcome_of(inside: Inside, files: Files, words: Sequence[str], limit_ns: int) -> Outcome:
+    """Run a command beside the program of a container, as an exec probe does; `limit_ns` is how long it may take."""
+    shell = shell_of(inside, files, as_program=True, work_limit=WORK_LIMIT)
+    shell.processes.append(" ".join(program_of(inside)))
+    out = Buffer()
+    try:
+        code = shell.run_to_end(list(words), Streams(Input(), out, out))
+    except (Forever, OutOfWork, RecursionError):
+        return Outcome(1, "", timed_out=True)
+    except Exhausted as error:
+        code = 1
+        out.write(f"{words[0]}: {error}\n".encode())
+    except ExpansionFailure:
+        code = 2
+    said = bytes(out.data[:OUTCOME_BYTES]).decode("utf-8", "replace")
+    return Outcome(code, said, timed_out=shell.slept_ns > limit_ns)
 
 
 class _Recorder:

@@ -5,7 +5,7 @@ import pytest
 from controlplane.api.container_inside import Inside
 from controlplane.api.times import SECOND
 from controlplane.shell.files import Disks, Files
-from controlplane.shell.running import START_NS, is_interactive, life_of
+from controlplane.shell.running import START_NS, is_interactive, life_of, outcome_of
 
 NOW = 1_767_225_600 * SECOND
 
@@ -154,3 +154,42 @@ def test_a_root_file_system_that_is_only_read_takes_no_file_and_the_script_goes_
     found = life("/bin/sh", "-c", "echo a > /file; echo b > /dev/null; sleep 2", read_only=True)
     assert found.lines == [(0, "/bin/sh: can't create /file: Read-only file system")]
     assert found.run_ns == 2 * SECOND + START_NS
+
+
+def written(disks):
+    return {path: data for files in disks.places.values() for path, data in files.items()}
+
+
+def test_what_a_program_writes_after_it_has_slept_is_written_when_that_time_comes():
+    disks = Disks()
+    found = life(
+        "sh", "-c", "echo a > /f; sleep 5; echo b > /g; rm /f; sleep 2; cat /g", disks=disks
+    )
+    assert written(disks) == {"f": b"a\n"}
+    assert [(each.at, each.path, each.data) for each in found.writes] == [
+        (5 * SECOND, "g", b"b\n"),
+        (5 * SECOND, "f", None),
+    ]
+    assert found.lines == [(7 * SECOND, "b")]
+
+
+def test_writes_in_the_background_come_in_the_order_of_time():
+    found = life("sh", "-c", "(sleep 9; echo late > /a) & sleep 3; echo soon > /b")
+    assert [(each.at // SECOND, each.path) for each in found.writes] == [(3, "b"), (9, "a")]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said", "timed_out"),
+    [
+        (("cat", "/f"), 0, "text", False),
+        (("sh", "-c", "echo a; echo b >&2; exit 7"), 7, "a\nb\n", False),
+        (("sleep", "3"), 0, "", True),
+        (("sleep", "infinity"), 1, "", True),
+        (("sh", "-c", "while :; do :; done"), 1, "", True),
+        (("sh", "-c", "echo ${X?no}"), 2, "sh: X: no\n", False),
+    ],
+)
+def test_a_command_beside_the_program_has_an_outcome(words, code, said, timed_out):
+    inside = Inside("u/c", "p", {}, {"/f": b"text"}, layer="layer/1", now=NOW)
+    found = outcome_of(inside, Files(inside), words, 2 * SECOND)
+    assert (found.code, found.said, found.timed_out) == (code, said, timed_out)

@@ -14,6 +14,7 @@ from controlplane.client.loops.event_recorder import reference
 from controlplane.kubelet.allocation.actuation import ContainerStep
 from controlplane.kubelet.loops import clients
 from controlplane.kubelet.loops.executing import executed
+from controlplane.kubelet.loops.file_writes import FileWrites
 from controlplane.kubelet.loops.mirrors import Mirrors
 from controlplane.kubelet.loops.objects import Objects
 from controlplane.kubelet.loops.pleg import Pleg
@@ -165,7 +166,8 @@ class PodWorkers:
         self._order = StaticOrder()
         self.mirrors = Mirrors(shared)
         self.pleg = Pleg(shared, self.relisted)
-        self.probers = Probers(shared, self._probed)
+        self.probers = Probers(shared, self._probed, self._objects.find)
+        self._writes = FileWrites(shared, self.probers.files_changed)
         self.resources: Provider | None = None
         """Set before the first pod comes."""
         self.evictions: Watcher | None = None
@@ -292,6 +294,8 @@ class PodWorkers:
             sandbox=host.sandboxes.get(pod.uid),
             reported=None if is_static(pod) else shared.statuses.get(pod.uid),
         )
+        if host.sandboxes.get(pod.uid) is machine.sandbox:  # an earlier process started it
+            self._writes.look_at(machine.sandbox)
         host.sandboxes[pod.uid] = machine.sandbox
         worker = Worker(machine, shared.ctx.condition(), shared.ctx.condition())
         self._workers[pod.uid] = worker
@@ -462,6 +466,7 @@ class PodWorkers:
                     self.probers.told(pod.uid)
             elif isinstance(action, Made):
                 self._note_container(ctx, pod, "started", action.container, action.container_id)
+                self._writes.look_at(machine.sandbox)
                 await resources.made(ctx, pod, action.container, action.container_id)
             elif isinstance(action, Ended):
                 if ctx.noting:

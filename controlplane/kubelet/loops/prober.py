@@ -1,16 +1,20 @@
 """The probe manager: one task per probe of a container, from the pod's first sync to its end.
 
 Points: `kubelet.prober` (before a look), `kubelet.prober.slice` (a batch of probes was started). Looks that would
-find what is known already are left out. Upstream:
+find what is known already are left out; a command is run each time, and once its outcome counts that is periodic
+work until files change. Upstream:
 pkg/kubelet/prober/prober_manager.go; results reach the pod's worker through the sync loop.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from controlplane.client.loops.event_recorder import reference
-from controlplane.kubelet.pod.container_runtime import READINESS
+from controlplane.kubelet.loops.executing import probed
+from controlplane.kubelet.pod.container_runtime import READINESS, describes_probes
+from controlplane.kubelet.pod.pod_state import addressed
 from controlplane.kubelet.pod.prober import ProbeWorker, Results, probes_of
 from controlplane.sharing.memory import by_identity
 
@@ -18,9 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from actors import Condition, Context, Task
+    from controlplane.api.containers import Probe
     from controlplane.api.pod import Pod
     from controlplane.api.tree import Tree
     from controlplane.kubelet.loops.shared import Shared
+    from controlplane.kubelet.pod.references import Find
+    from controlplane.shell.running import Outcome
 
 SLICE = 200
 """The number of probes that are started before other tasks may run."""
@@ -31,9 +38,14 @@ JITTER_OPTIONS = 4
 class Probers:
     """The probes of one kubelet's pods."""
 
-    def __init__(self, shared: Shared, probed: Callable[[str], None]) -> None:
+    def __init__(
+        self, shared: Shared, probed: Callable[[str], None], find: Callable[[str], Find]
+    ) -> None:
         self._shared = shared
         self._probed = probed
+        self._find = find
+        self._workers: dict[str, list[ProbeWorker]] = {}
+        """By uid, the probes whose commands may be run."""
         self._tasks: dict[str, Sequence[tuple[str, Task]]] = {}
         self._told: dict[str, Condition] = {}
         self.results = Results()
@@ -54,6 +66,9 @@ class Probers:
             told = self._told.setdefault(pod.uid, shared.ctx.condition())
             program = sandbox.containers[container.name].program
             worker = ProbeWorker(kind, container.name, probe, program, shared.now())
+            if probe.exec is not None and not describes_probes(pod, container.name):
+                worker.execute = partial(self._execute, pod, container.name, probe)
+                self._workers.setdefault(pod.uid, []).append(worker)
             if worker.period > shared.ctx.now - shared.started:
                 share = shared.ctx.choose("jitter", JITTER_OPTIONS, "first probe")
                 worker.first += worker.period * share // JITTER_OPTIONS
@@ -64,6 +79,22 @@ class Probers:
         """The status manager tells something new of a pod."""
         if uid in self._told:
             self._told[uid].notify_all()
+
+    def files_changed(self, uid: str) -> None:
+        """A program of the pod has written a file: what commands found may be true no more."""
+        for worker in self._workers.get(uid, ()):
+            worker.files_changed()
+        self.told(uid)
+
+    def _execute(self, pod: Pod, container: str, probe: Probe) -> Outcome | None:
+        """Run the command of a probe, if the emulated shell runs the container's program."""
+        shared = self._shared
+        sandbox = shared.host.sandboxes.get(pod.uid)
+        if sandbox is None:
+            return None
+        tree = addressed(pod.tree, shared.host.host_ip, sandbox.ip)
+        found, find = sandbox.containers[container], self._find(pod.namespace)
+        return probed(tree, found, probe, shared.now(), find, shared.host)
 
     def stop(self, uid: str) -> None:
         """The pod is being terminated: only its readiness is of interest still."""
@@ -81,6 +112,7 @@ class Probers:
         if self._tasks.get(uid):
             self._tasks[uid] = []
         self._told.pop(uid, None)
+        self._workers.pop(uid, None)
 
     def forget(self, uid: str) -> None:
         """Nothing is left of the pod."""
@@ -97,7 +129,12 @@ class Probers:
                 due = worker.next_look(self._status(pod.uid, worker.container), shared.now())
                 continue
             if due > shared.now():
-                await ctx.sleep(due - shared.now(), point="kubelet.prober")
+                wait = due - shared.now()
+                if not worker.rests:
+                    await ctx.sleep(wait, point="kubelet.prober")
+                elif await told.wait(wait, idle=True, point="kubelet.prober"):
+                    due = worker.next_look(self._status(pod.uid, worker.container), shared.now())
+                    continue
             news, said = worker.look(
                 self._status(pod.uid, worker.container), self.results, shared.now()
             )

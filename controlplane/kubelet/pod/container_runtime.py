@@ -136,6 +136,14 @@ def is_described(pod: Pod, container: str) -> bool:
     return any(_annotation(pod, name, container) for name in ("run-seconds", "exit-codes", "log"))
 
 
+def describes_probes(pod: Pod, container: str) -> bool:
+    """Return whether annotations say what probes of a container find."""
+    return any(
+        _annotation(pod, name, container)
+        for name in ("never-ready", "ready-seconds", "live-seconds")
+    )
+
+
 def refuses_update(pod: Pod, container: str, refused: int, happens: Callable[[], bool]) -> bool:
     """Return whether the runtime refuses to change the resources of a container, or ("") of the pod's cgroup.
 

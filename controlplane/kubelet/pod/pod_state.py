@@ -286,6 +286,10 @@ class PodState:
 
     def addressed(self) -> Tree:
         """Return the pod's tree with the addresses that the kubelet knows: programs ask for them."""
-        host, own = self.services.host_ip, self.sandbox.ip
-        known = {"hostIP": host, "hostIPs": [{"ip": host}], "podIP": own, "podIPs": [{"ip": own}]}
-        return {**self.pod.tree, "status": {**(self.pod.tree.get("status") or {}), **known}}
+        return addressed(self.pod.tree, self.services.host_ip, self.sandbox.ip)
+
+
+def addressed(pod: Tree, host: str, own: str) -> Tree:
+    """Return the tree of a pod with the addresses of its node and its own."""
+    known = {"hostIP": host, "hostIPs": [{"ip": host}], "podIP": own, "podIPs": [{"ip": own}]}
+    return {**pod, "status": {**(pod.get("status") or {}), **known}}

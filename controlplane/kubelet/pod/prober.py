@@ -1,13 +1,15 @@
 """Probes of containers: what each finds, and what becomes of it.
 
 Upstream: pkg/kubelet/prober (worker.go, results). A probe looks at a container as the status manager reports
-it; what it found counts once it has found the same often enough. How a program answers is set by
-annotations (`container_runtime.Program`).
+it; what it found counts once it has found the same often enough. The command of an exec probe is run where the
+emulated shell runs the program of its container; how other programs answer is set by annotations
+(`container_runtime.Program`).
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -15,7 +17,11 @@ from controlplane.api.containers import Container, Probe
 from controlplane.api.pod import Pod
 from controlplane.api.times import SECOND, parse_time
 from controlplane.api.tree import Tree
+from controlplane.api.validation import quote
 from controlplane.kubelet.pod.container_runtime import LIVENESS, READINESS, STARTUP, Program
+
+if TYPE_CHECKING:
+    from controlplane.shell.running import Outcome
 
 KINDS: Final = (STARTUP, READINESS, LIVENESS)
 _INITIAL: Final = {STARTUP: None, READINESS: False, LIVENESS: True}
@@ -42,6 +48,10 @@ class Results:
         return True
 
 
+def _nothing_runs() -> Outcome | None:
+    return None
+
+
 @attrs.define
 class ProbeWorker:
     """One probe of one container; it looks every period from `first` on, nanoseconds since the epoch."""
@@ -51,10 +61,16 @@ class ProbeWorker:
     probe: Probe
     program: Program
     first: int
+    execute: Callable[[], Outcome | None] = _nothing_runs
+    """Runs the command of the probe; None where nothing runs it."""
     container_id: str = ""
     _found: bool | None = None
     _times: int = 0
     _holds: bool = False
+    _runs: bool = False
+    """The last look ran a command."""
+    _stale: bool = False
+    """Files have changed since."""
 
     @property
     def period(self) -> int:
@@ -84,18 +100,41 @@ class ProbeWorker:
             return results.set(self.kind, self.container_id, False) or news, ""
         if not self._wanted(status, since, now):
             return news, ""
-        found = self.program.answers(self.kind, now - since)
+        found, text = self._ask(now - since)
         if found is self._found:
             self._times += 1
         else:
             self._found, self._times = found, 1
-        said = "" if found else f"{self.kind.capitalize()} probe failed: emulated"
+        said = "" if found else f"{self.kind.capitalize()} probe failed: {text}"
         if self._times < self._threshold(found):
             return news, said
         news = results.set(self.kind, self.container_id, found) or news
         if not found and self.kind != READINESS:
             self._holds = True
         return news, said
+
+    def _ask(self, running_ns: int) -> tuple[bool, str]:
+        """Return whether the program, which has run so long, passes the probe; and why not."""
+        outcome = self.execute()
+        self._runs, self._stale = outcome is not None, False
+        if outcome is None:
+            return self.program.answers(self.kind, running_ns), "emulated"
+        if outcome.timed_out:
+            words = " ".join((self.probe.exec or {}).get("command") or ())
+            return False, f"command {quote(words)} timed out"
+        return outcome.code == 0, outcome.said
+
+    def files_changed(self) -> None:
+        """The files of the container have changed: a command may find something else in them."""
+        self._stale = self._runs
+
+    @property
+    def rests(self) -> bool:
+        """Return whether a command would find what it found, as far as is known, and that counts already."""
+        known = self._found
+        return (
+            self._runs and not self._stale and known is not None
+        ) and self._times >= self._threshold(known)
 
     def next_look(self, status: Tree | None, now: int) -> int | None:
         """Return the time at which a look can find something new; None: not before the status changes."""
@@ -111,7 +150,7 @@ class ProbeWorker:
             return self.at_or_after(start)
         if self._found is None or self._times < self._threshold(self._found):
             return self.at_or_after(now + 1)
-        if self.program.answers(self.kind, now - since) is not self._found:
+        if self._runs or self.program.answers(self.kind, now - since) is not self._found:
             return self.at_or_after(now + 1)
         changes = self.program.changes(self.kind)
         if changes is None or since + changes <= now:

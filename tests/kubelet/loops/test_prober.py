@@ -82,3 +82,93 @@ def test_until_the_startup_probe_succeeds_liveness_is_not_asked() -> None:
 
     done = run(workload)
     assert not done.objects(PODS)
+
+
+def script(text, annotations=None, **probes):
+    """A pod whose program is a script, with probes that run commands."""
+    tree = probed(annotations or {}, **probes)
+    tree["spec"]["containers"][0]["command"] = ["sh", "-c", text]
+    return tree
+
+
+def command(*words, **more):
+    return {"exec": {"command": list(words)}, **more}
+
+
+HEALTH = command("cat", "/tmp/health", failureThreshold=1)
+
+
+def test_a_probes_command_sees_the_files_of_the_program_as_they_are_by_then() -> None:
+    seen = []
+
+    async def workload(user) -> None:
+        text = "echo ok > /tmp/health; sleep 20; rm /tmp/health; sleep infinity"
+        await user.create(script(text, livenessProbe=HEALTH))
+        await user.sleep(18)
+        seen.append(container(user.run)["restartCount"])
+        await user.sleep(12)
+        seen.append(container(user.run)["restartCount"])
+        await user.delete("Pod", "web")
+
+    done = run(workload)
+    assert seen == [0, 1]
+    missing = "cat: /tmp/health: No such file or directory\n"
+    assert unhealthy(done) == [f"Liveness probe failed: {missing}"]
+
+
+def test_a_container_whose_command_succeeds_is_left_alone_and_the_world_comes_to_rest() -> None:
+    async def workload(user) -> None:
+        await user.create(script("echo ok > /tmp/health; sleep infinity", livenessProbe=HEALTH))
+        await user.sleep(60)
+
+    done = run(workload)
+    assert container(done)["restartCount"] == 0
+    assert unhealthy(done) == []
+
+
+def test_a_file_that_a_program_makes_late_is_waited_for() -> None:
+    async def workload(user) -> None:
+        ready = command("test", "-f", "/tmp/ready")
+        await user.create(
+            script("sleep 50; touch /tmp/ready; sleep infinity", readinessProbe=ready)
+        )
+
+    done = run(workload)
+    assert container(done)["ready"] is True
+
+
+def test_a_command_that_takes_too_long_fails() -> None:
+    async def workload(user) -> None:
+        slow = command("sh", "-c", "sleep 3", timeoutSeconds=2, failureThreshold=1)
+        await user.create(script("sleep infinity", livenessProbe=slow))
+        await user.sleep(10)
+        await user.delete("Pod", "web")
+
+    done = run(workload)
+    assert 'Liveness probe failed: command "sh -c sleep 3" timed out' in unhealthy(done)
+
+
+def test_annotations_go_on_ruling_where_they_are_set() -> None:
+    async def workload(user) -> None:
+        fails = command("false")
+        tree = script("sleep infinity", {"ready-seconds": "5"}, readinessProbe=fails)
+        await user.create(tree)
+        await user.sleep(30)
+
+    assert container(run(workload))["ready"] is True
+
+
+def test_a_command_that_the_shell_does_not_know_goes_by_annotations_and_defaults() -> None:
+    async def workload(user) -> None:
+        await user.create(script("sleep infinity", readinessProbe=command("pg_isready")))
+
+    assert container(run(workload))["ready"] is True
+
+
+def test_a_probe_of_an_unknown_program_goes_by_annotations_and_defaults() -> None:
+    async def workload(user) -> None:
+        tree = probed({}, readinessProbe=command("false"))
+        tree["spec"]["containers"][0]["command"] = ["nginx"]
+        await user.create(tree)
+
+    assert container(run(workload))["ready"] is True
