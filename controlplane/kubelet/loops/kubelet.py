@@ -16,7 +16,7 @@
 | token manager | `token` (`loops/tokens.py`), for a pod that can read its tokens |
 | node lease, node status | `lease`, `status` (`loops/node.py`) |
 | server of attach | `attached` (`loops/clients.py`), once a program waits for its input |
-| programs of containers, not of the kubelet | `files` (`loops/file_writes.py`), for one that writes files after a while |
+| programs of containers | `files` (`loops/file_writes.py`), for one that writes files after a while |
 | volume manager, where the node has CSI drivers | `loops/volumes.py` |
 | device plugins, where the node has some | `device-plugin` (`loops/plugin_devices.py`) |
 | DRA manager and plugin manager, where there are claims | `loops/claims.py` |
