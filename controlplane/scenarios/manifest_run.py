@@ -213,6 +213,12 @@ def build(setting: Setting) -> ClusterConfig:
             (*given.nodes, *(each.tree for each in given.submissions))
         ),
     )
+    if not given.is_trace and any(
+        each.tree.get("kind") == "Endpoints" for each in given.submissions
+    ):
+        from controlplane.controllers.loops.table import MIRRORING
+
+        config = evolve(config, enabled_controllers=(*config.enabled_controllers, MIRRORING))
     if _creates_nodes(given.submissions, given.scenario):
         config = evolve(config, joining_nodes=True)
     if given.scenario is not None:

@@ -28,6 +28,7 @@ from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDAT
 from controlplane.apiserver.requests.tokens import digest_of
 from controlplane.apiserver.storage.store_state import state_of
 from controlplane.cluster import APISERVER, CONTROLLER_MANAGER, SCHEDULER, Cluster, numbered
+from controlplane.controllers.loops.table import MIRRORING
 from controlplane.controllers.storage.volume.protection import ClassProtectionController
 from controlplane.errors import UsageError
 from controlplane.gates import minor_of
@@ -137,8 +138,10 @@ class ServedCluster(Cluster):
         """The controller manager reads the names of its controllers at each start: a driver may have come."""
         if name == CONTROLLER_MANAGER:
             self._enabled = [*kwargs["options"].enabled]
-            if "*" in self._enabled and minor_of(self.config.release) >= CLASSES_SINCE:
-                self._enabled.append(ClassProtectionController.name)
+            if "*" in self._enabled:
+                self._enabled.append(MIRRORING)
+                if minor_of(self.config.release) >= CLASSES_SINCE:
+                    self._enabled.append(ClassProtectionController.name)
             kwargs["options"] = evolve(kwargs["options"], enabled=self._enabled)
         if name == SCHEDULER:
             main = partial(_run_scheduler, self.scheduler_configuration)

@@ -131,3 +131,11 @@ def test_more_pods_than_a_run_may_have_are_refused_at_the_object_that_asks(tmp_p
         " more than a run may have (--max-pods 1000000)"
     )
     plan_of(SCENARIO, files=(str(path),), max_pods=2**31 + 2)
+
+
+def test_endpoints_in_a_file_bring_the_controller_that_mirrors_them(tmp_path):
+    file = tmp_path / "e.yaml"
+    file.write_text("apiVersion: v1\nkind: Endpoints\nmetadata: {name: e}\n")
+    name = "endpointslice-mirroring-controller"
+    assert name in plan_of(SCENARIO, files=(str(file),)).configure().enabled_controllers
+    assert name not in plan_of(SCENARIO, files=SHOP).configure().enabled_controllers

@@ -24,6 +24,7 @@ ALIASES: Final = {
     "attachdetach": "persistentvolume-attach-detach-controller",
     "cronjob": "cronjob-controller",
     "endpoint": "endpoints-controller",
+    "endpointslicemirroring": "endpointslice-mirroring-controller",
     "garbagecollector": "garbage-collector-controller",
     "horizontalpodautoscaling": "horizontal-pod-autoscaler-controller",
     "nodelifecycle": "node-lifecycle-controller",
@@ -40,6 +41,7 @@ ALIASES: Final = {
 BY_NAME_ONLY: Final = frozenset(
     {
         "device-taint-eviction-controller",
+        "endpointslice-mirroring-controller",
         "persistentvolume-attach-detach-controller",
         "podgroup-protection-controller",
         "resourceclaim-controller",
@@ -47,7 +49,8 @@ BY_NAME_ONLY: Final = frozenset(
     }
 )
 """Controllers that `*` leaves out: the cluster names them where a driver's volumes have to be attached, pod groups are
-served, or devices are allocated; a served cluster has classes of volume attributes, too.
+served, devices are allocated, or files have Endpoints; a served cluster has Endpoints and classes of volume attributes,
+too.
 """
 
 

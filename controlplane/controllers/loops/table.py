@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTROLLERS",
     "DEVICE_TAINTS",
+    "MIRRORING",
     "POD_GROUP_PROTECTION",
     "RESOURCE_CLAIMS",
     "controllers_of",
 ]
 
 RESOURCE_CLAIMS: Final = "resourceclaim-controller"
+MIRRORING: Final = "endpointslice-mirroring-controller"
 POD_GROUP_PROTECTION: Final = "podgroup-protection-controller"
 DEVICE_TAINTS: Final = "device-taint-eviction-controller"
 CONTROLLERS: Final[dict[str, tuple[str, str]]] = {
@@ -60,6 +62,10 @@ CONTROLLERS: Final[dict[str, tuple[str, str]]] = {
     ),
     "endpointslice-controller": ("network.endpointslice.controller", "EndpointSliceController"),
     "endpoints-controller": ("network.endpoints.controller", "EndpointsController"),
+    MIRRORING: (
+        "network.endpointslicemirroring.controller",
+        "EndpointSliceMirroringController",
+    ),
     "serviceaccount-controller": (
         "lifecycle.serviceaccount.controller",
         "ServiceAccountController",

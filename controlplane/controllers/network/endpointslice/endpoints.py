@@ -40,11 +40,14 @@ def address_types(service: Service) -> tuple[str, ...]:
 
 def is_v6(text: str) -> bool:
     """Return whether an address is one of IPv6."""
-    return _normal(text)[1]
+    return normal_address(text)[1]
 
 
-def _normal(text: str) -> tuple[str, bool]:
-    """An address as Go prints it, and whether it is one of IPv6; leading zeros are let through."""
+def normal_address(text: str) -> tuple[str, bool]:
+    """Return an address as Go prints it, and whether it is one of IPv6; leading zeros are let through.
+
+    Raises ValueError for a text with a colon that is no address.
+    """
     if ":" not in text:
         return ".".join(part.lstrip("0") or "0" for part in text.split(".")), False
     address = ip_address(text)
@@ -54,7 +57,7 @@ def _normal(text: str) -> tuple[str, bool]:
 
 def addresses(pod: Pod, address_type: str) -> list[str]:
     """A pod's addresses of one kind."""
-    found = [_normal(each.ip) for each in pod.status.pod_ips]
+    found = [normal_address(each.ip) for each in pod.status.pod_ips]
     return [text for text, v6 in found if v6 == (address_type == IPV6)]
 
 

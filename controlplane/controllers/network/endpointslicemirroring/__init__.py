@@ -1,0 +1,1 @@
+"""Slices that mirror the Endpoints of services without a selector."""
