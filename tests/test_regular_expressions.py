@@ -75,6 +75,7 @@ SHOWN_BY_TRYING: dict[str, str] = {
     "controlplane.page.report _IMPORT": "begins where a line does, and stays within it",
     "controlplane.page.report _LEFT": "begins where a line does, and stays within it",
     "controlplane.perf.templates _ACTION": "ends at the next beginning",
+    "controlplane.shell.awk.values _DIRECTIVE": "every part is bounded",
     "controlplane.shell.text_programs _DIRECTIVE": "every part is bounded",
     "controlplane.perf.workloads _DURATION": "begins where a number begins, and takes it whole",
 }

@@ -312,6 +312,14 @@ def _sleep(shell: Shell, words: list[str], streams: Streams) -> int:
     return 0
 
 
+def _awk(shell: Shell, words: list[str], streams: Streams) -> int:
+    from controlplane.shell.awk.running import (
+        awk,
+    )  # the language is loaded with the first program in it
+
+    return awk(shell, words, streams)
+
+
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -454,6 +462,7 @@ PROGRAMS: Final[dict[str, Program]] = {
     ".": _source,
     "[": test,
     "[[": test,
+    "awk": _awk,
     "break": _jump,
     "command": _command,
     "continue": _jump,

@@ -1,0 +1,1 @@
+"""`awk` of the emulated shell: the language of POSIX."""
