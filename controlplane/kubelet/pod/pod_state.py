@@ -35,8 +35,8 @@ from controlplane.kubelet.pod.prober import Results
 from controlplane.kubelet.pod.references import Find, anywhere, environment_error
 from controlplane.kubelet.pod.restarts import BackOff, may_restart
 from controlplane.kubelet.pod.status import APP, EPHEMERAL, INIT, SIDECAR
-from controlplane.sharing.compact import compact
 from controlplane.kubelet.pod.tokens import Tokens
+from controlplane.sharing.compact import compact
 
 if TYPE_CHECKING:
     from controlplane.api.containers import EphemeralContainer
