@@ -254,10 +254,12 @@ class SyncLoop:
             if is_mirror(pod):
                 continue
             worker = self._workers.get(pod.uid)
-            if pod.status.phase in TERMINAL and worker is not None and worker.active:
-                ended.append(pod)
+            over = pod.status.phase in TERMINAL and worker is not None and worker.active
+            by_others = over and (known or {}).get("phase") not in TERMINAL
             leaves = pod.uid in self._rejected and pod.metadata.deletion_timestamp is not None
-            if leaves or pod.spec.readiness_gates:
+            if by_others:
+                ended.append(pod)
+            elif over or leaves or pod.spec.readiness_gates:
                 self._sync(pod)
             if self._allocation.pending and before is not None and not trigger:
                 trigger = self._room_made(before, pod)
