@@ -13,7 +13,8 @@ from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.informer import Informer
-from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS, Cluster, ClusterConfig
+from controlplane.cluster import DISABLED_ADMISSION, Cluster, ClusterConfig
+from controlplane.cluster_config import EPOCH_NS
 from controlplane.scenarios.authoring.workloads import pod
 
 COUNT = 2000

@@ -29,7 +29,7 @@ from controlplane.apiserver.front.answering import HttpAnswer, answer
 from controlplane.apiserver.http.answer_bodies import encoded
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.requests.server import ApiServer
-from controlplane.cluster import EPOCH_NS
+from controlplane.cluster_config import EPOCH_NS
 
 COUNTS = (500, 5_000, 50_000, 100_000)
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"

@@ -16,7 +16,8 @@ from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.durable_store import DurableStore
 from controlplane.apiserver.storage.store import Store
-from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS
+from controlplane.cluster import DISABLED_ADMISSION
+from controlplane.cluster_config import EPOCH_NS
 from controlplane.scenarios.authoring.workloads import pod
 
 COUNT = 3000

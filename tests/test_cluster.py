@@ -7,14 +7,8 @@ import pytest
 from actors import Context, EventLog, LinkBroken, RandomWalk
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import DEPLOYMENTS, PODS, Client
-from controlplane.cluster import (
-    APISERVER,
-    CONTROLLER_MANAGER,
-    SCHEDULER,
-    Cluster,
-    ClusterConfig,
-    node_tree,
-)
+from controlplane.cluster import Cluster, ClusterConfig, node_tree
+from controlplane.cluster_config import APISERVER, CONTROLLER_MANAGER, SCHEDULER
 from tests.test_determinism import deployment
 
 SECOND = 1_000_000_000

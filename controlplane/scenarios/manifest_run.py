@@ -92,7 +92,8 @@ class Given:
 def prepare(setting: Setting) -> Given:
     """Read and try everything that the files hold. Raises UsageError."""
     from controlplane.apiserver.schema.feature_gates import switched_on
-    from controlplane.cluster import DISABLED_ADMISSION, EPOCH_NS, node_tree
+    from controlplane.cluster import DISABLED_ADMISSION, node_tree
+    from controlplane.cluster_config import EPOCH_NS
     from controlplane.scenarios.engine.systems import brings_nodes, installed
     from controlplane.scenarios.inputs import reading
     from controlplane.scenarios.inputs.asked_pods import check_asked_pods
@@ -195,7 +196,8 @@ def _stores_another(spec: Tree, version: str) -> bool:
 
 def build(setting: Setting) -> ClusterConfig:
     """Every component, and the nodes of files and options."""
-    from controlplane.cluster import EPOCH_NS, ClusterConfig
+    from controlplane.cluster import ClusterConfig
+    from controlplane.cluster_config import EPOCH_NS
     from controlplane.controllers.common.selection import STANDARD
     from controlplane.kubelet.node.devices import devices_of_objects
 

@@ -14,7 +14,7 @@ from attrs import evolve
 from actors.log import WARNING
 from controlplane.client.loops.informer import Informer, handler
 from controlplane.client.resources import CSI_DRIVERS, CUSTOM_RESOURCE_DEFINITIONS
-from controlplane.cluster import CONTROLLER_MANAGER
+from controlplane.cluster_config import CONTROLLER_MANAGER
 from controlplane.controllers.loops import storage
 from controlplane.errors import UsageError
 

@@ -23,7 +23,7 @@ from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.requests.authorization import rbac
 from controlplane.apiserver.requests.routing import no_such_method
 from controlplane.apiserver.schema.status import ApiError, bad_request, too_large
-from controlplane.cluster import APISERVER
+from controlplane.cluster_config import APISERVER
 from controlplane.errors import UsageError
 from controlplane.scenarios.inputs.exported import (
     Identity,

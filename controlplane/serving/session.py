@@ -27,7 +27,8 @@ from controlplane.apiserver.requests.admission.policies.source import GROUP
 from controlplane.apiserver.requests.admission.webhooks import MUTATING, VALIDATING, place_of
 from controlplane.apiserver.requests.tokens import digest_of
 from controlplane.apiserver.storage.store_state import state_of
-from controlplane.cluster import APISERVER, CONTROLLER_MANAGER, SCHEDULER, Cluster, numbered
+from controlplane.cluster import Cluster
+from controlplane.cluster_config import APISERVER, CONTROLLER_MANAGER, SCHEDULER, numbered
 from controlplane.controllers.loops.table import MIRRORING
 from controlplane.controllers.storage.volume.protection import ClassProtectionController
 from controlplane.errors import UsageError

@@ -13,7 +13,7 @@ from controlplane.client.resources import (
     REPLICA_SETS,
     SERVICE_ACCOUNTS,
 )
-from controlplane.cluster import APISERVER, CONTROLLER_MANAGER
+from controlplane.cluster_config import APISERVER, CONTROLLER_MANAGER
 from controlplane.controllers.lifecycle.rootca.controller import DESCRIPTION, NAME, ROOT_CA
 from tests.controllers.worlds import SECOND, Small, template, workload
 

@@ -19,7 +19,7 @@ from controlplane.client import resources
 from controlplane.client.calls import Call, ObjectList
 from controlplane.client.errors import ApiError, ConnectionLost
 from controlplane.client.resources import Resource
-from controlplane.cluster import served_kinds
+from controlplane.cluster_config import served_kinds
 from controlplane.controllers.common.controller import Caches
 from controlplane.controllers.common.effects import Effect, Reconcile, Retry
 from controlplane.controllers.common.features import of_release

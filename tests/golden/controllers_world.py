@@ -18,14 +18,8 @@ from controlplane.api.times import format_time
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.loops.informer import Informer, handler
-from controlplane.cluster import (
-    APISERVER,
-    CONTROLLER_MANAGER,
-    EPOCH_NS,
-    Cluster,
-    ClusterConfig,
-    node_tree,
-)
+from controlplane.cluster import Cluster, ClusterConfig, node_tree
+from controlplane.cluster_config import APISERVER, CONTROLLER_MANAGER, EPOCH_NS
 
 SECOND = 1_000_000_000
 QUIET_S = 4

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from controlplane.cluster import EPOCH_NS
+from controlplane.cluster_config import EPOCH_NS
 from tests.golden.snapshots_world import (
     CLOCK,
     COMPONENTS,

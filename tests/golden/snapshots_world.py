@@ -22,7 +22,8 @@ from controlplane.apiserver.requests.server import ApiServer
 from controlplane.apiserver.storage.store import Store
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client
-from controlplane.cluster import APISERVER, EPOCH_NS, Cluster, ClusterConfig
+from controlplane.cluster import Cluster, ClusterConfig
+from controlplane.cluster_config import APISERVER, EPOCH_NS
 from controlplane.controllers.lifecycle.garbagecollector.controller import (
     GarbageCollectorController,
 )

@@ -10,7 +10,7 @@ import trio
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.front.answering import HttpAnswer
 from controlplane.apiserver.http.message import packed
-from controlplane.cluster import APISERVER
+from controlplane.cluster_config import APISERVER
 from controlplane.errors import UsageError
 
 if TYPE_CHECKING:

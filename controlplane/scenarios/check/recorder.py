@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from controlplane.cluster import APISERVER
+from controlplane.cluster_config import APISERVER
 from controlplane.scenarios.check.cycles import cycle_in
 from controlplane.scenarios.check.history import Change
 from controlplane.scenarios.check.timeline import courses_of

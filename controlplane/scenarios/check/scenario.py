@@ -202,7 +202,7 @@ def _moves(run: Run) -> tuple[bool, bool]:
 
 
 def _invariants(setting: Setting) -> tuple[Invariant, ...]:
-    from controlplane.cluster import APISERVER, numbered
+    from controlplane.cluster_config import APISERVER, numbered
 
     after = ("user", *numbered(APISERVER, setting["apiservers"] or 1))
     return (Invariant("check", _check, after, begin=_begin, looks_at=_moves),)

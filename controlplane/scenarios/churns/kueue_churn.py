@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from controlplane.cluster import numbered
+from controlplane.cluster_config import numbered
 from controlplane.scenarios.authoring.kueue_worlds import (
     WORKLOADS,
     change,

@@ -120,7 +120,7 @@ def _defined(version: str) -> Store:
     from controlplane.api.request import Request
     from controlplane.apiserver.requests.server import ApiServer
     from controlplane.apiserver.storage.store import Store
-    from controlplane.cluster import EPOCH_NS
+    from controlplane.cluster_config import EPOCH_NS
 
     store = Store()
     uids = (f"bbbbbbbb-0000-4000-8000-{number:012}" for number in range(1 << 30))

@@ -92,7 +92,7 @@ def _read_kueue_jobs(setting: Setting) -> tuple[type[GenericJob], ...]:
 
 
 def _kueue(config: ClusterConfig, setting: Setting) -> Changes:
-    from controlplane.cluster import numbered
+    from controlplane.cluster_config import numbered
     from controlplane.kueue.api.webhook_configurations import HOST
     from controlplane.kueue.loops.webhook import webhook_of
     from controlplane.kueue.process.controller import Kueue, kueue_of
@@ -248,7 +248,7 @@ def _read_stages(setting: Setting) -> Files:
 
 
 def _kwok(config: ClusterConfig, setting: Setting) -> Changes:
-    from controlplane.cluster import served_kinds
+    from controlplane.cluster_config import served_kinds
     from controlplane.kwok.controller import kwok_of
     from controlplane.kwok.files import Files, usages_of
     from controlplane.kwok.metrics import KIND as PAGE

@@ -19,7 +19,7 @@ from actors import PrefixThenContinue
 from actors.inlet import STOP
 from controlplane.api.request import ADMIN
 from controlplane.apiserver.http.message import packed
-from controlplane.cluster import APISERVER
+from controlplane.cluster_config import APISERVER
 from controlplane.errors import UsageError
 from controlplane.scenarios.engine.execution import DEFAULT_KINDS, Execution
 from controlplane.scenarios.inputs.submission import Resources, namespace_of

@@ -7,7 +7,8 @@ from controlplane.api.request import Request
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client, Resource
 from controlplane.client.loops.connection import RestConfig
-from controlplane.cluster import APISERVER, Cluster, ClusterConfig
+from controlplane.cluster import Cluster, ClusterConfig
+from controlplane.cluster_config import APISERVER
 from tests.apiserver.requests.test_conversions import GROUP, definition, translated
 
 HOST = "hook.default.svc"

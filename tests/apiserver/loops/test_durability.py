@@ -22,7 +22,8 @@ from controlplane.apiserver.storage.store import Store
 from controlplane.apiserver.storage.watch_cache import WatchCache
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import PODS, Client, Resource
-from controlplane.cluster import EPOCH_NS, Cluster, ClusterConfig
+from controlplane.cluster import Cluster, ClusterConfig
+from controlplane.cluster_config import EPOCH_NS
 from controlplane.scenarios.authoring.workloads import config_map, pod
 from tests.apiserver.storage.faulty_files import FULL, LAYER, register
 

@@ -8,7 +8,8 @@ from controlplane.apiserver.requests.reading import Reader
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client, Resource
 from controlplane.client.loops.connection import RestConfig
-from controlplane.cluster import APISERVER, Cluster, ClusterConfig
+from controlplane.cluster import Cluster, ClusterConfig
+from controlplane.cluster_config import APISERVER
 
 CONFIG_MAPS = Resource("", "v1", "configmaps")
 NAMESPACES = Resource("", "v1", "namespaces")

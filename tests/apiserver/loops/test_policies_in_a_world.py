@@ -7,7 +7,8 @@ from controlplane.apiserver.requests.admission.policies.source import GROUP
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client, Resource
 from controlplane.client.loops.connection import RestConfig
-from controlplane.cluster import APISERVER, Cluster, ClusterConfig
+from controlplane.cluster import Cluster, ClusterConfig
+from controlplane.cluster_config import APISERVER
 
 CONFIG_MAPS = Resource("", "v1", "configmaps")
 POLICIES = Resource(GROUP, "v1", "validatingadmissionpolicies")

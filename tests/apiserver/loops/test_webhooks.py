@@ -10,7 +10,8 @@ from controlplane.apiserver.loops.webhooks import actor_of
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import Client, Resource
 from controlplane.client.loops.connection import RestConfig
-from controlplane.cluster import APISERVER, Cluster, ClusterConfig
+from controlplane.cluster import Cluster, ClusterConfig
+from controlplane.cluster_config import APISERVER
 
 GROUP = "admissionregistration.k8s.io"
 CONFIG_MAPS = Resource("", "v1", "configmaps")

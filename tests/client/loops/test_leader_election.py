@@ -12,7 +12,8 @@ from controlplane.api.times import format_micro_time
 from controlplane.client.election import Candidate, ElectionConfig, Record
 from controlplane.client.loops.clientset import LEASES, Client, Resource
 from controlplane.client.loops.leader_election import LeaderElection
-from controlplane.cluster import EPOCH_NS, Cluster, ClusterConfig, node_tree
+from controlplane.cluster import Cluster, ClusterConfig, node_tree
+from controlplane.cluster_config import EPOCH_NS
 from tests.test_cluster import plain_pod
 
 SECOND = 1_000_000_000

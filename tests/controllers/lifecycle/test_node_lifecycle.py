@@ -7,7 +7,7 @@ from controlplane.api.request import Response
 from controlplane.api.times import SECOND, format_micro_time, format_time
 from controlplane.apiserver.schema.status import ApiError
 from controlplane.client.resources import NODES
-from controlplane.cluster import APISERVER, CONTROLLER_MANAGER
+from controlplane.cluster_config import APISERVER, CONTROLLER_MANAGER
 from controlplane.controllers.lifecycle import node_lifecycle as lifecycle
 from controlplane.controllers.lifecycle.node_lifecycle import HealthBook
 from tests.controllers.builders import NOW, node, pod

@@ -10,7 +10,8 @@ from actors import Context, EventLog
 from actors.testing import assert_deterministic
 from controlplane.api.times import SECOND
 from controlplane.client.loops.clientset import LEASES, NODES, PODS, Client
-from controlplane.cluster import PROVIDER, Cluster, ClusterConfig, node_tree
+from controlplane.cluster import Cluster, ClusterConfig, node_tree
+from controlplane.cluster_config import PROVIDER
 from controlplane.gates import LATEST
 from controlplane.kubelet.node.node_status import KUBELET, has_kubelet
 from controlplane.scenarios.engine.kubelets import equipment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from actors import Context
 from controlplane.client.loops.clientset import PODS, Client
-from controlplane.cluster import SCHEDULER
+from controlplane.cluster_config import SCHEDULER
 from controlplane.metrics.exposition import text_of
 from controlplane.scenarios.engine.metrics import metrics_of
 from tests.test_cluster import SECOND, cluster_with, plain_pod, run

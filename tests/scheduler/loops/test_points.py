@@ -10,7 +10,7 @@ import pytest
 import controlplane.scheduler
 from actors import Context, RandomWalk
 from controlplane.client.loops.clientset import NODES, PODS, Client, Resource
-from controlplane.cluster import SCHEDULER
+from controlplane.cluster_config import SCHEDULER
 from controlplane.scheduler.loops.points import POINTS
 from tests.scheduler.loops.test_scheduler import Hold, cluster_with, pod_tree, with_plugin
 

@@ -9,7 +9,8 @@ import pytest
 from actors import Context, EventLog, RandomWalk
 from controlplane.client.errors import ApiError
 from controlplane.client.loops.clientset import NODES, PODS, Client, Resource
-from controlplane.cluster import SCHEDULER, Cluster, ClusterConfig, node_tree
+from controlplane.cluster import Cluster, ClusterConfig, node_tree
+from controlplane.cluster_config import SCHEDULER
 from controlplane.scheduler.config.model import (
     DEFAULT_MULTI_POINT,
     ProfileConfig,

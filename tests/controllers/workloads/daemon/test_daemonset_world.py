@@ -8,7 +8,7 @@ import pytest
 
 from actors import RandomWalk
 from controlplane.client.resources import DAEMON_SETS, NODES, PODS
-from controlplane.cluster import CONTROLLER_MANAGER
+from controlplane.cluster_config import CONTROLLER_MANAGER
 from controlplane.controllers.common.pods import is_ready
 from tests.controllers.worlds import Small, template, workload
 

@@ -8,7 +8,7 @@ import pytest
 
 from actors import RandomWalk
 from controlplane.client.resources import PODS, SERVICES, STATEFUL_SETS
-from controlplane.cluster import CONTROLLER_MANAGER
+from controlplane.cluster_config import CONTROLLER_MANAGER
 from tests.controllers.worlds import Small, template, workload
 
 LABELS = {"app": "cassandra"}
