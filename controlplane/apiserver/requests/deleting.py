@@ -12,7 +12,7 @@ from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.resources import ResourceInfo
 
-__all__ = ["check_meant", "finalizers_for", "without_grace", "shortened"]
+__all__ = ["before_delete", "check_meant", "finalizers_for", "without_grace"]
 
 _ORPHAN = "orphan"
 _FOREGROUND = "foregroundDeletion"
@@ -38,7 +38,33 @@ def without_grace(ctx: Context, obj: Tree, graceful: bool, finalizers: list[str]
     return {**obj, "metadata": meta}
 
 
-def shortened(
+def before_delete(
+    strategy: Strategy, ctx: Context, tree: Tree, options: DeleteOptions
+) -> tuple[Tree, bool, bool]:
+    """Check preconditions, and set the time and grace of a deletion.
+
+    Returns the object with both, whether it is deleted gracefully, and whether a graceful deletion is pending already.
+    Upstream: BeforeDelete of apiserver/pkg/registry/rest/delete.go.
+    """
+    meta = tree["metadata"]
+    check_meant(ctx.info, meta, options)
+    if options.grace is not None and options.grace < 0:
+        options.grace = 1
+    if not strategy.graceful:
+        return tree, False, False
+    if "deletionTimestamp" in meta:
+        return _shortened(strategy, ctx, tree, options)
+    grace = strategy.grace_period(tree, options.grace)
+    marked = dict(meta)
+    marked["deletionTimestamp"] = format_time(ctx.now + grace * SECOND)
+    marked["deletionGracePeriodSeconds"] = grace
+    if meta.get("generation", 0) > 0:
+        marked["generation"] = meta["generation"] + 1
+    options.grace = grace
+    return {**tree, "metadata": marked}, True, False
+
+
+def _shortened(
     strategy: Strategy, ctx: Context, tree: Tree, options: DeleteOptions
 ) -> tuple[Tree, bool, bool]:
     """A further deletion of a deleting object can only shorten its grace period."""

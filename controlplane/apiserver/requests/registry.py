@@ -27,9 +27,8 @@ from controlplane.apiserver.requests.authorization import escalation
 from controlplane.apiserver.requests.authorization.access import Access
 from controlplane.apiserver.requests.create_errors import create_errors
 from controlplane.apiserver.requests.deleting import (
-    check_meant,
+    before_delete,
     finalizers_for,
-    shortened,
     without_grace,
 )
 from controlplane.apiserver.requests.key_names import check_key_name
@@ -546,7 +545,7 @@ class Registry:
         self, ctx: Context, key: str, found: Object, options: DeleteOptions
     ) -> Steps[_Attempt]:
         """Make one attempt to delete: return its result, or None and the object that was written meanwhile."""
-        obj, graceful, pending = self._before_delete(ctx, found, options)
+        obj, graceful, pending = before_delete(self.strategy, ctx, found.tree, options)
         begun = self.strategy.begin_delete(ctx, found.tree)
         if begun is not None:
             done = yield from self.write(ctx, key, begun, found)
@@ -665,29 +664,6 @@ class Registry:
                 self._check_preconditions(ctx, found, options)
         self.strategy.after_delete(ctx, found.tree)
         return Object(with_version(found.tree, str(done.revision)))
-
-    def _before_delete(
-        self, ctx: Context, found: Object, options: DeleteOptions
-    ) -> tuple[Tree, bool, bool]:
-        """Check preconditions and set deletion time and grace; answers (tree, graceful, pending)."""
-        tree = found.tree
-        meta = tree["metadata"]
-        info = self.info
-        check_meant(info, meta, options)
-        if options.grace is not None and options.grace < 0:
-            options.grace = 1
-        if not self.strategy.graceful:
-            return tree, False, False
-        if "deletionTimestamp" in meta:
-            return shortened(self.strategy, ctx, tree, options)
-        grace = self.strategy.grace_period(tree, options.grace)
-        marked = dict(meta)
-        marked["deletionTimestamp"] = format_time(ctx.now + grace * SECOND)
-        marked["deletionGracePeriodSeconds"] = grace
-        if meta.get("generation", 0) > 0:
-            marked["generation"] = meta["generation"] + 1
-        options.grace = grace
-        return {**tree, "metadata": marked}, True, False
 
 
 def _check_parsed(version: str) -> None:

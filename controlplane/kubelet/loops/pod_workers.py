@@ -219,8 +219,9 @@ class PodWorkers:
     def claims_promising(self) -> None:
         """A driver has come back: pods whose claims failed are worth another try when it is due."""
         for worker in self._workers.values():
-            if worker.machine.claims_wait:
-                worker.machine.claims_promising()
+            claims = worker.machine.claims
+            if claims is not None and claims.again_at is not None:
+                claims.promising()
                 worker.wake()
 
     def _probed(self, uid: str) -> None:
@@ -489,11 +490,12 @@ class PodWorkers:
     async def _serve_claims(
         self, ctx: Context, worker: Worker, action: PrepareClaims | UnprepareClaims
     ) -> None:
-        assert self.claims is not None
+        claims = worker.machine.claims
+        assert self.claims is not None and claims is not None
         if isinstance(action, PrepareClaims):
-            worker.machine.claims_done(await self.claims.prepare(ctx, action.pod))
+            claims.done(await self.claims.prepare(ctx, action.pod))
         else:
-            worker.machine.claims_done(await self.claims.unprepare(ctx, action.pod))
+            claims.done(await self.claims.unprepare(ctx, action.pod))
         worker.told = True
 
     @staticmethod

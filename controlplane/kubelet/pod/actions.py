@@ -72,7 +72,7 @@ class ReconcileMirror:
 
 @attrs.frozen
 class PrepareClaims:
-    """Prepare the devices of the pod's claims; `PodWorker.claims_done` takes the outcome."""
+    """Prepare the devices of the pod's claims; `PodWorker.claims` takes the outcome."""
 
     pod: Pod
 

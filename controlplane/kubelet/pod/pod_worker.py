@@ -59,7 +59,6 @@ class PodWorker:
     __slots__ = (
         "_asked",
         "_busy",
-        "_claims",
         "_mounting",
         "_newer",
         "_reports",
@@ -69,6 +68,7 @@ class PodWorker:
         "_synced_at",
         "_termination",
         "_unmounting",
+        "claims",
         "waits_for_cache",
     )
 
@@ -91,9 +91,10 @@ class PodWorker:
         self._mounting: Mounting | None = None
         if volumes_of(pod):
             self._mounting = Mounting(pod, state.find, services.volumes, services.tokens)
-        self._claims: PodClaims | None = None
+        self.claims: PodClaims | None = None
+        """The preparing of the claims of the pod; None if it has none."""
         if services.claims is not None and has_claims(pod):
-            self._claims = PodClaims(prepared=state.sandbox.ready_at is not None)
+            self.claims = PodClaims(prepared=state.sandbox.ready_at is not None)
         self._unmounting = False
         self._newer: Pod | None = None
         self._asked = True
@@ -177,27 +178,12 @@ class PodWorker:
         if self._reports.reported is told:
             self._reports.reported = shown
 
-    def claims_done(self, error: str) -> None:
-        """The claims are prepared, or unprepared; or that failed with `error`."""
-        if self._claims is not None:
-            self._claims.done(error)
-
-    @property
-    def claims_wait(self) -> bool:
-        """Return whether the pod's claims failed, and wait for another try."""
-        return self._claims is not None and self._claims.again_at is not None
-
-    def claims_promising(self) -> None:
-        """A driver has come back: claims may work now."""
-        if self._claims is not None:
-            self._claims.promising()
-
     def resync_due(self, now: int) -> bool:
         """Return True once when it is time for a sync after one that could not prepare the claims.
 
         The sync loop begins it, with the pod as it is known by then.
         """
-        claims = self._claims
+        claims = self.claims
         if claims is None or self._state.phase != SYNC or claims.again_at is None:
             return False
         if claims.again_at > now:
@@ -236,8 +222,8 @@ class PodWorker:
     def _terminate(self, now: int, grace_ns: int | None) -> None:
         """Begin to stop, or shorten the time that is left to stop. A sync under way is cancelled."""
         syncs = self._busy and self._state.phase == SYNC
-        if self._claims is not None and self._state.phase == SYNC:
-            self._claims.ends()
+        if self.claims is not None and self._state.phase == SYNC:
+            self.claims.ends()
         if self._termination.begin(now, grace_ns) and syncs:
             self._end_sync(now)
 
@@ -321,8 +307,8 @@ class PodWorker:
             if not self._mounting.done:
                 return False
         sandbox = state.sandbox
-        if sandbox.ready_at is None and self._claims is not None:
-            prepared = self._claims.prepare(state.pod, now, actions)
+        if sandbox.ready_at is None and self.claims is not None:
+            prepared = self.claims.prepare(state.pod, now, actions)
             if prepared is None:
                 return False
             if not prepared:
@@ -346,7 +332,7 @@ class PodWorker:
         if not self._termination.advance(now, actions):
             return False
         # Before the end is told: the scheduler may give the devices to others as soon as it is.
-        if self._claims is not None and not self._claims.unprepare(self._state.pod, now, actions):
+        if self.claims is not None and not self.claims.unprepare(self._state.pod, now, actions):
             return False
         self._reports.report(now, actions, stopped=True)
         self._end_sync(now)
@@ -393,7 +379,7 @@ class PodWorker:
     @property
     def only_recurs(self) -> bool:
         """Return whether the next step is only one more of a container's ever same restarts."""
-        claims = self._claims
+        claims = self.claims
         if claims is not None and claims.again_at is not None:
             if not claims.lasts:
                 return False
@@ -415,7 +401,7 @@ class PodWorker:
         if not self._busy:
             if state.phase != SYNC or self._asked:
                 return now
-            claims = None if self._claims is None else self._claims.again_at
+            claims = None if self.claims is None else self.claims.again_at
             times = [claims, *self._timers(now)]
         elif state.phase == SYNC:
             times = [state.sandbox.ready_at]
@@ -426,5 +412,5 @@ class PodWorker:
                 times.append(each.container.ends_at if each.restarts else None)
         else:
             times = [each.container.ends_at for each in containers]
-            times.append(None if self._claims is None else self._claims.again_at)
+            times.append(None if self.claims is None else self.claims.again_at)
         return min((time for time in times if time is not None and time > now), default=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import pytest
 
 from controlplane.api import usage
@@ -113,7 +115,9 @@ def test_a_server_without_it_does_not_serve_the_group():
 class Tenfold:
     """Tells ten times the seconds of the time for pods on a node whose name it finds."""
 
-    def at(self, node_of, now):
+    kinds = MappingProxyType({})
+
+    def at(self, node_of, now, stored):
         def read(pod, container, resource):
             node = node_of(pod["spec"]["nodeName"])
             return None if node is None else len(node.name) * 10_000
