@@ -41,7 +41,7 @@ class Pacer:
         self._open = 0
         self._wall = 0.0
         self._clock: Callable[[], float] = float
-        self._wake: Callable[[], None] = _nobody_waits
+        self._wake: Callable[[], None] = _no_waiter
         self.wait_s: float | None = None
         """Real seconds until the next timer is due, as `reached` found it; None: it is not due by itself."""
 
@@ -176,7 +176,7 @@ class Pacer:
         self._wake()
 
 
-def _nobody_waits() -> None:
+def _no_waiter() -> None:
     """The wake-up before a driver has come."""
 
 

@@ -2,7 +2,7 @@
 
 A found schedule deviates from first in, first out in hundreds of places, most of them for nothing.
 Shrinking runs the scenario again and again, each time with something taken away, and keeps what still
-fails in the same way: first what users do and what faults strike is made shorter and closer to the default, then the
+fails in the same way: first what users do and the faults are made shorter and closer to the default, then the
 schedule is expressed as demotions (`strategies.demote`), and of these all are dropped that can be.
 
 Zeller, Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002 (ddmin).

@@ -202,7 +202,7 @@ class Model:
                 body[name] = value
         self.attempts.add(step, text(obj, step), text(uid, step), body)
 
-    # ------------------------------------------------------------------ telling
+    # ------------------------------------------------------------------ answers
 
     def text(self, number: int) -> str:
         """The text with this number."""

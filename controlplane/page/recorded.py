@@ -37,7 +37,7 @@ LONGEST_S = 1e7
 Tell = Callable[[int], None]
 
 
-def _nobody(_events: int) -> None:
+def _ignore_progress(_events: int) -> None:
     """No reader follows it."""
 
 
@@ -53,7 +53,7 @@ def recorded(
     place: Path,
     *,
     repeating: bool = True,
-    tell: Tell = _nobody,
+    tell: Tell = _ignore_progress,
     allowed: AllowedCode = NO_CODE,
 ) -> Recorded:
     """The run in a folder that `run --out` left, of a log, or of a recording. Raises UsageError.

@@ -13,12 +13,12 @@ from __future__ import annotations
 from controlplane.races.r108366 import NODE, run_to_their_end
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
-from controlplane.scenarios.invariants.nodes import nobody_is_turned_away
+from controlplane.scenarios.invariants.nodes import placed_pods_are_admitted
 
 SCENARIO = Scenario(
     "race 104577",
     workload=run_to_their_end,
-    invariants=(nobody_is_turned_away(NODE),),
+    invariants=(placed_pods_are_admitted(NODE),),
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(

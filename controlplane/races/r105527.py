@@ -15,7 +15,7 @@ from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.faults import restarts
 from controlplane.scenarios.authoring.workloads import pod
-from controlplane.scenarios.invariants.nodes import nobody_is_turned_away
+from controlplane.scenarios.invariants.nodes import placed_pods_are_admitted
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User
@@ -39,7 +39,7 @@ SCENARIO = Scenario(
     "race 105527",
     workload=some_end_and_some_stay,
     faults=[restarts(NODE, 2, every_s=2, moments=16)],
-    invariants=(nobody_is_turned_away(NODE),),
+    invariants=(placed_pods_are_admitted(NODE),),
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.workloads import pod
-from controlplane.scenarios.invariants.scheduling import ROOM_THAT_NOBODY_HAS_IS_USED
+from controlplane.scenarios.invariants.scheduling import FREE_ROOM_IS_USED
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User
@@ -43,7 +43,7 @@ async def resizes_and_others(user: User) -> None:
 SCENARIO = Scenario(
     "race 135107",
     workload=resizes_and_others,
-    invariants=(ROOM_THAT_NOBODY_HAS_IS_USED,),
+    invariants=(FREE_ROOM_IS_USED,),
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.workloads import pod
-from controlplane.scenarios.invariants.nodes import nobody_is_turned_away
+from controlplane.scenarios.invariants.nodes import placed_pods_are_admitted
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User
@@ -41,7 +41,7 @@ async def misfits_and_others(user: User) -> None:
 SCENARIO = Scenario(
     "race 136508",
     workload=misfits_and_others,
-    invariants=(nobody_is_turned_away(NODE),),
+    invariants=(placed_pods_are_admitted(NODE),),
     defaults={"nodes": 1, "node_cpu": "4"},
 )
 RACE = Race(

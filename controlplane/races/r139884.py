@@ -16,7 +16,7 @@ from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.workloads import pod
 from controlplane.scenarios.authoring.worlds import scheduler_alone
-from controlplane.scenarios.invariants.scheduling import NOBODY_SLEEPS_BESIDE_A_POPPABLE_POD
+from controlplane.scenarios.invariants.scheduling import POP_TAKES_WHAT_MAY_BE_POPPED
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User
@@ -36,7 +36,7 @@ SCENARIO = Scenario(
     "race 139884",
     workload=tainted_node,
     build=scheduler_alone(),
-    invariants=(NOBODY_SLEEPS_BESIDE_A_POPPABLE_POD,),
+    invariants=(POP_TAKES_WHAT_MAY_BE_POPPED,),
     defaults={"nodes": 1, "node_cpu": "2"},
 )
 RACE = Race(

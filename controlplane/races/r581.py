@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.churns import storage_world as storage
-from controlplane.scenarios.invariants.storage import ALWAYS, DRIVER, nobody_is_blocked
+from controlplane.scenarios.invariants.storage import ALWAYS, DRIVER, no_task_is_blocked
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User
@@ -40,7 +40,7 @@ SCENARIO = Scenario(
     "race 581",
     workload=deleted,
     build=storage.world(volumes=1),
-    invariants=(nobody_is_blocked(), *ALWAYS),
+    invariants=(no_task_is_blocked(), *ALWAYS),
 )
 RACE = Race(
     module=__name__,

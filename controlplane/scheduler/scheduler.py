@@ -55,7 +55,7 @@ class Skipped:
     event: EventIntent | None = None
 
 
-def _nobody_asks() -> None:
+def _unchecked() -> None:
     """Do nothing: the default where no race detector listens."""
 
 
@@ -104,7 +104,7 @@ class Scheduler:
         self.splits_recreated = fixes.fixed("141255")
         self.counted: Callable[[Pod], Pod] = as_promised if fixes.fixed("135107") else _as_it_is
         """The form in which a pod on a node is shown to waiting pods: as the cache counts it."""
-        self.changes_cache: Callable[[], None] = _nobody_asks
+        self.changes_cache: Callable[[], None] = _unchecked
         """Called before an event handler changes the cache, for race detection."""
         self.schedules_groups = self.features["GenericWorkload"]
         """Pods with a scheduling group are scheduled together with their siblings."""

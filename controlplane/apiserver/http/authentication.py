@@ -18,7 +18,7 @@ __all__ = ["ANONYMOUS", "Access", "ignored_token"]
 ANONYMOUS: Final = User("system:anonymous", "", ("system:unauthenticated",))
 
 
-def _nobodys(_token: str, _now: int) -> User | None:
+def _unknown_token(_token: str, _now: int) -> User | None:
     return None
 
 
@@ -31,14 +31,14 @@ class Access:
     """
 
     tokens: dict[str, User] = field(factory=dict, repr=False)
-    account: Callable[[str, int], User | None] = field(default=_nobodys, repr=False)
+    account: Callable[[str, int], User | None] = field(default=_unknown_token, repr=False)
     now: Callable[[], int] = field(default=int, repr=False)
 
     @classmethod
     def of_token(
         cls,
         token: str,
-        account: Callable[[str, int], User | None] = _nobodys,
+        account: Callable[[str, int], User | None] = _unknown_token,
         now: Callable[[], int] = int,
     ) -> Access:
         """Accept one token, the administrator's; "" accepts requests without a token."""

@@ -40,7 +40,7 @@ class Address:
     groups: tuple[str, ...] = ()
 
 
-def _nobody(_url: str) -> bool:
+def _never_live(_url: str) -> bool:
     return False
 
 
@@ -53,7 +53,7 @@ def write(
     address: Address,
     name: str = NAME,
     *,
-    live: Callable[[str], bool] = _nobody,
+    live: Callable[[str], bool] = _never_live,
     alone: Alone = _unguarded,
 ) -> None:
     """Add or renew an entry, which becomes the current one; the file is readable for its owner only.

@@ -41,7 +41,7 @@ class Guest:
         self.scope = trio.CancelScope()
         """Ends the connection at once."""
         self.deadline = 0.0
-        """Until when a stranger must have said what it wants."""
+        """The time by which an unauthenticated connection must have sent its request."""
         self.wait_anew()
         server.unauthenticated.arrive(address, id(self), self.scope.cancel)
 

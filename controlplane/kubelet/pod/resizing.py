@@ -41,7 +41,7 @@ Running = Callable[[str], bool]
 """Returns whether the container with this name runs."""
 
 
-def _nobody_forbids() -> str:
+def _never_forbidden() -> str:
     return ""
 
 
@@ -65,7 +65,7 @@ class Resizing:
     asks_again: bool = False
     wanted: Callable[[str], Pod | None] | None = None
     """Without fix 126033: the pod with the resources of its spec, even if others are allocated."""
-    forbidden: Callable[[], str] = _nobody_forbids
+    forbidden: Callable[[], str] = _never_forbidden
     """The node's name while it wants no preemption for resizes, and the kubelet is to say so (KEP-5836)."""
     actuated: PodResourceState = attrs.field(factory=PodResourceState)
 

@@ -86,12 +86,12 @@ class Execution(Run):
 
             self.control = control_of(self.cluster, plan.options["plan"])
         world = self.cluster.world
-        sights: dict[Callable[[Run], Any], Callable[[], Any]] = {}
+        looks: dict[Callable[[Run], Any], Callable[[], Any]] = {}
         for invariant in plan.invariants():
             if invariant.begin is not None:
                 invariant.begin(self)
             check, look = partial(invariant.check, self), invariant.looks_at
-            looks_at = None if look is None else sights.setdefault(look, partial(look, self))
+            looks_at = None if look is None else looks.setdefault(look, partial(look, self))
             for actor in invariant.after or (None,):
                 world.invariant(invariant.name, check, after=actor, looks_at=looks_at)
         for goal in plan.scenario.sometimes:

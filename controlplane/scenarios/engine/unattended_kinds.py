@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Attention", "note_of", "note_of_all", "note_of_unasked"]
 
-_NOBODYS: Final = frozenset(
+_UNATTENDED: Final = frozenset(
     (
         "apiservices.apiregistration.k8s.io",
         "certificatesigningrequests.certificates.k8s.io",
@@ -91,7 +91,7 @@ class Attention:
             any(tree["metadata"]["name"] == _REQUESTS for _, tree in config.installed),
         )
 
-    def nobody_acts_on(self, info: ResourceInfo) -> bool:
+    def is_unattended(self, info: ResourceInfo) -> bool:
         """Return whether objects of a resource are only kept."""
         if info.custom is not None:
             return not self.own and info.group not in self.custom_groups
@@ -100,11 +100,11 @@ class Attention:
             return False
         if self.reads_templates and name == "podtemplates":
             return False
-        return name in _NOBODYS or _CONTROLLED.get(name, "") not in ("", *self.controllers)
+        return name in _UNATTENDED or _CONTROLLED.get(name, "") not in ("", *self.controllers)
 
     def warning(self, info: ResourceInfo) -> str:
         """The warning for a client that creates an object of a resource without a controller; "" for none."""
-        if not self.nobody_acts_on(info):
+        if not self.is_unattended(info):
             return ""
         return (
             f"nothing in this emulated control plane acts on {info.qualified_kind} objects;"
@@ -147,7 +147,7 @@ def note_of(run: Execution, kinds: Sequence[tuple[str, str]]) -> str:
     found: dict[str, int] = {}
     for api_version, kind in kinds:
         info = server.table.by_kind(api_version, kind)
-        if info is not None and attention.nobody_acts_on(info):
+        if info is not None and attention.is_unattended(info):
             found[info.qualified_kind] = found.get(info.qualified_kind, 0) + 1
     if not found:
         return ""

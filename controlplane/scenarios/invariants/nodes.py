@@ -454,7 +454,7 @@ def conditions_name_their_resize(*nodes: str) -> Invariant:
 MISFIT = "misfit"
 
 
-def nobody_is_turned_away(*nodes: str) -> Invariant:
+def placed_pods_are_admitted(*nodes: str) -> Invariant:
     """Of these nodes, on which only the scheduler places pods: none is refused for lack of room.
 
     But for pods whose names begin with "misfit", which are meant to be refused.

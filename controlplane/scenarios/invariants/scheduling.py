@@ -82,7 +82,7 @@ def _no_requeue_met_a_copy(run: Run) -> str | None:
     return None
 
 
-def _nobody_sleeps_beside_a_poppable_pod(run: Run) -> str | None:
+def _pop_sleeps_beside_a_poppable_pod(run: Run) -> str | None:
     core = run.cluster.scheduler.core
     if core is None:
         return None
@@ -168,7 +168,7 @@ def _no_promise_is_overlooked(run: Run) -> str | None:
     return None
 
 
-def _room_that_nobody_has_is_used(run: Run) -> str | None:
+def _free_room_is_left(run: Run) -> str | None:
     from controlplane.api.pod_resources import Options, pod_requests
     from controlplane.api.resize_policy import as_promised
 
@@ -230,8 +230,8 @@ NO_POD_IS_TAKEN_FOR_DELETED = Invariant(
 )
 """Of workloads that delete nothing."""
 NO_REQUEUE_MET_A_COPY = Invariant("a pod is requeued once", _no_requeue_met_a_copy)
-NOBODY_SLEEPS_BESIDE_A_POPPABLE_POD = Invariant(
-    "Pop does not sleep while a pod may be popped", _nobody_sleeps_beside_a_poppable_pod
+POP_TAKES_WHAT_MAY_BE_POPPED = Invariant(
+    "Pop does not sleep while a pod may be popped", _pop_sleeps_beside_a_poppable_pod
 )
 THE_SCHEDULER_LIVES = Invariant("the scheduler does not end itself", _the_scheduler_lives)
 BOUND_PODS_ARE_SAID_TO_BE_SCHEDULED = Invariant(
@@ -246,7 +246,5 @@ WHAT_IS_QUEUED_WAITS = Invariant(
 NO_PROMISE_IS_OVERLOOKED = Invariant(
     "no pod counts for less than it was promised", _no_promise_is_overlooked, (SCHEDULER,)
 )
-ROOM_THAT_NOBODY_HAS_IS_USED = Invariant(
-    "no pod waits for room that is free", _room_that_nobody_has_is_used
-)
+FREE_ROOM_IS_USED = Invariant("no pod waits for room that is free", _free_room_is_left)
 """By CPU alone, as allocated by kubelets."""

@@ -171,7 +171,7 @@ def _priority(pod: Pod) -> int:
     return pod.spec.priority or 0
 
 
-def _nobody_stands_in_the_way(run: Run) -> str | None:
+def _is_requeued_twice(run: Run) -> str | None:
     """Without queueing hints nothing says that a pod is in flight: there upstream queues copies to this day."""
     core = run.cluster.scheduler.core
     if core is None or not core.queue.options.hints_enabled:
@@ -229,7 +229,7 @@ ROOM_THAT_WAS_MADE_IS_KEPT = Invariant(
     "room that was made for a pod is kept for it", _room_is_kept, (SCHEDULER,), looks_at=the_room
 )
 A_FAILED_POD_FINDS_ITS_PLACE_EMPTY = Invariant(
-    "a pod is requeued once", _nobody_stands_in_the_way, (SCHEDULER,)
+    "a pod is requeued once", _is_requeued_twice, (SCHEDULER,)
 )
 NOTHING_IS_COUNTED_TWICE = Invariant(
     "no node is overcommitted in the scheduler's picture",

@@ -140,7 +140,7 @@ def _retained(run: Run) -> dict[str, None]:
     return found
 
 
-def nobody_is_blocked() -> Invariant:
+def no_task_is_blocked() -> Invariant:
     """I9: once the scenario has come to rest, no worker waits for anything but work and time."""
 
     def check(run: Run) -> str | None:
@@ -588,7 +588,7 @@ ALWAYS: Final = (
     nothing_stays(),
     members_are_deleted_together(),
     calls_back_off(),
-    nobody_is_blocked(),
+    no_task_is_blocked(),
     claimed_volumes_stay(),
     restored_as_cut(),
     one_point_in_time(),

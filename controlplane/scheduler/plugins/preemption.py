@@ -92,14 +92,14 @@ class LowestPriorities:
         else:
             for row in rows:
                 self._lowest[row] = _lowest_priority(infos[row])
-        return min(self._lowest, default=_NOBODY)
+        return min(self._lowest, default=_ABOVE_ALL)
 
 
-_NOBODY = 1 << 40
+_ABOVE_ALL = 1 << 40
 
 
 def _lowest_priority(info: NodeInfo) -> int:
-    return min((each.pod.spec.priority or 0 for each in info.pods), default=_NOBODY)
+    return min((each.pod.spec.priority or 0 for each in info.pods), default=_ABOVE_ALL)
 
 
 def dry_run(

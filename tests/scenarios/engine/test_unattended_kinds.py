@@ -12,7 +12,7 @@ from controlplane.scenarios.engine.unattended_kinds import Attention, note_of_un
 def is_kept(config: ClusterConfig, api_version: str, kind: str) -> bool:
     info = builtin_resources().by_kind(api_version, kind)
     assert info is not None
-    return Attention.of(config).nobody_acts_on(info)
+    return Attention.of(config).is_unattended(info)
 
 
 @pytest.mark.parametrize(

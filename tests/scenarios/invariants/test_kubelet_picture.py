@@ -138,7 +138,7 @@ def test_the_rules_hold_for_kubelets_as_they_are(part, workload) -> None:
 
 def _unprepared_first(end: Any) -> Any:
     def swapped(self: Any, now: int, actions: Any) -> bool:
-        claims = self._claims
+        claims = self.claims
         if claims is not None and not claims.unprepare(self._state.pod, now, actions):
             return False
         return end(self, now, actions)

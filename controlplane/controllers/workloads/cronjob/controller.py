@@ -70,7 +70,7 @@ class Turn:
         """Return whether a Job is in the active list."""
         return any((each.get("uid") or "") == uid for each in self.active)
 
-    def strike(self, uid: str) -> None:
+    def drop(self, uid: str) -> None:
         """Take a Job from the active list."""
         left = [each for each in self.active if (each.get("uid") or "") != uid]
         if left:
@@ -212,7 +212,7 @@ class CronJobController(Controller):
         except RequestFailed as error:
             self._event(turn, WARNING, "FailedDelete", f"Deleted job: {error}")
             return False
-        turn.strike(job.uid)
+        turn.drop(job.uid)
         self._event(turn, NORMAL, "SuccessfulDelete", f"Deleted job {job.name}")
         return True
 
@@ -262,7 +262,7 @@ class CronJobController(Controller):
                 message = f"Saw a job that the controller did not create or forgot: {job.name}"
                 self._event(current, WARNING, "UnexpectedJob", message)
             elif listed and ending is not None:
-                current.strike(job.uid)
+                current.drop(job.uid)
                 message = f"Saw completed job: {job.name}, condition: {ending}"
                 self._event(current, NORMAL, "SawCompletedJob", message)
                 turn.write = True
@@ -283,7 +283,7 @@ class CronJobController(Controller):
                     raise
                 message = f"Active job went missing: {each.get('name')}"
                 self._event(current, NORMAL, "MissingJob", message)
-                current.strike(each.get("uid") or "")
+                current.drop(each.get("uid") or "")
                 turn.write = True
 
     # ------------------------------------------------------------------ what is due
