@@ -1,4 +1,4 @@
-"""Uids and name suffixes, made from serial numbers that the world hands out: no entropy, no clock."""
+"""Uids, name suffixes and draws, made from serial numbers that the world hands out: no entropy, no clock."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ def uid(serial: int) -> str:
     text = _digest(b"uid", serial).hex()
     variant = "89ab"[int(text[16], 16) & 3]
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
+
+
+def share(serial: int) -> float:
+    """A number from 0 on and below 1, spread evenly over the serials."""
+    return int.from_bytes(_digest(b"share", serial)[:6], "big") / (1 << 48)
 
 
 def suffix(serial: int) -> str:

@@ -69,6 +69,7 @@ class Entrance:
     tls: bool
     http2: bool
     http2_streams: int
+    goaway_chance: float
     open_to_everybody: bool
     token: str | None = field(repr=False)
     key_files: tuple[Path, ...]
@@ -102,6 +103,7 @@ class Entrance:
             ui=ui,
             origins=self.origins,
             limits=Limits(http2_streams=self.http2_streams or Limits().http2_streams),
+            goaway_chance=self.goaway_chance,
         )
 
 
@@ -191,6 +193,17 @@ def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     default=0,
     show_default="0: 100, as in kube-apiserver",
     help="Concurrent streams of a client's HTTP/2 connection.",
+)
+@click.option(
+    "--goaway-chance",
+    type=click.FloatRange(0, 0.02),
+    default=0.0,
+    show_default="0: never",
+    metavar="NUMBER",
+    help=(
+        "Share of requests over HTTP/2, at most 0.02, whose client is told to open another connection (GOAWAY), as in "
+        "kube-apiserver. Requests under way go on."
+    ),
 )
 @click.option(
     "--token",

@@ -90,6 +90,8 @@ class Rim:
     """If true, there is a page; then all events are kept, as for a recording."""
     origins: tuple[str, ...] = ()
     """The origins of pages of other sites that may ask this server."""
+    goaway_chance: float = 0.0
+    """The share of requests over HTTP/2 whose client is told to open another connection."""
 
 
 class ServedCluster(Cluster):
@@ -353,6 +355,7 @@ async def serve_async(
         write=write,
         site=Site(pages, assets, cluster.disks, rim.origins, body_limits, _local(cluster)),
         access_check=access_check.of(cluster),
+        goaway_chance=rim.goaway_chance,
     )
     objects.asks(listener.ask)
     if simulator is not None:

@@ -9,12 +9,19 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
-from hpack import Encoder
+from hpack import Decoder, Encoder, HeaderTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Head", "LiteralEncoder", "Malformed", "head_of"]
+__all__ = [
+    "Head",
+    "LengthHidingDecoder",
+    "LiteralEncoder",
+    "Malformed",
+    "declared_length",
+    "head_of",
+]
 
 _NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+").fullmatch
 _VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*").fullmatch
@@ -22,6 +29,10 @@ _OF_REQUESTS: Final = (b":method", b":scheme", b":path", b":authority")
 _OF_CONNECTIONS: Final = frozenset(
     (b"connection", b"proxy-connection", b"transfer-encoding", b"upgrade", b"keep-alive")
 )
+_LENGTH: Final = b"content-length"
+_HIDDEN: Final = b"Content-Length"
+"""The name that no client may send (it is not in lower case), under which h2 does not see a length."""
+_LARGEST: Final = 1 << 63
 
 
 class Malformed(Exception):
@@ -51,6 +62,9 @@ def head_of(fields: Iterable[tuple[bytes, bytes]]) -> Head:
                 raise Malformed(f"unexpected pseudo-header {name!r}")
             pseudo[name] = value
             continue
+        if name == _HIDDEN:
+            headers.append(("content-length", value.decode("latin-1")))
+            continue
         if _NAME(name) is None:
             raise Malformed(f"invalid name of a header: {name!r}")
         text = name.decode("ascii")
@@ -66,6 +80,25 @@ def head_of(fields: Iterable[tuple[bytes, bytes]]) -> Head:
     if b":authority" in pseudo:
         headers.insert(0, ("host", pseudo[b":authority"].decode("latin-1")))
     return Head(method.decode("latin-1"), path.decode("latin-1"), headers, refusal)
+
+
+def declared_length(text: str) -> int:
+    """Return the bytes that a Content-Length announces; none for what is no number, as Go reads it."""
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+    return number if number < _LARGEST else 0
+
+
+class LengthHidingDecoder(Decoder):
+    """Decodes headers so that h2 does not see the length of a body: it would end the connection for a wrong one."""
+
+    def decode(self, data: bytes, raw: bool = False) -> Any:
+        """The headers of a block, Content-Length under a name that `head_of` knows."""
+        return [
+            HeaderTuple(_HIDDEN if each[0] == _LENGTH else b"", each[1])
+            if each[0] in (_LENGTH, _HIDDEN)
+            else each
+            for each in super().decode(data, raw)
+        ]
 
 
 class LiteralEncoder(Encoder):

@@ -22,11 +22,17 @@ from h2.settings import SettingCodes, Settings
 
 from controlplane.apiserver.http.authentication import ANONYMOUS
 from controlplane.apiserver.http.http2_frames import goaway
-from controlplane.apiserver.http.http2_headers import LiteralEncoder, Malformed, head_of
+from controlplane.apiserver.http.http2_headers import (
+    LengthHidingDecoder,
+    LiteralEncoder,
+    Malformed,
+    declared_length,
+    head_of,
+)
 from controlplane.apiserver.loops.http2_stream import FULL, Stream, UpgradeNeeded
 from controlplane.apiserver.loops.http_asked import Refused, asked_of
 from controlplane.apiserver.loops.http_handler import CLOSED, Cut, Handler, failure
-from controlplane.apiserver.schema.status import bad_request, too_large
+from controlplane.apiserver.schema.status import bad_request, plain_error, too_large
 
 if TYPE_CHECKING:
     from controlplane.apiserver.loops.http_asked import Asked
@@ -77,6 +83,7 @@ class Http2Connection:
             )
         )
         self.http.encoder = LiteralEncoder()
+        self.http.decoder = LengthHidingDecoder()
         self.http.decoder.max_header_list_size = limits.header_bytes * 5 // 4
         self.write_s = limits.write_s
         self._streams: dict[int, Stream] = {}
@@ -258,8 +265,9 @@ class Http2Connection:
     def _data(self, event: events.DataReceived) -> None:
         self.http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         stream = self._streams.get(event.stream_id)
-        if stream is not None:
-            stream.take(event.data)
+        if stream is not None and not stream.take(event.data):
+            self._give_up(event.stream_id, ErrorCodes.PROTOCOL_ERROR)
+            self._forget(event.stream_id)
 
     def _closed(self, event: events.StreamEnded) -> None:
         stream = self._streams.get(event.stream_id)
@@ -267,7 +275,11 @@ class Http2Connection:
             stream.close()
 
     def _reset(self, event: events.StreamReset) -> None:
-        stream = self._streams.pop(event.stream_id, None)
+        self._forget(event.stream_id)
+
+    def _forget(self, number: int) -> None:
+        """A stream has been reset: who waits for it goes on."""
+        stream = self._streams.pop(number, None)
         if stream is not None:
             stream.reset()
             self._rest()
@@ -300,6 +312,9 @@ class Http2Connection:
             self._refuse(stream, refusal)
             return
         asked.has_body = event.stream_ended is None
+        length = asked.header("content-length")
+        if asked.has_body and length:
+            stream.declared = declared_length(length)
         stream.limit = self._host.body_limits.get(asked.path, self._limits.body_bytes)
         entry = self._handler.let_in(asked)
         stream.reads = entry.reads and asked.has_body
@@ -338,8 +353,11 @@ class Http2Connection:
         self._guest.wait_anew()
         if answer is None and stream.too_large:
             answer = failure(too_large(stream.limit))
+        if answer is None and entry.reads and stream.missing:
+            answer = failure(plain_error(stream.missing))
         if stream.gone:
             return
+        stream.parts = self._host.rebalances()
         try:
             if answer is None:
                 await self._handler.respond(stream, asked, bytes(stream.body), entry.user)
@@ -348,6 +366,8 @@ class Http2Connection:
         except UpgradeNeeded:
             needed = failure(bad_request("Upgrade request required"))
             await self._handler.answer(stream, asked, needed)
+        if stream.parts:
+            self.leave()
         if entry.user is ANONYMOUS and (entry.refusal is None or entry.refusal.code == 401):
             # As upstream (UnauthenticatedHTTP2DOSMitigation): no second request of a client that is not known.
             self.leave()

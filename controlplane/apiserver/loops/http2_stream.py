@@ -52,6 +52,9 @@ class Carrier(Protocol):
     def put(self, frames: bytearray) -> None:
         """Let frames leave behind what was framed before."""
 
+    def leave(self) -> None:
+        """Take no more requests (GOAWAY), and end with those under way."""
+
     async def drained(self) -> None:
         """Wait until something has left."""
 
@@ -67,6 +70,11 @@ class Stream:
         self.body = bytearray()
         self.reads = True
         """Its body is kept."""
+        self.declared: int | None = None
+        """The bytes that the client has announced; None where it has not."""
+        self._received = 0
+        self.parts = False
+        """The client is told to open another connection: behind this answer, or behind the head of an endless one."""
         self.whole = trio.Event()
         """The body is here, or more of it than may be, or the stream has ended."""
         self.received = False
@@ -80,13 +88,27 @@ class Stream:
 
     # ------------------------------------------------------------------ what the client sends
 
-    def take(self, data: bytes) -> None:
-        """Another part of the body."""
+    def take(self, data: bytes) -> bool:
+        """Another part of the body; return whether it is no more than was announced."""
+        self._received += len(data)
+        if self.declared is not None and self._received > self.declared:
+            return False
         if self.reads:
             self.body += data
             if self.too_large:
                 self.reads = False
                 self.whole.set()
+        return True
+
+    @property
+    def missing(self) -> str:
+        """What is to be said of a body that ended before what was announced; "" of others."""
+        if not self.received or self.declared in (None, self._received):
+            return ""
+        return (
+            f"request declared a Content-Length of {self.declared} but only wrote "
+            f"{self._received} bytes"
+        )
 
     @property
     def too_large(self) -> bool:
@@ -135,6 +157,8 @@ class Stream:
         """Send the headers of an answer that goes on until one side ends it."""
         self._headers(200, headers)
         self._carrier.send()
+        if self.parts:
+            self._carrier.leave()
 
     def feed_at_once(self, asked: Asked, sink: Sink) -> None:
         """Frame short lines from where they are made, if the client has room for them."""

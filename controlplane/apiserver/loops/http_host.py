@@ -108,7 +108,8 @@ class Limits:
     writes: int = 200
     stream_events: int = 10_000
     """The number of events that a watch's client may be behind before the watch is ended."""
-    idle_s: float = 300.0
+    idle_s: float = 90.0
+    """Between two requests. Upstream: IdleTimeout of pkg/server/secure_serving.go."""
     read_s: float = 30.0
     write_s: float = 60.0
     answer_s: float = 60.0
@@ -181,6 +182,9 @@ class Host(Protocol):
 
     def defect(self, error: Exception) -> None:
         """Count an exception of ours, and let the world's log have it."""
+
+    def rebalances(self) -> bool:
+        """Return whether the client of a request over HTTP/2 is to open another connection (`--goaway-chance`)."""
 
     def enter(self, lane: str) -> bool:
         """Return whether another request may begin; `leave` follows if so."""

@@ -71,6 +71,7 @@ class Listener:
         write: the system's way of writing to an open socket without waiting, where it has one.
         site: what is answered without the world.
         access_check: asked before a body is read.
+        goaway_chance: the share of requests over HTTP/2 after which the client is told to open another connection.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Listener:
         write: Callable[[int, bytes], int] | None = None,
         site: Site | None = None,
         access_check: AccessCheck = admit_all,
+        goaway_chance: float = 0.0,
     ) -> None:
         self.access = access
         self.write = write
@@ -96,6 +98,8 @@ class Listener:
         self.local = site.local
         self.limits = limits or Limits()
         self.access_check = access_check
+        self._goaway_chance = goaway_chance
+        self._draws = 0
         self.listening = ""
         self.connections = 0
         self._known = 0
@@ -235,6 +239,16 @@ class Listener:
         """Count an exception of ours, and let the world's log have it."""
         self.defects += 1
         self._inlet.put(self._actor, defect(panic("a connection", error)))
+
+    def rebalances(self) -> bool:
+        """Draw whether the client of a request over HTTP/2 is to open another connection.
+
+        Upstream: WithProbabilisticGoaway of pkg/server/filters/goaway.go. Nothing of that is part of the world.
+        """
+        if not self._goaway_chance:
+            return False
+        self._draws += 1
+        return identity.share(self._draws) < self._goaway_chance
 
     def enter(self, lane: str) -> bool:
         """Return whether another request may begin; `leave` follows if so.

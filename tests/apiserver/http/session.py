@@ -173,6 +173,7 @@ async def served(
     tls: bool = False,
     http2: bool = True,
     lacking: str = "",
+    goaway_chance: float = 0.0,
     **options: Any,
 ) -> AsyncIterator[Session]:
     """A session; unless asked for more, its few controllers write nothing of their own accord."""
@@ -204,6 +205,7 @@ async def served(
         limits=limits or Limits(),
         record_token_key=record_token_key,
         origins=origins,
+        goaway_chance=goaway_chance,
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_async, serving, rim, pace, tell, stop, keep)

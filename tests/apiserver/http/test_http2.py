@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import pairwise
 
 import httpx
 import msgpack
@@ -11,6 +12,7 @@ import pytest
 import trio
 from attrs import evolve
 
+from controlplane.api import identity
 from controlplane.apiserver.loops.http_host import Limits
 from tests.apiserver.http.http2_client import connected, raw, trusting
 from tests.apiserver.http.session import CONFIGMAPS, PODS, config, request, served
@@ -259,6 +261,88 @@ async def test_the_server_says_goodbye_when_it_stops():
         await client.until_closed()
         assert client.goaway == NO_ERROR
         assert client.streams[watch].ended
+
+
+@pytest.mark.parametrize(
+    ("announced", "sent", "reset"),
+    [("5", b"{}     ", True), ("0", b"{}", True), ("many", b"{}", True), ("7", b"{}", False)],
+)
+async def test_a_body_of_another_length_than_announced_ends_its_stream_only(announced, sent, reset):
+    async with served(tls=True) as session, connected(session) as client:
+        client.http.config.validate_outbound_headers = False
+        watch = client.begin("GET", f"{CONFIGMAPS}?watch=true")
+        number = client.begin("POST", CONFIGMAPS, sent, content_length=announced, **JSON)
+        found = await client.answer(number)
+        assert (found.reset == PROTOCOL_ERROR) is reset
+        if not reset:
+            text = "request declared a Content-Length of 7 but only wrote 2 bytes"
+            assert (found.code, found.tree["message"]) == (500, text)
+        right = await client.ask("POST", CONFIGMAPS, b"{}", content_length="2", **JSON)
+        assert right.code == 422
+        assert not client.streams[watch].ended
+        assert not client.closed
+
+
+async def test_a_length_of_a_request_without_a_body_is_not_looked_at():
+    async with served(tls=True) as session, connected(session) as client:
+        found = await client.ask("GET", "/version", content_length="7")
+        assert (found.code, found.reset) == (200, None)
+
+
+async def test_a_client_is_told_now_and_then_to_open_another_connection():
+    async with served(tls=True, limits=QUICK, goaway_chance=0.02) as session:
+        requests = []
+        for _ in range(3):
+            async with connected(session) as client:
+                count = 0
+                while client.goaway is None:
+                    assert (await client.ask("GET", "/version")).code == 200
+                    count += 1
+                    await client.stream.send_all(client.http.data_to_send())
+                    with trio.move_on_after(0.02):
+                        await client.more()
+                assert client.goaway == NO_ERROR
+                await client.until_closed()
+                requests.append(count)
+    assert requests == _until_drawn(0.02, 3)
+
+
+async def test_a_watch_goes_on_when_its_client_is_told_to_open_another_connection():
+    (first,) = _until_drawn(0.02, 1)
+    async with (
+        served(tls=True, limits=QUICK, goaway_chance=0.02) as session,
+        connected(session) as other,
+    ):
+        for _ in range(first - 1):
+            await other.ask("GET", "/version")
+        async with connected(session) as client:
+            watch = client.begin("GET", f"{CONFIGMAPS}?watch=true")
+            await client.flush()
+            await client.until(lambda: client.goaway is not None)
+            assert client.streams[watch].code == 200
+            assert (await other.ask("POST", CONFIGMAPS, config("a"), **JSON)).code == 201
+            data = b""
+            with trio.fail_after(10):
+                while b"ADDED" not in data:
+                    data += await client.stream.receive_some(65536)
+
+
+def _until_drawn(chance: float, times: int) -> list[int]:
+    """The numbers of requests up to each that a server draws."""
+    drawn = [serial for serial in range(1, 2000) if identity.share(serial) < chance][:times]
+    return [now - before for before, now in pairwise([0, *drawn])]
+
+
+async def test_http_1_1_and_a_chance_of_none_end_no_connection():
+    async with served(tls=True, http2=False, goaway_chance=0.02) as session:
+        url = f"{session.address.url}/version"
+        async with httpx.AsyncClient(verify=trusting("http/1.1")) as client:
+            for _ in range(100):
+                assert (await client.get(url)).headers.get("connection") != "close"
+    async with served(tls=True) as session, connected(session) as client:
+        for _ in range(200):
+            await client.ask("GET", "/version")
+        assert client.goaway is None
 
 
 @pytest.mark.slow
