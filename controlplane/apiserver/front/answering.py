@@ -41,6 +41,7 @@ from controlplane.apiserver.requests.routing import (
 )
 from controlplane.apiserver.requests.server import ApiServer, failure
 from controlplane.apiserver.schema import status, work
+from controlplane.apiserver.schema.cbor import writing as cbor
 from controlplane.apiserver.schema.protobuf import writing
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import Steps
@@ -126,9 +127,9 @@ class HttpAnswer:
     whole_numbers: bool = False
     """No number in the body's items or rows has a fraction: they may be encoded by the fast encoder."""
     packed: bytes | None = None
-    """The body in protobuf, if it leaves so."""
+    """The body in protobuf or CBOR, if it leaves so."""
     unpacked: bool = False
-    """The list is long and wanted in protobuf: `pack` is still to come."""
+    """The list is long and wanted in protobuf or CBOR: `pack` is still to come."""
     rendering: Rendering | None = None
     """A long list in another form."""
     log: LogAnswer | None = None
@@ -146,9 +147,17 @@ class HttpAnswer:
         return self._tree
 
     def pack(self) -> Iterator[None]:
-        """Put the body into protobuf, or say that it is JSON if that cannot be; with pauses."""
+        """Put the body into protobuf or CBOR, or say that it is JSON if that cannot be; with pauses."""
         self.unpacked = False
         listing = self.listing
+        if self.headers["Content-Type"] == negotiation.CBOR:
+            if listing is not None:
+                self.packed = yield from cbor.listing(
+                    listing.head, listing.items, typed=listing.typed
+                )
+            else:
+                self.packed = cbor.encoded(self.tree)
+            return
         try:
             if listing is not None:
                 self.packed = yield from writing.listing(listing.head, listing.items)
@@ -245,7 +254,9 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
             if not server.table.built_in(target.group):
                 return _nonresource(server, http)
             if target.version not in server.table.versions(target.group):
-                return failed(failure(no_such_resource()), http.headers.get("accept", ""))
+                return failed(
+                    failure(no_such_resource()), http.headers.get("accept", ""), cbor=http.cbor
+                )
         elif info.custom is not None and not _in_scope(info, target, http.method):
             return _nonresource(server, http)
         if http.method == "HEAD" and target.subresource != "proxy" and not _is_custom(info):
@@ -262,12 +273,17 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
                     protobuf=_protobuf(server, target),
                     tables=tables,
                     routed=routed,
+                    cbor=http.cbor,
                 )
             raise
         chosen = negotiation.PLAIN
         if target.subresource not in CONNECT:  # whose answers are those of others
             chosen = negotiation.negotiate(
-                request, protobuf=_protobuf(server, target), tables=tables, routed=routed
+                request,
+                protobuf=_protobuf(server, target),
+                tables=tables,
+                routed=routed,
+                cbor=http.cbor,
             )
         if target.blank and routed and request.verb not in ("list", "watch"):
             raise status.bad_request("Namespace parameter required.")
@@ -283,7 +299,7 @@ def answering(server: ApiServer, http: HttpRequest, now: int) -> Steps[HttpAnswe
         warns = error.code not in (404, 405) and not error.message.startswith(_BEFORE_ROUTES)
         if info is not None and (warns or info.custom is not None):
             response.warnings[:0] = server.deprecations(info)
-        return failed(response, http.headers.get("accept", ""))
+        return failed(response, http.headers.get("accept", ""), cbor=http.cbor)
 
 
 def _is_custom(info: ResourceInfo | None) -> bool:
@@ -344,10 +360,10 @@ def _in_scope(info: ResourceInfo, target: Target, method: str) -> bool:
     return method in ("GET", "HEAD") and not target.name
 
 
-def failed(response: Response, accept: str) -> HttpAnswer:
-    """An error, in the media type that the client accepts."""
-    media = negotiation.error_media(accept) if accept else ""
-    if media == negotiation.PROTOBUF:
+def failed(response: Response, accept: str, *, cbor: bool = False) -> HttpAnswer:
+    """An error, in the media type that the client accepts. `cbor`: CBOR is served."""
+    media = negotiation.error_media(accept, cbor=cbor) if accept else ""
+    if negotiation.Format(media).packs:
         return _packed(HttpAnswer(response.code, _headers(response, media), response.tree))
     return _plain(response, media or "application/json")
 
@@ -365,7 +381,7 @@ def _protobuf(server: ApiServer, target: Target) -> bool:
 
 
 def _packed(answered: HttpAnswer) -> HttpAnswer:
-    """The answer with its body in protobuf, or as it was in JSON if that cannot be."""
+    """The answer with its body in protobuf or CBOR, or as it was in JSON if that cannot be."""
     listing = answered.listing
     if listing is not None and len(listing.items) > writing.AT_ONCE:
         answered.unpacked = True
@@ -392,8 +408,8 @@ def _watch(
 ) -> HttpAnswer | WatchAnswer:
     opened = server.allowed_watch(request)
     if isinstance(opened, Response):
-        return failed(opened, request.accept)
-    negotiation.check_stream(chosen)
+        return failed(opened, request.accept, cbor=_serves_cbor(server))
+    negotiation.check_stream(chosen, cbor=_serves_cbor(server))
     if chosen.kind == "PartialObjectMetadataList":  # no event is one: the first ends the stream
         opened.capacity = 0
         if opened.drain():
@@ -401,6 +417,10 @@ def _watch(
     seconds = parse_int64(request.query.get("timeoutSeconds"))
     bookmarks = flag(request.query.get("allowWatchBookmarks"))
     return WatchAnswer(request, opened, seconds, bookmarks, chosen)
+
+
+def _serves_cbor(server: ApiServer) -> bool:
+    return cbor.GATE in server.options.gates
 
 
 def _custom(server: ApiServer, request: Request) -> bool:
@@ -482,14 +502,14 @@ def _rendered(
             return HttpAnswer(204, headers, None, "")
         return HttpAnswer(response.code, headers, None, response.content.decode())
     if not response.ok:
-        return failed(response, request.accept)
+        return failed(response, request.accept, cbor=_serves_cbor(server))
     whole = not server.options.streams_lists
     headers = _headers(response, chosen.media_type)
     if response.items is not None and "items" in response.tree and not chosen.kind:
         head = {key: value for key, value in response.tree.items() if key != "items"}
         listing = Listing(head, response.items, typed=_custom(server, request))
         answered = HttpAnswer(response.code, headers, listing=listing, whole=whole)
-        return _packed(answered) if chosen.media_type == negotiation.PROTOBUF else answered
+        return _packed(answered) if chosen.packs else answered
     tree = response.tree
     numbers = False
     if chosen.kind and tree.get("kind") != "Status":
@@ -504,13 +524,15 @@ def _rendered(
                     rendering=found,
                     whole=whole,
                     whole_numbers=numbers,
-                    unpacked=chosen.media_type == negotiation.PROTOBUF,
+                    unpacked=chosen.packs,
                 )
             tree = rendering.rendered(info, request, response, chosen, now)
         except status.ApiError as error:
-            return failed(failure(error, response.warnings), request.accept)
+            return failed(
+                failure(error, response.warnings), request.accept, cbor=_serves_cbor(server)
+            )
     obj = response.object if response.object is not None and response.object.tree is tree else None
     answered = HttpAnswer(
         response.code, headers, tree, object=obj, whole=whole, whole_numbers=numbers
     )
-    return _packed(answered) if chosen.media_type == negotiation.PROTOBUF else answered
+    return _packed(answered) if chosen.packs else answered

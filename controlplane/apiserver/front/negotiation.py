@@ -9,8 +9,10 @@ from attrs import frozen
 
 from controlplane.api.request import Request
 from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.cbor.writing import MEDIA_TYPE as CBOR
 
 __all__ = [
+    "CBOR",
     "PLAIN",
     "PROTOBUF",
     "Format",
@@ -20,11 +22,13 @@ __all__ = [
     "media_of",
     "negotiate",
     "parse_accept",
+    "supported",
 ]
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _SUPPORTED = ("application/json", "application/yaml", PROTOBUF)
 _STREAMS = tuple(f"{media};stream=watch" for media in ("application/json", PROTOBUF))
+_BINARY = (PROTOBUF, CBOR)
 _KINDS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -35,6 +39,11 @@ class Format:
     media_type: str = "application/json"
     kind: str = ""
     version: str = ""
+
+    @property
+    def packs(self) -> bool:
+        """True for a form that is not text."""
+        return self.media_type in _BINARY
 
     @property
     def plain(self) -> bool:
@@ -81,20 +90,31 @@ def _accepts(clause: Clause, media: str) -> bool:
     return sub == "*" and media.startswith(main + "/")
 
 
+def supported(*, cbor: bool) -> tuple[str, ...]:
+    """Return the media types of objects; CBOR has a gate (CBORServingAndStorage)."""
+    return (*_SUPPORTED, CBOR) if cbor else _SUPPORTED
+
+
 def negotiate(
-    request: Request, *, protobuf: bool = False, tables: bool = True, routed: bool = True
+    request: Request,
+    *,
+    protobuf: bool = False,
+    tables: bool = True,
+    routed: bool = True,
+    cbor: bool = False,
 ) -> Format:
     """The format of the answer. ApiError 406 when nothing fits.
 
-    `protobuf`, `tables`: the kind can be written so. `routed`: the path has a route, which looks first.
+    `protobuf`, `tables`: the kind can be written so. `routed`: the path has a route, which looks first. `cbor`: CBOR
+    is served.
     """
     header = request.accept
     if not header or header == "application/json":
         return PLAIN
     if routed:
-        check_media(header, streams=request.verb in ("list", "watch"))
+        check_media(header, supported(cbor=cbor), streams=request.verb in ("list", "watch"))
     for clause in parse_accept(header):
-        for media in _SUPPORTED:
+        for media in supported(cbor=cbor):
             if not _accepts(clause, media):
                 continue
             chosen = _with_kind(clause, media, request)
@@ -103,7 +123,7 @@ def negotiate(
             if media == PROTOBUF and (chosen.kind == "Table" or not (protobuf or chosen.kind)):
                 continue
             return chosen
-    raise status.not_acceptable(_SUPPORTED)
+    raise status.not_acceptable(supported(cbor=cbor))
 
 
 def media_of(clause: Clause, written: tuple[str, ...]) -> str:
@@ -123,22 +143,26 @@ def check_media(
             return
     if not header:
         return
-    listed = ", ".join((*produced, *_STREAMS) if streams else produced)
+    listed = ", ".join((*produced, *_streams(cbor=CBOR in produced)) if streams else produced)
     raise status.ApiError(
         406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {listed}", {}
     )
 
 
-def check_stream(chosen: Format) -> None:
+def _streams(*, cbor: bool) -> tuple[str, ...]:
+    return (*_STREAMS, f"{CBOR};stream=watch") if cbor else _STREAMS
+
+
+def check_stream(chosen: Format, *, cbor: bool = False) -> None:
     """Refuse a watch in a format without framing. ApiError 406. Upstream: NegotiateOutputMediaTypeStream."""
-    if f"{chosen.media_type};stream=watch" not in _STREAMS:
-        raise status.not_acceptable(_STREAMS)
+    if f"{chosen.media_type};stream=watch" not in _streams(cbor=cbor):
+        raise status.not_acceptable(_streams(cbor=cbor))
 
 
-def error_media(header: str) -> str:
+def error_media(header: str, *, cbor: bool = False) -> str:
     """The media type of an error: what is asked for as an object, or JSON. Upstream: WriteObjectNegotiated."""
     for clause in parse_accept(header):
-        for media in _SUPPORTED:
+        for media in supported(cbor=cbor):
             if _accepts(clause, media) and not clause.parameters.get("as"):
                 return media
     return _SUPPORTED[0]

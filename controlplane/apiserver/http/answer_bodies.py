@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 from controlplane.api.json_text import compact, joined
 from controlplane.api.object import KEPT_JSON
 from controlplane.apiserver.front.answering import untyped
+from controlplane.apiserver.schema.cbor import writing as cbor
 from controlplane.apiserver.schema.protobuf.reading import MEDIA_TYPE
 from controlplane.apiserver.schema.protobuf.writing import event_frame
 
@@ -378,7 +379,9 @@ def compressed(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
 
 
 def watch_line(tree: dict[str, Any], media_type: str) -> bytes:
-    """One event of a watch: a line of JSON, a YAML document or a frame of protobuf. Raises Unwritable."""
+    """One event of a watch: a line of JSON, a document of YAML or CBOR, a frame of protobuf. Raises Unwritable."""
+    if media_type == cbor.MEDIA_TYPE:
+        return cbor.event_item(tree["type"], tree["object"])
     if media_type == MEDIA_TYPE:
         return event_frame(tree["type"], tree["object"])
     if media_type == "application/yaml":

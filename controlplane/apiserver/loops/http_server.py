@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from attrs import evolve
@@ -33,6 +33,8 @@ from controlplane.apiserver.requests.request_events import About
 from controlplane.apiserver.requests.routing import HttpRequest, Target
 from controlplane.apiserver.requests.server import failure
 from controlplane.apiserver.schema import status
+from controlplane.apiserver.schema.cbor import reading as cbor
+from controlplane.apiserver.schema.cbor import writing as cbor_writing
 from controlplane.apiserver.schema.protobuf import reading as protobuf
 from controlplane.apiserver.schema.protobuf.writing import AT_ONCE, Unwritable
 from controlplane.shell.files import NoSpace
@@ -146,9 +148,10 @@ class HttpFront:
                 if refusal is not None:
                     self._note_fault(f"answer {refusal.code} to", subject)
                     raise refusal
+            http.cbor = cbor_writing.GATE in self._core.options.gates
             return (yield from answering(self._core, json_request(http), now))
         except status.ApiError as error:
-            return failed(failure(error), http.headers.get("accept", ""))
+            return failed(failure(error), http.headers.get("accept", ""), cbor=http.cbor)
 
     def _set_faults(self, http: HttpRequest) -> HttpAnswer:
         if rbac.MASTERS not in http.user.groups:
@@ -254,9 +257,7 @@ class HttpFront:
         watch = HttpWatch(self, number, answered, message, subject)
         self._open[number] = watch
         media = answered.format.media_type
-        message.reply(
-            StreamStart(media if media == "application/json" else f"{media};stream=watch")
-        )
+        message.reply(StreamStart(_STREAMS.get(media, f"{media};stream=watch")))
         answered.watcher.user_data = watch
         if answered.seconds <= 0:
             answered.seconds = (
@@ -402,19 +403,40 @@ class HttpFront:
             watch.clock = None
 
 
+_CBOR_BODIES: Final = {
+    cbor_writing.MEDIA_TYPE: "application/json",
+    cbor_writing.APPLY_PATCH: "application/apply-patch+yaml",
+}
+"""Media types of bodies in CBOR, and those of the same in JSON."""
+_STREAMS: Final = {
+    "application/json": "application/json",
+    cbor_writing.MEDIA_TYPE: cbor_writing.SEQUENCE,
+}
+"""The media types of watches that have one of their own."""
+
+
 def json_request(http: HttpRequest) -> HttpRequest:
-    """The same request with a JSON body, if it has one in protobuf that we can read."""
-    if http.headers.get("content-type") != protobuf.MEDIA_TYPE:
+    """The same request with a JSON body, if it has one in protobuf or CBOR that we can read."""
+    media, told = http.headers.get("content-type", ""), "application/json"
+    known = _CBOR_BODIES.get(media.partition(";")[0].strip()) if http.cbor else None
+    if known is not None:
+        told = known
+        try:
+            tree = cbor.decoded(http.body)
+        except cbor.Unreadable as error:
+            return evolve(http, unread=str(error), headers={**http.headers, "content-type": told})
+    elif media != protobuf.MEDIA_TYPE:
         return http
-    try:
-        tree = protobuf.decoded(http.body)
-    except protobuf.Unreadable:
-        return http
-    headers = {**http.headers, "content-type": "application/json"}
+    else:
+        try:
+            tree = protobuf.decoded(http.body)
+        except protobuf.Unreadable:
+            return http
+    headers = {**http.headers, "content-type": told}
     raw = json.dumps(
         tree, separators=(",", ":")
     ).encode()  # compact, as texts within it mostly came
-    return HttpRequest(http.method, http.path, http.query, headers, raw, http.user)
+    return evolve(http, headers=headers, body=raw)
 
 
 class HttpWatch:

@@ -20,6 +20,7 @@ from controlplane.apiserver.kinds.selectable import field_selector
 from controlplane.apiserver.requests.listing import check_list_options
 from controlplane.apiserver.requests.options import check_write_options
 from controlplane.apiserver.schema import go_json, status
+from controlplane.apiserver.schema.cbor.writing import MEDIA_TYPE as CBOR
 from controlplane.apiserver.schema.codec import META_STRUCT, kind_error
 from controlplane.apiserver.schema.json_values import json_type
 from controlplane.apiserver.schema.raw_extension import keep_texts
@@ -67,6 +68,10 @@ class HttpRequest:
     headers: Mapping[str, str] = field(factory=dict)
     body: bytes = b""
     user: User = ADMIN
+    cbor: bool = False
+    """CBOR is served (gate CBORServingAndStorage)."""
+    unread: str = ""
+    """The reason why the body, in CBOR, cannot be read."""
 
     @property
     def line(self) -> RequestLine:
@@ -223,12 +228,18 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
         raw = http.body
         if content.partition(";")[0].strip() not in PATCH_TYPES and not custom:
             raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+        if http.unread:
+            raise status.bad_request(f"error decoding CBOR: {http.unread}")
     elif verb in ("create", "update") and target.subresource not in CONNECT:
         sub = info.subresources.get(target.subresource)
-        media = media_type(content)
+        media = media_type(content, cbor=http.cbor)
         if query:  # before a word of the body is read, as upstream does
             check_write_options(Request(verb, query=query))
-        body, issues = read_body(media, http.body, sub.kind if sub is not None else info.kind)
+        kind = sub.kind if sub is not None else info.kind
+        if http.unread:
+            problem = f"unable to determine group/version/kind: {http.unread}"
+            raise _unrecognized(kind, problem, http.body)
+        body, issues = read_body(media, http.body, kind)
         if custom and not body.get("kind") and target.subresource != "scale":
             text = http.body.decode("utf-8", "replace")
             raise _unrecognized(info.kind, f"Object 'Kind' is missing in '{text}'", http.body)
@@ -236,7 +247,9 @@ def to_request(table: ResourceTable, http: HttpRequest, target: Target) -> Reque
         if verb == "deletecollection" and query:  # the list's options come first, too
             check_list_options(query)
             field_selector(info, query.get("fieldSelector", ""))
-        body = _read_delete_options(content, http.body)
+        if http.unread:
+            raise status.bad_request(f"unable to determine group/version/kind: {http.unread}")
+        body = _read_delete_options(content, http.body, cbor=http.cbor)
     return Request(
         verb,
         target.group,
@@ -371,12 +384,16 @@ def _unrecognized(kind: str, problem: str, raw: bytes) -> status.ApiError:
     )
 
 
-def media_type(content_type: str) -> str:
+def media_type(content_type: str, *, cbor: bool = False) -> str:
     """Return the media type of the body of a create or update; the default is JSON. ApiError 415."""
     media = (content_type.strip() or "application/json").partition(";")[0].strip().lower()
     if media not in _BODIES:
-        raise status.unsupported_media_type(MEDIA_TYPES)
+        raise status.unsupported_media_type(_media_types(cbor=cbor))
     return media
+
+
+def _media_types(*, cbor: bool) -> tuple[str, ...]:
+    return (*MEDIA_TYPES, CBOR) if cbor else MEDIA_TYPES
 
 
 _BODIES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
@@ -435,7 +452,7 @@ def _checked(body: Any, kind: str, raw: bytes) -> Tree:
 _DELETE_SCHEME = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
 
 
-def _read_delete_options(content_type: str, raw: bytes) -> Tree | None:
+def _read_delete_options(content_type: str, raw: bytes, *, cbor: bool = False) -> Tree | None:
     if not raw:
         return None
     media = content_type.partition(";")[0].strip()
@@ -446,7 +463,7 @@ def _read_delete_options(content_type: str, raw: bytes) -> Tree | None:
         elif media in ("", "application/json"):
             body = go_json.parse_json(raw)
         else:
-            raise status.unsupported_media_type(MEDIA_TYPES)
+            raise status.unsupported_media_type(_media_types(cbor=cbor))
     except go_json.TextError as error:
         at = "" if yaml else "couldn't get version/kind; json parse error: "
         raise status.bad_request(f"{at}{error}") from None

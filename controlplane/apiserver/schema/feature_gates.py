@@ -14,6 +14,7 @@ from controlplane.apiserver.schema.releases import number
 __all__ = ["GATES", "gate_of", "later", "switched_on"]
 
 GATES: Final[Mapping[str, str]] = {
+    "CBORServingAndStorage": "1.32",
     "DRADeviceTaintRules": "1.36",
     "DRAListTypeAttributes": "1.36",
     "DRANodeAllocatableResources": "1.36",

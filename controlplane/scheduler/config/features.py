@@ -14,6 +14,7 @@ from controlplane.errors import UsageError, shown, unknown_name
 from controlplane.gates import LATEST, minor_of
 
 _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
+    "CBORServingAndStorage": (("1.32", False),),
     "DRAAdminAccess": (("1.32", False), ("1.34", True)),
     "DRAConsumableCapacity": (("1.34", False), ("1.36", True)),
     "DRADeviceBindingConditions": (("1.34", False), ("1.36", True)),
@@ -82,6 +83,7 @@ OF_RELEASE: Final = (
 """Gates that are as the release had them: the API server has all fields of devices, so they cannot be switched."""
 
 SERVED: Final = (
+    "CBORServingAndStorage",
     "DRADeviceTaintRules",
     "DRAWorkloadResourceClaims",
     "GangScheduling",
