@@ -29,6 +29,7 @@ from controlplane.autoscaler.nodes import (
 from controlplane.autoscaler.options import HOUR, MINUTE, SECOND, Options
 from controlplane.autoscaler.planner import Ongoing, Planner, Unneeded
 from controlplane.autoscaler.pods import is_daemon_set_pod, is_unschedulable, recreatable
+from controlplane.autoscaler.quotas import Quota
 from controlplane.autoscaler.removal import Placement, Unremovable
 from controlplane.autoscaler.scaleup import (
     Outcome,
@@ -134,8 +135,10 @@ class Autoscaler:
         begin: Callable[[Sequence[Batch]], Decision[Any, bool]] = BEGUN,
         listers: Listers | None = None,
         requests: CapacityRequests | None = None,
+        quotas: Callable[[], Sequence[Quota]] = tuple,
     ) -> None:
-        """`begin` starts deletions, and returns whether it could; `market` is asked in each scale-up."""
+        """`begin` starts deletions, and returns whether it could; `market` and `quotas` are asked in each scale-up."""
+        self._quotas = quotas
         self._requests = requests
         self._requests_next = False
         self._options = options
@@ -393,6 +396,7 @@ class Autoscaler:
             self._provider.cloud,
             ratios=self._options.ratios,
             ignored_labels=self._options.ignored_labels,
+            quotas=self._quotas(),
             record=self._events.append,
         )
 

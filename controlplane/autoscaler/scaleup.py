@@ -19,7 +19,7 @@ from controlplane.autoscaler.expander import Market, best_option
 from controlplane.autoscaler.groups import Cloud, NodeGroup, Option, Template
 from controlplane.autoscaler.options import Options
 from controlplane.autoscaler.pods import equivalence_groups
-from controlplane.autoscaler.quotas import QUOTA, Tracker
+from controlplane.autoscaler.quotas import Quota, Tracker
 from controlplane.autoscaler.simulation import Placed, Simulation
 from controlplane.autoscaler.state import ClusterState, Told
 from controlplane.decisions import Decision
@@ -87,6 +87,7 @@ class Situation:
     """The provider after its targets changed."""
     ratios: Ratios = field(default_factory=Ratios)
     ignored_labels: tuple[str, ...] = ()
+    quotas: Sequence[Quota] = ()
     record: Callable[[Told], None] = lambda _event: None
 
     @property
@@ -116,9 +117,7 @@ class _ScaleUp:
         self._pods = pods
         self._whole = all_or_nothing
         self._groups = [PodGroup(each) for each in equivalence_groups(pods)]
-        self._tracker = Tracker(
-            situation.cloud, situation.options.limits, situation.nodes, least=False
-        )
+        self._tracker = _tracker(situation)
         self._skipped: dict[str, Reasons] = {}
         self._fitting: dict[str, list[PodGroup]] = {}
         self._options: list[Option] = []
@@ -176,24 +175,26 @@ class _ScaleUp:
         return best, self._sized(best)
 
     def _may_grow(self, group: NodeGroup) -> bool:
-        reason = self._obstacle(group)
-        if reason:
-            self._skipped[group.id] = (reason,)
-        return not reason
+        reasons = self._obstacles(group)
+        if reasons:
+            self._skipped[group.id] = reasons
+        return not reasons
 
-    def _obstacle(self, group: NodeGroup) -> str:
+    def _obstacles(self, group: NodeGroup) -> Reasons:
         unready = not_ready(self._in, group)
         if unready:
-            return unready
+            return (unready,)
         if group.target >= group.max_size:
-            return AT_MAXIMUM
+            return (AT_MAXIMUM,)
         count, most = 1, self._in.options.max_nodes
         if group.options.zero_or_max:
             count = group.max_size - group.target
             if most and len(self._in.nodes) + count > most:
-                return TOO_MANY_NODES
+                return (TOO_MANY_NODES,)
         template = self._in.templates.get(group.id)
-        return NOT_READY if template is None else exceeded(self._tracker, group, template, count)
+        if template is None:
+            return (NOT_READY,)
+        return exceeded(self._tracker, group, template, count)
 
     def _fit(self, group: NodeGroup) -> list[PodGroup]:
         """Return the groups of pods of which the first fits a new node."""
@@ -344,10 +345,18 @@ def not_ready(situation: Situation, group: NodeGroup) -> str:
     return "" if safety.failure is None else BACKED_OFF
 
 
-def exceeded(tracker: Tracker, group: NodeGroup, template: Template, count: int) -> str:
-    """Return which resources of the cluster do not allow new nodes."""
+def _tracker(situation: Situation) -> Tracker:
+    limits, nodes = situation.options.limits, situation.nodes
+    return Tracker(situation.cloud, limits, nodes, situation.quotas, least=False)
+
+
+def exceeded(tracker: Tracker, group: NodeGroup, template: Template, count: int) -> Reasons:
+    """Return which resources of which quotas do not allow new nodes."""
     found = tracker.check(group, template.node, count).exceeded
-    return f'exceeded quota: "{QUOTA}", resources: {", ".join(found)}' if found else ""
+    return tuple(
+        f'exceeded quota: "{quota}", resources: {", ".join(names)}'
+        for quota, names in found.items()
+    )
 
 
 def capped(situation: Situation, count: int, present: int) -> tuple[int, str]:
@@ -386,7 +395,7 @@ def execute(situation: Situation, infos: Iterable[ScaleUpInfo]) -> Decision[Any,
 
 def scale_up_to_minimum(situation: Situation) -> Decision[Any, Outcome]:
     """Bring groups below their least size up to it."""
-    tracker = Tracker(situation.cloud, situation.options.limits, situation.nodes, least=False)
+    tracker = _tracker(situation)
     infos: list[ScaleUpInfo] = []
     for group in situation.cloud.groups:
         template = situation.templates.get(group.id)

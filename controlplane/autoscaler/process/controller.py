@@ -19,6 +19,7 @@ from controlplane.autoscaler.nodes import TO_BE_DELETED, marked_for_deletion, re
 from controlplane.autoscaler.pods import is_unschedulable
 from controlplane.autoscaler.process import taints
 from controlplane.autoscaler.process.actuation import Actuator
+from controlplane.autoscaler.process.capacity_quotas import CapacityQuotas
 from controlplane.autoscaler.process.listing import Cluster
 from controlplane.autoscaler.process.metrics import Metrics
 from controlplane.autoscaler.process.provider import CloudProvider
@@ -98,6 +99,7 @@ class ClusterAutoscaler(Controller):
             backoff = settings.first_request_backoff, settings.longest_request_backoff
             batch = settings.request_batch
             self._requests = Requests(caches, self._reporter.report, backoff, batch)
+        self._quotas = CapacityQuotas(host, caches) if settings.capacity_quotas else None
         self._started = host.now
         self._autoscaler = Autoscaler(
             settings.options,
@@ -107,6 +109,7 @@ class ClusterAutoscaler(Controller):
             self._begin,
             self._cluster.listers,
             self._requests,
+            tuple if self._quotas is None else self._quotas.valid,
         )
         self._initialized = self._running = self._token = False
         self._changed, self._began = host.now, host.now - SPACING
@@ -119,11 +122,13 @@ class ClusterAutoscaler(Controller):
         """Note changes that a loop may answer."""
         found: dict[Resource[Any], Handlers] = {
             PODS: Handlers(self._pod_added, self._pod_updated, self._gone),
-            NODES: Handlers(self._stir, self._node_updated, self._gone),
+            NODES: Handlers(self._node_added, self._node_updated, self._node_gone),
             DISRUPTION_BUDGETS: Handlers(self._stir, self._budget_updated, self._gone),
         }
         if self._requests is not None:
             found[REQUESTS] = Handlers(self._stir, self._stir, self._gone)
+        if self._quotas is not None:
+            found.update(self._quotas.handlers(self._stir))
         return found
 
     def _pod_added(self, obj: Object[Pod]) -> None:
@@ -138,6 +143,16 @@ class ClusterAutoscaler(Controller):
     def _node_updated(self, old: Object[Node], new: Object[Node]) -> None:
         if _node_state(old.view) != _node_state(new.view):
             self._stir()
+        if self._quotas is not None:
+            self._quotas.node_changed(old, new)
+
+    def _node_added(self, obj: Object[Node]) -> None:
+        self._stir()
+        if self._quotas is not None:
+            self._quotas.node_changed(obj)
+
+    def _node_gone(self, obj: Object[Node], _unknown: bool) -> None:
+        self._node_added(obj)
 
     def _budget_updated(
         self, old: Object[PodDisruptionBudget], new: Object[PodDisruptionBudget]
@@ -174,8 +189,9 @@ class ClusterAutoscaler(Controller):
     # -- loops -------------------------------------------------------------------------------------
 
     def work(self) -> Sequence[Work]:
-        """One worker: loops never overlap."""
-        return (Work(QUEUE, self.sync, workers=1),)
+        """One worker: loops never overlap. Quotas have one of their own."""
+        loops = Work(QUEUE, self.sync, workers=1)
+        return (loops,) if self._quotas is None else (loops, self._quotas.work())
 
     def periodic(self) -> Sequence[Periodic]:
         """Ask for instances anew."""

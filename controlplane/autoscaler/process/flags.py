@@ -155,6 +155,7 @@ _DELETIONS: Final[Mapping[str, tuple[str, Read]]] = {
     "skip-nodes-with-system-pods": ("system_pods", switch),
 }
 _SETTINGS: Final[Mapping[str, tuple[str, Read]]] = {
+    "capacity-quotas-enabled": ("capacity_quotas", switch),
     "cordon-node-before-terminating": ("cordon", switch),
     "drain-priority-config": ("drain_priorities", _drain_priorities),
     "daemonset-eviction-for-empty-nodes": ("evicts_daemon_sets_of_empty", switch),
@@ -197,7 +198,7 @@ _TIMEBOX: Final = "check-capacity-provisioning-request-batch-timebox"
 _OTHERS: Final = frozenset(
     "address allowed-scheduler-names async-node-groups balancing-label bypassed-scheduler-names"
     " capacity-buffer-controller-enabled capacity-buffer-pod-dry-run-enabled"
-    " capacity-buffer-pod-injection-enabled capacity-quotas-enabled check-capacity-processor-instance"
+    " capacity-buffer-pod-injection-enabled check-capacity-processor-instance"
     " cloud-config cloud-provider cluster-name"
     " cluster-snapshot-parallelism debugging-snapshot-enabled"
     " dynamic-node-delete-delay-after-taint-enabled emit-per-nodegroup-metrics"

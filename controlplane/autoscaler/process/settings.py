@@ -37,6 +37,7 @@ class Settings:
     deletion_delay_timeout: int = 2 * MINUTE
     batcher_interval: int = 0
     provisioning_requests: bool = False
+    capacity_quotas: bool = False
     first_request_backoff: int = MINUTE
     longest_request_backoff: int = 10 * MINUTE
     request_batch: int = 1

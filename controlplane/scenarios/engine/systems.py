@@ -115,7 +115,7 @@ def _kueue(config: ClusterConfig, setting: Setting) -> Changes:
 
 def _has_requests(setting: Setting) -> bool:
     """Return whether the API has ProvisioningRequests, in whichever order the systems are named."""
-    return "cluster-autoscaler" in setting["with"] and bool(_request_kinds(setting))
+    return "cluster-autoscaler" in setting["with"] and _provisions(setting)
 
 
 def _kueue_objects(setting: Setting) -> Installed:
@@ -141,7 +141,7 @@ def _cluster_autoscaler(config: ClusterConfig, setting: Setting) -> Changes:
     return {
         "own_controllers": (*config.own_controllers, autoscaler_of(content, replicas=count)),
         "additions": (*config.additions, cloud_of(content.groups)),
-        "installed": (*config.installed, *_request_kinds(setting)),
+        "installed": (*config.installed, *_autoscaler_kinds(setting)),
     }
 
 
@@ -154,13 +154,23 @@ def _autoscaler_waits_s(setting: Setting) -> float:
     return float(max(waits) / SECOND)
 
 
-def _request_kinds(setting: Setting) -> Installed:
+def _provisions(setting: Setting) -> bool:
+    content: NodeGroups = setting.parsed["node_groups"]
+    return content.settings.provisioning_requests
+
+
+def _autoscaler_kinds(setting: Setting) -> Installed:
+    from controlplane.autoscaler.capacity.definition import capacity_quota_definition
     from controlplane.autoscaler.provisioning.definition import provisioning_request_definition
     from controlplane.client.resources import CUSTOM_RESOURCE_DEFINITIONS
 
     content: NodeGroups = setting.parsed["node_groups"]
-    wanted = content.settings.provisioning_requests
-    return ((CUSTOM_RESOURCE_DEFINITIONS, provisioning_request_definition()),) if wanted else ()
+    found: list[Tree] = []
+    if content.settings.provisioning_requests:
+        found.append(provisioning_request_definition())
+    if content.settings.capacity_quotas:
+        found.append(capacity_quota_definition())
+    return [(CUSTOM_RESOURCE_DEFINITIONS, each) for each in found]
 
 
 NODE_GROUPS = Option(
@@ -376,7 +386,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         _cluster_autoscaler,
         (NODE_GROUPS, CLUSTER_AUTOSCALERS),
         needed=(NODE_GROUPS,),
-        installs=_request_kinds,
+        installs=_autoscaler_kinds,
         brings_nodes=True,
         waits_s=_autoscaler_waits_s,
     ),

@@ -242,6 +242,17 @@ def test_a_batch_answers_requests_in_one_loop_each_with_what_is_left(batch, apar
     assert [two - one for one, two in pairwise(versions)] == [apart, apart]
 
 
+def test_a_capacity_quota_holds_the_nodes_that_it_selects_and_says_so():
+    cluster = executed("quota.yaml", "quota-groups.yaml").cluster
+    assert nodes(cluster) == ["red-1", "red-2"]
+    assert sum(not pod.spec.node_name for pod in pods(cluster)) == 1
+    (found,) = cluster.objects("/registry/autoscaling.x-k8s.io/capacityquotas/")
+    assert found.tree["status"]["used"] == {"resources": {"nodes": "2", "memory": "32Gi"}}
+    assert messages(cluster, "NotTriggerScaleUp")[0].endswith(
+        '1 exceeded quota: "CapacityQuota/team", resources: nodes'
+    )
+
+
 def test_the_expander_price_grows_the_group_that_costs_least():
     def grown(price: float) -> list[str]:
         groups = [group(price=0.1), group("large", LARGE, price=price)]

@@ -1,0 +1,1 @@
+"""CapacityQuotas: limits on the nodes that a selector selects."""

@@ -1,0 +1,60 @@
+"""The kind CapacityQuota: its definition. Upstream: `apis/capacityquota/autoscaling.x-k8s.io`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from controlplane.api.custom_schemas import (
+    INT64,
+    QUANTITY,
+    STRING,
+    conditions,
+    definition,
+    items,
+    mapping,
+    record,
+    rule,
+    version,
+)
+from controlplane.api.tree import Tree
+from controlplane.client.resources import Resource
+
+QUOTAS: Final[Resource[Any]] = Resource("autoscaling.x-k8s.io", "v1beta1", "capacityquotas")
+
+_WHOLE: Final = (
+    "self.all(key, type(self[key]) == int ? self[key] >= 0 : "
+    "(!self[key].startsWith('-') && quantity(self[key]).isInteger()))"
+)
+
+
+def _schema() -> Tree:
+    rules = [
+        rule("self.all(key, size(key) <= 63)", "Resource names must be 63 characters or less."),
+        rule(_WHOLE, "All resource quantities must be non-negative integers."),
+    ]
+    limits = {**mapping(QUANTITY, 20), "x-kubernetes-validations": rules}
+    requirement = record(
+        {"key": STRING, "operator": STRING, "values": items(STRING)}, ("key", "operator")
+    )
+    selector = record({"matchExpressions": items(requirement), "matchLabels": mapping(STRING)})
+    spec: Tree = {
+        "limits": record({"resources": limits}, ("resources",)),
+        "selector": {**selector, "x-kubernetes-map-type": "atomic"},
+    }
+    status: Tree = {
+        "conditions": {key: value for key, value in conditions().items() if key != "maxItems"},
+        "observedGeneration": INT64,
+        "used": record({"resources": mapping(QUANTITY)}, ("resources",)),
+    }
+    return record({"spec": record(spec, ("limits",)), "status": record(status)}, ("spec",))
+
+
+def capacity_quota_definition() -> Tree:
+    """Return the CustomResourceDefinition."""
+    versions = [
+        version("v1alpha1", _schema(), stored=False, status=True) | {"deprecated": True},
+        version(QUOTAS.version, _schema(), status=True),
+    ]
+    return definition(
+        "CapacityQuota", QUOTAS.name, QUOTAS.group, versions, ("cq",), namespaced=False
+    )
