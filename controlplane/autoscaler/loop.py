@@ -136,8 +136,14 @@ class Autoscaler:
         listers: Listers | None = None,
         requests: CapacityRequests | None = None,
         quotas: Callable[[], Sequence[Quota]] = tuple,
+        buffers: Callable[[], Decision[Any, list[Pod]]] | None = None,
     ) -> None:
-        """`begin` starts deletions, and returns whether it could; `market` and `quotas` are asked in each scale-up."""
+        """Begin without a loop.
+
+        `begin` starts deletions, and returns whether it could; `market` and `quotas` are asked in each scale-up,
+        `buffers` for the pods of CapacityBuffers in each loop.
+        """
+        self._buffers = buffers
         self._quotas = quotas
         self._requests = requests
         self._requests_next = False
@@ -313,7 +319,9 @@ class Autoscaler:
 
     def _to_help(self, view: View) -> Decision[Any, list[Pod]]:
         """Return the pods that no node of the cluster, present or expected, has a place for."""
+        buffered = [] if self._buffers is None else (yield from self._buffers())
         pods = [pod for pod in view.pods if _unschedulable(pod) and self._counts(pod)]
+        pods.extend(buffered)
         for name in view.ongoing.drained:
             placed = self._simulation.get(name)
             moving = [
@@ -325,7 +333,7 @@ class Autoscaler:
         sort_slice(pods, lambda left, right: (left.spec.priority or 0) > (right.spec.priority or 0))
         placed_now = {pod.uid for pod, _ in self._placement.place(self._simulation, pods)}
         self._placement.drop_old()
-        self._hopeful = bool(placed_now)
+        self._hopeful = bool(placed_now.difference(pod.uid for pod in buffered))
         left = [pod for pod in pods if pod.uid not in placed_now and not is_daemon_set_pod(pod)]
         if self._requests is not None:
             left = yield from self._requests.pods(left, self._simulation, view.now)

@@ -19,6 +19,7 @@ from controlplane.autoscaler.nodes import TO_BE_DELETED, marked_for_deletion, re
 from controlplane.autoscaler.pods import is_unschedulable
 from controlplane.autoscaler.process import taints
 from controlplane.autoscaler.process.actuation import Actuator
+from controlplane.autoscaler.process.capacity_buffers import CapacityBuffers
 from controlplane.autoscaler.process.capacity_quotas import CapacityQuotas
 from controlplane.autoscaler.process.listing import Cluster
 from controlplane.autoscaler.process.metrics import Metrics
@@ -100,6 +101,9 @@ class ClusterAutoscaler(Controller):
             batch = settings.request_batch
             self._requests = Requests(caches, self._reporter.report, backoff, batch)
         self._quotas = CapacityQuotas(host, caches) if settings.capacity_quotas else None
+        self._buffers: CapacityBuffers | None = None
+        if settings.buffer_controller or settings.buffer_injection:
+            self._buffers = CapacityBuffers(host, caches, settings)
         self._started = host.now
         self._autoscaler = Autoscaler(
             settings.options,
@@ -110,6 +114,7 @@ class ClusterAutoscaler(Controller):
             self._cluster.listers,
             self._requests,
             tuple if self._quotas is None else self._quotas.valid,
+            None if self._buffers is None else self._buffers.pods,
         )
         self._initialized = self._running = self._token = False
         self._changed, self._began = host.now, host.now - SPACING
@@ -129,6 +134,8 @@ class ClusterAutoscaler(Controller):
             found[REQUESTS] = Handlers(self._stir, self._stir, self._gone)
         if self._quotas is not None:
             found.update(self._quotas.handlers(self._stir))
+        if self._buffers is not None:
+            found.update(self._buffers.handlers(self._stir))
         return found
 
     def _pod_added(self, obj: Object[Pod]) -> None:
@@ -189,9 +196,9 @@ class ClusterAutoscaler(Controller):
     # -- loops -------------------------------------------------------------------------------------
 
     def work(self) -> Sequence[Work]:
-        """One worker: loops never overlap. Quotas have one of their own."""
-        loops = Work(QUEUE, self.sync, workers=1)
-        return (loops,) if self._quotas is None else (loops, self._quotas.work())
+        """One worker: loops never overlap. Quotas and buffers have one of their own."""
+        others = [each.work() for each in (self._quotas, self._buffers) if each is not None]
+        return (Work(QUEUE, self.sync, workers=1), *others)
 
     def periodic(self) -> Sequence[Periodic]:
         """Ask for instances anew."""
@@ -256,7 +263,8 @@ class ClusterAutoscaler(Controller):
         yield from self._map.write(loop.status, self.host.now)
         grown = loop.scale_up
         if grown is not None:
-            tell_pods(grown, self._reporter.report)
+            others = grown if self._buffers is None else self._buffers.tell(grown)
+            tell_pods(others, self._reporter.report)
         processed = self._requests is not None and self._requests.processed
         return processed or loop.started or (grown is not None and grown.result == "Successful")
 

@@ -155,6 +155,8 @@ _DELETIONS: Final[Mapping[str, tuple[str, Read]]] = {
     "skip-nodes-with-system-pods": ("system_pods", switch),
 }
 _SETTINGS: Final[Mapping[str, tuple[str, Read]]] = {
+    "capacity-buffer-controller-enabled": ("buffer_controller", switch),
+    "capacity-buffer-pod-injection-enabled": ("buffer_injection", switch),
     "capacity-quotas-enabled": ("capacity_quotas", switch),
     "cordon-node-before-terminating": ("cordon", switch),
     "drain-priority-config": ("drain_priorities", _drain_priorities),
@@ -197,8 +199,8 @@ _BATCH_SIZE: Final = "check-capacity-provisioning-request-max-batch-size"
 _TIMEBOX: Final = "check-capacity-provisioning-request-batch-timebox"
 _OTHERS: Final = frozenset(
     "address allowed-scheduler-names async-node-groups balancing-label bypassed-scheduler-names"
-    " capacity-buffer-controller-enabled capacity-buffer-pod-dry-run-enabled"
-    " capacity-buffer-pod-injection-enabled check-capacity-processor-instance"
+    " capacity-buffer-pod-dry-run-enabled"
+    " check-capacity-processor-instance"
     " cloud-config cloud-provider cluster-name"
     " cluster-snapshot-parallelism debugging-snapshot-enabled"
     " dynamic-node-delete-delay-after-taint-enabled emit-per-nodegroup-metrics"

@@ -35,19 +35,25 @@ def tell_pods(outcome: Outcome, report: Report) -> None:
     """Tell pods that they made the cluster grow, or why they did not."""
     if outcome.result not in ("Successful", "Error"):
         for each in outcome.remaining:
-            text = f"pod didn't trigger scale-up: {_reasons(outcome, each)}"
+            text = f"pod didn't trigger scale-up: {why_not(outcome, each)}"
             report(each.pod, NORMAL, "NotTriggerScaleUp", text)
     if not outcome.infos:
         return
-    sizes = " ".join(
+    text = f"pod triggered scale-up: {growth(outcome)}"
+    for pod in outcome.triggered:
+        report(pod, NORMAL, "TriggeredScaleUp", text)
+
+
+def growth(outcome: Outcome) -> str:
+    """Return the groups that grow, with their sizes before and after."""
+    sizes = (
         f"{{{each.group} {each.current}->{each.new} (max: {each.maximum})}}"
         for each in outcome.infos
     )
-    for pod in outcome.triggered:
-        report(pod, NORMAL, "TriggeredScaleUp", f"pod triggered scale-up: [{sizes}]")
+    return f"[{' '.join(sizes)}]"
 
 
-def _reasons(outcome: Outcome, remaining: Remaining) -> str:
+def why_not(outcome: Outcome, remaining: Remaining) -> str:
     """Return how many groups each reason kept; in order of the groups, where upstream's is that of its maps."""
     if outcome.result == "LimitedByMaxNodesTotal":
         return _MOST

@@ -38,6 +38,8 @@ class Settings:
     batcher_interval: int = 0
     provisioning_requests: bool = False
     capacity_quotas: bool = False
+    buffer_controller: bool = False
+    buffer_injection: bool = False
     first_request_backoff: int = MINUTE
     longest_request_backoff: int = 10 * MINUTE
     request_batch: int = 1

@@ -160,15 +160,20 @@ def _provisions(setting: Setting) -> bool:
 
 
 def _autoscaler_kinds(setting: Setting) -> Installed:
-    from controlplane.autoscaler.capacity.definition import capacity_quota_definition
+    from controlplane.autoscaler.capacity.definition import (
+        capacity_buffer_definition,
+        capacity_quota_definition,
+    )
     from controlplane.autoscaler.provisioning.definition import provisioning_request_definition
     from controlplane.client.resources import CUSTOM_RESOURCE_DEFINITIONS
 
-    content: NodeGroups = setting.parsed["node_groups"]
+    settings = setting.parsed["node_groups"].settings
     found: list[Tree] = []
-    if content.settings.provisioning_requests:
+    if settings.provisioning_requests:
         found.append(provisioning_request_definition())
-    if content.settings.capacity_quotas:
+    if settings.buffer_controller or settings.buffer_injection:
+        found.append(capacity_buffer_definition())
+    if settings.capacity_quotas:
         found.append(capacity_quota_definition())
     return [(CUSTOM_RESOURCE_DEFINITIONS, each) for each in found]
 

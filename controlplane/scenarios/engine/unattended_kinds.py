@@ -53,7 +53,11 @@ _SCHEDULED: Final = frozenset(
     f"{kind}.resource.k8s.io" for kind in ("deviceclasses", "resourceclaims", "resourceslices")
 )
 """Kinds that a scheduler acts on which watches devices, without any controller."""
-_REQUESTS: Final = "provisioningrequests.autoscaling.x-k8s.io"
+_TEMPLATED: Final = (
+    "capacitybuffers.autoscaling.x-k8s.io",
+    "provisioningrequests.autoscaling.x-k8s.io",
+)
+"""The kinds that name PodTemplates."""
 _SNAPSHOTS: Final = ("snapshot.storage.k8s.io", "groupsnapshot.storage.k8s.io")
 
 
@@ -88,7 +92,7 @@ class Attention:
             _SNAPSHOTS if looked_after else (),
             bool(config.own_controllers),
             config.devices,
-            any(tree["metadata"]["name"] == _REQUESTS for _, tree in config.installed),
+            any(tree["metadata"]["name"] in _TEMPLATED for _, tree in config.installed),
         )
 
     def is_unattended(self, info: ResourceInfo) -> bool:

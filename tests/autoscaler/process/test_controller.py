@@ -253,6 +253,69 @@ def test_a_capacity_quota_holds_the_nodes_that_it_selects_and_says_so():
     )
 
 
+@pytest.mark.slow
+def test_a_buffer_has_a_node_come_before_it_is_needed_and_keeps_it():
+    cluster = executed("buffer.yaml", "buffer-groups.yaml").cluster
+    assert len(nodes(cluster)) == 2  # two pods of the Deployment fill one
+    ((who, text), *_) = events(cluster, "TriggeredScaleUp")
+    assert who == "web"
+    assert text == "capacity buffer 2 fake pods triggered scale-up: [{pool 1->2 (max: 5)}]"
+    (found,) = cluster.objects("/registry/autoscaling.x-k8s.io/capacitybuffers/")
+    status = found.tree["status"]
+    assert (status["replicas"], status["podTemplateRef"]["name"]) == (
+        2,
+        "capacitybuffer-web-pod-template",
+    )
+    assert {each["type"]: each["status"] for each in status["conditions"]} == {
+        "ReadyForProvisioning": "True",
+        "Provisioning": "True",
+    }
+
+
+BUFFER = """
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: spare}
+spec: {podTemplateRef: {name: worker}, replicas: 3}
+---
+"""
+SMALL_QUOTA = """---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: small}
+spec: {hard: {requests.cpu: "2"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("quota", "injects", "replicas", "size"),
+    [("", True, 3, 2), ("", False, 3, 1), (SMALL_QUOTA, True, 2, 1)],
+)
+def test_a_buffer_of_a_template_grows_the_cluster_within_its_quota(
+    quota, injects, replicas, size, tmp_path
+):
+    (tmp_path / "buffer.yaml").write_text(BUFFER + BATCH + quota)
+    flags = {
+        "capacity-buffer-controller-enabled": True,
+        "capacity-buffer-pod-injection-enabled": injects,
+    }
+    tree = {"flags": flags, "nodeGroups": [group(minSize=1, maxSize=3)]}
+    (tmp_path / "groups.yaml").write_text(yaml.safe_dump(tree))
+    options = {
+        "files": (str(tmp_path / "buffer.yaml"),),
+        "with": ("cluster-autoscaler",),
+        "node_groups": str(tmp_path / "groups.yaml"),
+        "until": 100,
+    }
+    run = Execution(plan_of(SCENARIO, **options))
+    run.execute("bare")
+    (found,) = run.cluster.objects("/registry/autoscaling.x-k8s.io/capacitybuffers/")
+    status = found.tree["status"]
+    types = {each["type"] for each in status["conditions"]}
+    assert ("Provisioning" in types) is injects
+    assert (status["replicas"], len(nodes(run.cluster))) == (replicas, size)
+
+
 def test_the_expander_price_grows_the_group_that_costs_least():
     def grown(price: float) -> list[str]:
         groups = [group(price=0.1), group("large", LARGE, price=price)]
