@@ -196,6 +196,10 @@ def _scheduler_plugins(config: ClusterConfig, setting: Setting) -> Changes:
         from controlplane.scheduler_plugins.app_groups import AppGroupController
 
         added = (*added, AppGroupController)
+    if setting["networktopology_controller"]:
+        from controlplane.scheduler_plugins.network_topologies import NetworkTopologyController
+
+        added = (*added, NetworkTopologyController)
     return {
         "topology_updates_ns": round(setting["topology_interval"] * SECOND),
         "own_controllers": (*config.own_controllers, *added),
@@ -385,6 +389,12 @@ APPGROUP_CONTROLLER = Option(
     default=False,
     help="Run the controller of AppGroups, which orders their workloads (--with scheduler-plugins).",
 )
+NETWORKTOPOLOGY_CONTROLLER = Option(
+    "networktopology-controller",
+    type=bool,
+    default=False,
+    help="Run the controller of NetworkTopologies, which turns measurements into weights (--with scheduler-plugins).",
+)
 
 SYSTEMS: Final[Mapping[str, System]] = {
     "cluster-autoscaler": System(
@@ -417,7 +427,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
     "kueue": System(_kueue, (KUEUE_CONFIG, KUEUE_JOB, KUEUE_REPLICAS), installs=_kueue_objects),
     "scheduler-plugins": System(
         _scheduler_plugins,
-        (TOPOLOGY_INTERVAL, APPGROUP_CONTROLLER),
+        (TOPOLOGY_INTERVAL, APPGROUP_CONTROLLER, NETWORKTOPOLOGY_CONTROLLER),
         installs=_scheduler_plugins_objects,
     ),
 }

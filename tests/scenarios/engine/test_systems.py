@@ -16,6 +16,7 @@ GIVEN = {
     "descheduler_plugin": ("descheduler", ("p.py",)),
     "deschedulers": ("descheduler", 2),
     "appgroup_controller": ("scheduler-plugins", True),
+    "networktopology_controller": ("scheduler-plugins", True),
     "stages": ("kwok", ("p.yaml",)),
     "enable_crds": ("kwok", ("Stage",)),
     "node_groups": ("cluster-autoscaler", "p.yaml"),
