@@ -78,7 +78,7 @@ def test_requests_without_end_are_noticed(monkeypatch) -> None:
 def test_a_budget_that_is_not_kept_is_noticed(monkeypatch) -> None:
     """Evictions become deletions."""
 
-    def evict(self: Drainer, pod: Pod, _until: int, **_: bool) -> Any:
+    def evict(self: Drainer, pod: Pod, _until: int, _most: int, **_: bool) -> Any:
         yield from calls.delete(PODS, pod.metadata.namespace, pod.metadata.name)
         return ""
 
