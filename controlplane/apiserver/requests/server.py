@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from attrs import evolve
 
 from controlplane.api.request import Request, Response
+from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.read_warnings import READ_WARNINGS
 from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.options import ServerOptions
@@ -151,6 +152,7 @@ class ApiServer:
             self._ever_written,
             lambda ctx, tree: bodies.read(_unlabelled(ctx), tree),
             uid,
+            self._converted,
         )
         admission = Admission(
             options.disabled,
@@ -230,6 +232,10 @@ class ApiServer:
                 return False
             self._without_admitters = len(keyspaces)
         return True
+
+    def _converted(self, custom: Any, tree: Tree, version: str) -> Steps[Tree]:
+        """A custom object in another version, by a call of its conversion webhook. ApiError."""
+        return self.conversions.convert(custom, tree, version)
 
     def _ever_written(self, resource: str) -> bool:
         """Return whether an object of an admission resource was ever stored: called on every write."""

@@ -250,3 +250,109 @@ def test_what_is_none_of_its_business_is_not_asked(spec):
 def test_hosts_that_nobody_answers_for_are_not_called():
     told, now = played(creating, hook())
     assert told == [{"a": "1"}] and now < 2 * SECOND
+
+
+# -- a request in another version than the webhook's --------------------------------------------------
+
+
+def sites(strategy):
+    """Sites, whose `host` is called `address` in version v2 if a webhook converts them."""
+
+    def version(name, field):
+        spec = {"type": "object", "properties": {"note": TEXT, field: TEXT}}
+        schema = {"type": "object", "properties": {"spec": spec}}
+        return {
+            "name": name,
+            "served": True,
+            "storage": name == "v2",
+            "schema": {"openAPIV3Schema": schema},
+        }
+
+    service = {"name": "converter", "namespace": "default", "path": "/convert"}
+    by_webhook = {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]}
+    field = "host" if strategy == "Webhook" else "address"
+    names = {"kind": "Site", "plural": "sites", "singular": "site", "listKind": "SiteList"}
+    conversion = {"strategy": strategy, **({"webhook": by_webhook} if field == "host" else {})}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "sites.conv.example.io"},
+        "spec": {
+            "group": "conv.example.io",
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [version("v1", field), version("v2", "address")],
+            "conversion": conversion,
+        },
+    }
+
+
+TEXT = {"type": "string"}
+
+
+@pytest.mark.parametrize("strategy", ["None", "Webhook"])
+def test_a_webhook_for_another_version_sees_the_object_and_changes_it_in_that_version(strategy):
+    asked, seen = [], {}
+    field = "host" if strategy == "Webhook" else "address"
+
+    def decide(request):
+        asked.append(request["object"])
+        return patching({"op": "add", "path": "/spec/note", "value": "seen"})
+
+    async def convert(ctx):
+        while True:
+            message = await ctx.recv(idle=True)
+            request = message.payload.body["request"]
+            wanted = request["desiredAPIVersion"]
+            old, new = ("host", "address") if wanted.endswith("v2") else ("address", "host")
+            made = []
+            for tree in request["objects"]:
+                spec = {new if key == old else key: value for key, value in tree["spec"].items()}
+                made.append({**tree, "apiVersion": wanted, "spec": spec})
+            told = {"uid": request["uid"], "result": {"status": "Success"}}
+            head = {key: message.payload.body[key] for key in ("apiVersion", "kind")}
+            message.reply({**head, "response": {**told, "convertedObjects": made}})
+
+    async def main(ctx):
+        client = Client(ctx, RestConfig((APISERVER,)))
+        crds = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        await client.create(crds, sites(strategy))
+        rule = {
+            "apiGroups": ["conv.example.io"],
+            "apiVersions": ["v2"],
+            "operations": ["*"],
+            "resources": ["sites"],
+        }
+        hooks = (
+            configuration(hook(rules=[rule]), mutating=True),
+            configuration(hook(rules=[rule])),
+        )
+        for resource, tree in zip((MUTATING, VALIDATING), hooks, strict=True):
+            await client.create(resource, tree)
+        await ctx.sleep(SECOND)
+        tree = {
+            "apiVersion": "conv.example.io/v1",
+            "kind": "Site",
+            "metadata": {"name": "a", "namespace": "default"},
+            "spec": {field: "h"},
+        }
+        for version in ("v1", "v2"):
+            resource = Resource("conv.example.io", version, "sites")
+            if version == "v1":
+                await client.create(resource, tree)
+            seen[version] = (await client.get(resource, "default", "a")).tree
+
+    made = Cluster(ClusterConfig(kubelets=False, controllers=False, schedulers=0))
+    made.webhook(HOST, decide)
+    made.webhooks.own["converter.default.svc"] = None
+    made.world.actor(actor_of("converter.default.svc"), convert)
+    made.user("user", main)
+    result = made.world.run("bare")
+    assert result.verdict == "quiescent", result.reason
+    assert [(each["apiVersion"], each["spec"].get("note")) for each in asked] == [
+        ("conv.example.io/v2", None),
+        ("conv.example.io/v2", "seen"),
+    ]
+    assert all(each["spec"]["address"] == "h" for each in asked)
+    assert seen["v1"]["spec"] == {field: "h", "note": "seen"}
+    assert seen["v2"]["spec"] == {"address": "h", "note": "seen"}

@@ -106,7 +106,7 @@ class Webhooks:
 
     `actor` names the actor that answers for a host, "" for none, `read` converts an object in the version of
     the request to its stored form, `again` calls the plugins before the webhooks for a changed object once
-    more, `uid` names a call.
+    more, `uid` names a call, `convert` calls the conversion webhook of a custom kind.
     """
 
     def __init__(
@@ -118,7 +118,9 @@ class Webhooks:
         ever_written: Callable[[str], bool],
         read: Callable[[Context, Tree], Tree],
         uid: Callable[[], str],
+        convert: Callable[[Any, Tree, str], Steps[Tree]],
     ) -> None:
+        self._convert = convert
         self._lookup = lookup
         self._table = table
         self._access = access
@@ -193,7 +195,7 @@ class Webhooks:
         patch = None if response is None else response.get("patch")
         if not patch:
             return tree
-        shown = in_version(info, tree)
+        shown = yield from self._shown(info, tree)
         try:
             operations = json.loads(base64.b64decode(patch, validate=True))
             patched = json_patch(shown, operations)
@@ -201,7 +203,16 @@ class Webhooks:
             raise status.internal_error(str(error)) from None
         if shown == patched:
             return tree
+        if ctx.info.custom is not None:
+            patched = yield from self._shown(ctx.info, patched)
         return self._read(ctx, patched)
+
+    def _shown(self, info: ResourceInfo, tree: Tree | None) -> Steps[Any]:
+        """An object in the version of a resource; a conversion webhook is called if there is one. ApiError."""
+        custom = info.custom
+        if tree is None or custom is None or custom.webhook is None:
+            return in_version(info, tree)
+        return (yield from self._convert(custom, tree, info.version))
 
     # -- validating ------------------------------------------------------------------------------
 
@@ -252,10 +263,12 @@ class Webhooks:
         versions = hook.spec.get("admissionReviewVersions") or ()
         version = next((each for each in versions if each in _KNOWN), "v1")
         uid = self._uid()
+        new = yield from self._shown(info, given.object)
+        old = yield from self._shown(info, given.old)
         review = {
             "apiVersion": f"admission.k8s.io/{version}",
             "kind": "AdmissionReview",
-            "request": _request(given, info, uid),
+            "request": _request(given, info, uid, new, old),
         }
         client = hook.spec.get("clientConfig") or {}
         assert self._actor is not None
@@ -292,7 +305,9 @@ def _again(hook: _Hook) -> bool:
     return bool(hook.spec.get("reinvocationPolicy") == "IfNeeded")
 
 
-def _request(given: Attributes, info: ResourceInfo, uid: str) -> Tree:
+def _request(
+    given: Attributes, info: ResourceInfo, uid: str, new: Tree | None, old: Tree | None
+) -> Tree:
     group, version, kind = given.kind
     user = given.user
     own = {
@@ -310,8 +325,8 @@ def _request(given: Attributes, info: ResourceInfo, uid: str) -> Tree:
         "requestResource": own,
         "operation": given.operation,
         "userInfo": {key: value for key, value in who.items() if value},
-        "object": in_version(info, given.object),
-        "oldObject": in_version(info, given.old),
+        "object": new,
+        "oldObject": old,
         "dryRun": given.dry_run,
         "options": given.options,
     }
