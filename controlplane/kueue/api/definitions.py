@@ -1,6 +1,6 @@
 """CustomResourceDefinitions of Kueue: names, versions, columns. Follows `config/components/crd`.
 
-Version v1beta1 is served for the kinds that look the same in it; upstream converts the others by a webhook.
+Version v1beta1 is served, too, and deprecated; the webhook server converts the kinds that look different in it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,25 @@ from typing import Final, NamedTuple
 
 from controlplane.api.custom_schemas import column, definition, version
 from controlplane.api.tree import Tree
+from controlplane.kueue.api.conversion import CONVERTED, OLD_VERSION
+from controlplane.kueue.api.old_schemas import OLD_SCHEMAS
 from controlplane.kueue.api.quota_schemas import QUOTA_SCHEMAS
+from controlplane.kueue.api.webhook_configurations import NAMESPACE, SERVICE
 from controlplane.kueue.api.workload_schema import WORKLOAD_SCHEMA
 from controlplane.kueue.names import GROUP, VERSION
 
 __all__ = ["definitions"]
 
-OLD_VERSION: Final = "v1beta1"
+DEPRECATED: Final = "This version is deprecated. Use v1beta2 instead."
+
+
+CONVERSION: Final[Tree] = {
+    "strategy": "Webhook",
+    "webhook": {
+        "clientConfig": {"service": {"name": SERVICE, "namespace": NAMESPACE, "path": "/convert"}},
+        "conversionReviewVersions": ["v1"],
+    },
+}
 
 
 class _Kind(NamedTuple):
@@ -24,7 +36,7 @@ class _Kind(NamedTuple):
     short: tuple[str, ...]
     namespaced: bool = False
     status: bool = True
-    also_old: bool = False
+    also_old: bool = True
     columns: tuple[Tree, ...] = ()
 
 
@@ -104,17 +116,16 @@ _KINDS: Final[dict[str, _Kind]] = {
         ),
     ),
     "Cohort": _Kind("cohorts", ("co",)),
-    "ResourceFlavor": _Kind(
-        "resourceflavors", ("flavor", "flavors", "rf"), status=False, also_old=True
+    "ResourceFlavor": _Kind("resourceflavors", ("flavor", "flavors", "rf"), status=False),
+    "AdmissionCheck": _Kind("admissionchecks", ("ac",)),
+    "Topology": _Kind("topologies", ("topo",), status=False),
+    "ProvisioningRequestConfig": _Kind(
+        "provisioningrequestconfigs", ("prc",), status=False, also_old=False
     ),
-    "AdmissionCheck": _Kind("admissionchecks", ("ac",), also_old=True),
-    "Topology": _Kind("topologies", ("topo",), status=False, also_old=True),
-    "ProvisioningRequestConfig": _Kind("provisioningrequestconfigs", ("prc",), status=False),
     "WorkloadPriorityClass": _Kind(
         "workloadpriorityclasses",
         ("wpc",),
         status=False,
-        also_old=True,
         columns=(
             column("Value", ".value", "integer", "Value of workloadPriorityClass's Priority"),
         ),
@@ -132,8 +143,23 @@ def _definition(kind: str, facts: _Kind) -> Tree:
     schema = WORKLOAD_SCHEMA if kind == "Workload" else QUOTA_SCHEMAS[kind]
     versions = [_version(VERSION, kind, facts, schema, stored=True)]
     if facts.also_old:
-        versions.insert(0, _version(OLD_VERSION, kind, facts, schema, stored=False))
-    return definition(kind, facts.plural, GROUP, versions, facts.short, namespaced=facts.namespaced)
+        old = _version(OLD_VERSION, kind, facts, OLD_SCHEMAS.get(kind, schema), stored=False)
+        versions.insert(0, old if kind not in CONVERTED else _deprecated(kind, old))
+    made = definition(kind, facts.plural, GROUP, versions, facts.short, namespaced=facts.namespaced)
+    if kind in CONVERTED:
+        made["spec"]["conversion"] = CONVERSION
+    return made
+
+
+def _deprecated(kind: str, old: Tree) -> Tree:
+    """An old version with its warning; the columns of ClusterQueues show the field of that version."""
+    made = {**old, "deprecated": True, "deprecationWarning": DEPRECATED}
+    if kind == "ClusterQueue":
+        made["additionalPrinterColumns"] = [
+            {**each, "jsonPath": each["jsonPath"].replace(".spec.cohortName", ".spec.cohort")}
+            for each in old["additionalPrinterColumns"]
+        ]
+    return made
 
 
 def _version(name: str, kind: str, facts: _Kind, schema: Tree, *, stored: bool) -> Tree:

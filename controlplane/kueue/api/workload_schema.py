@@ -31,7 +31,7 @@ from controlplane.api.custom_schemas import (
 from controlplane.api.tree import Tree
 from controlplane.kueue.api.quota_schemas import TOLERATIONS
 
-__all__ = ["WORKLOAD_SCHEMA"]
+__all__ = ["RULES", "WAS_RESERVED", "WORKLOAD_SCHEMA"]
 
 MOST_POD_SETS: Final = 18
 MOST_DOMAINS: Final = 100_000
@@ -45,12 +45,12 @@ def _is_true(which: str, condition: str) -> str:
 
 
 _RESERVED: Final = _is_true("self", "QuotaReserved")
-_WAS_RESERVED: Final = _is_true("oldSelf", "QuotaReserved")
+WAS_RESERVED: Final = _is_true("oldSelf", "QuotaReserved")
 _BOTH_CLASSES: Final = "has(oldSelf.spec.priorityClassRef) && has(self.spec.priorityClassRef)"
 
 
 def _same_class(field: str, *, only_pod_class: bool = False) -> str:
-    given = f"{_WAS_RESERVED} && {_BOTH_CLASSES}"
+    given = f"{WAS_RESERVED} && {_BOTH_CLASSES}"
     if only_pod_class:
         given += " && self.spec.priorityClassRef.kind == 'PriorityClass'"
     equal = f"oldSelf.spec.priorityClassRef.{field} == self.spec.priorityClassRef.{field}"
@@ -63,14 +63,14 @@ def _unchanged(field: str) -> str:
     return f"({presence} && ({equal}))"
 
 
-_RULES: Final = (
+RULES: Final = (
     rule(
         f"!({_RESERVED} && has(self.status.admission)) || "
         "size(self.spec.podSets) == size(self.status.admission.podSetAssignments)",
         "podSetAssignments must have the same number of podSets as the spec",
     ),
     rule(
-        f"!{_WAS_RESERVED} || has(oldSelf.spec.priorityClassRef) == has(self.spec.priorityClassRef)",
+        f"!{WAS_RESERVED} || has(oldSelf.spec.priorityClassRef) == has(self.spec.priorityClassRef)",
         "priorityClassRef is immutable while workload quota reserved",
     ),
     rule(_same_class("group"), "priorityClassRef.group is immutable while workload quota reserved"),
@@ -81,7 +81,7 @@ _RULES: Final = (
         " reserved",
     ),
     rule(
-        f"!({_WAS_RESERVED} && {_RESERVED}) || {_unchanged('queueName')}",
+        f"!({WAS_RESERVED} && {_RESERVED}) || {_unchanged('queueName')}",
         "queueName is immutable while workload quota reserved",
     ),
     rule(
@@ -313,5 +313,5 @@ def _status() -> Tree:
     )
 
 
-WORKLOAD_SCHEMA: Final[Tree] = record({"spec": _spec(), "status": _status()}, rules=_RULES)
+WORKLOAD_SCHEMA: Final[Tree] = record({"spec": _spec(), "status": _status()}, rules=RULES)
 """Without apiVersion, kind and metadata."""

@@ -1,4 +1,4 @@
-"""Kueue's webhook server: defaults and validation of its objects, and of the jobs and pods that it manages.
+"""Kueue's webhook server: defaults, validation and conversion of its objects; defaults and validation of jobs and pods.
 
 Upstream it is part of the one process and reads its caches; here it is an actor with informers of its own, so it may
 know more or less than the rest of Kueue at a moment. Requests that come before the caches are filled wait for them.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.client.loops.informer import Informer
 from controlplane.controllers.common.controller import Caches
+from controlplane.kueue.api.conversion import review as convert
 from controlplane.kueue.controllers.workload import stop_policy
 from controlplane.kueue.jobs.generic import resource_of
 from controlplane.kueue.names import DEFAULT_LOCAL_QUEUE
@@ -66,7 +67,11 @@ async def serve(ctx: Context, server: RestConfig, settings: Settings) -> None:
         message = await ctx.recv(idle=True)
         review = message.payload
         request = review.body["request"]
-        decide = mutate if "/mutate-" in review.url else validate
-        response = {**decide(request, around, custom), "uid": request["uid"]}
+        if review.body["kind"] == "ConversionReview":
+            response = convert(request, settings.gates)
+        else:
+            decide = mutate if "/mutate-" in review.url else validate
+            response = decide(request, around, custom)
+        response = {**response, "uid": request["uid"]}
         head = {key: review.body[key] for key in ("apiVersion", "kind")}
         message.reply({**head, "response": response})
