@@ -133,6 +133,8 @@ class Work:
     workers: int | None = None
     backoff_ns: tuple[int, int] | None = None
     """The first and the longest backoff of a key; upstream's default limiter unless given."""
+    on_demand: bool = False
+    """The workers start with the first key, which `add_after` adds: most worlds have none."""
     on_followers: bool = False
     """Replicas that do not lead work the queue, too (`Controller.election`)."""
 

@@ -131,6 +131,10 @@ class _Queue:
         self.forget = self.workers.forget
         self.failures = self.workers.failures
         self.relax = self.workers.relax
+        self._count = 0
+        """The workers that wait for the first key."""
+        self._delayed = False
+        """A key was added by `add_after`."""
 
     @property
     def processing(self) -> Mapping[str, int]:
@@ -138,6 +142,9 @@ class _Queue:
 
     def add_after(self, key: str, delay_ns: int, *, idle: bool = False) -> None:
         self.workers.add_after(key, self._ctx.now + delay_ns, idle=idle)
+        self._delayed = True
+        if self._count:
+            self._begin()
 
     def start(self, server: RestConfig, work: Work, workers: int) -> None:
         self._server = server
@@ -145,7 +152,14 @@ class _Queue:
         self.workers.max_retries = work.max_retries
         if work.backoff_ns is not None:
             self.workers.limiter = PerItemBackoff(*work.backoff_ns)
-        self.workers.start(workers if work.workers is None else work.workers)
+        self._count = workers if work.workers is None else work.workers
+        if not work.on_demand or self._delayed:
+            self._begin()
+
+    def _begin(self) -> None:
+        count, self._count = self._count, 0
+        if count:
+            self.workers.start(count)
 
     async def _sync(self, ctx: Context, key: str) -> None:
         assert self._reconcile is not None

@@ -134,9 +134,13 @@ _KINDS: Final[dict[str, _Kind]] = {
 
 
 @cache
-def definitions() -> tuple[Tree, ...]:
-    """The CustomResourceDefinitions, by the name of their kind."""
-    return tuple(_definition(kind, _KINDS[kind]) for kind in sorted(_KINDS))
+def definitions(*, converted: bool = True) -> tuple[Tree, ...]:
+    """The CustomResourceDefinitions, by the name of their kind; `converted`: with versions that a webhook converts."""
+    kinds = {
+        kind: facts if converted or kind not in CONVERTED else facts._replace(also_old=False)
+        for kind, facts in _KINDS.items()
+    }
+    return tuple(_definition(kind, kinds[kind]) for kind in sorted(kinds))
 
 
 def _definition(kind: str, facts: _Kind) -> Tree:
@@ -146,7 +150,7 @@ def _definition(kind: str, facts: _Kind) -> Tree:
         old = _version(OLD_VERSION, kind, facts, OLD_SCHEMAS.get(kind, schema), stored=False)
         versions.insert(0, old if kind not in CONVERTED else _deprecated(kind, old))
     made = definition(kind, facts.plural, GROUP, versions, facts.short, namespaced=facts.namespaced)
-    if kind in CONVERTED:
+    if kind in CONVERTED and facts.also_old:
         made["spec"]["conversion"] = CONVERSION
     return made
 

@@ -15,8 +15,14 @@ if TYPE_CHECKING:
 REGISTRATION: Final = "admissionregistration.k8s.io"
 
 
-def installation(settings: Settings) -> list[tuple[Resource[Any], Tree]]:
-    """The objects with their resources, in the order of their creation."""
+def installation(settings: Settings, *, webhooks: bool = True) -> list[tuple[Resource[Any], Tree]]:
+    """The objects with their resources, in the order of their creation.
+
+    Args:
+        settings: Kueue's configuration.
+        webhooks: the world has Kueue's webhook server; without it no webhook is called, and versions that it would have
+            to convert are not served.
+    """
     namespace: Tree = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     hooks = [
         (Resource(REGISTRATION, "v1", f"{each['kind'].lower()}s"), each)
@@ -24,6 +30,6 @@ def installation(settings: Settings) -> list[tuple[Resource[Any], Tree]]:
     ]
     return [
         (NAMESPACES, namespace),
-        *((CUSTOM_RESOURCE_DEFINITIONS, each) for each in definitions()),
-        *hooks,
+        *((CUSTOM_RESOURCE_DEFINITIONS, each) for each in definitions(converted=webhooks)),
+        *(hooks if webhooks else ()),
     ]

@@ -103,10 +103,10 @@ def is_elastic(job: Tree, gates: Gates) -> bool:
     return asked and gates.enabled("ElasticJobsViaWorkloadSlices")
 
 
-def workload_name(kind: Kind, name: str, uid: str, gates: Gates) -> str:
-    """The name of the Workload of an owner: kind, name, and five digits of a hash that holds the uid."""
+def workload_name(kind: Kind, name: str, uid: str, gates: Gates, extra: str = "") -> str:
+    """The name of the Workload of an owner: kind, name, and five digits of a hash that holds the uid, and `extra`."""
     longest = NAME_BYTES if gates.enabled("ShortWorkloadNames") else LONGEST_NAME
-    text = "\n".join((kind.kind, kind.group, name, uid))
+    text = "\n".join((kind.kind, kind.group, name, uid, *((extra,) if extra else ())))
     digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
     prefix = f"{kind.kind.lower()}-{name}"[: longest - 1 - HASH_LENGTH]
     return f"{prefix}-{digest[:HASH_LENGTH]}"

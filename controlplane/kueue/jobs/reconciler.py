@@ -1,8 +1,4 @@
-"""The reconciler of all jobs. Follows `ReconcileGenericJob` of `pkg/controller/jobframework/reconciler.go`.
-
-Not here: jobs scaled by workload slices (annotation `elastic-job`): their Workload is matched as that of
-any other job.
-"""
+"""The reconciler of all jobs. Follows `ReconcileGenericJob` of `pkg/controller/jobframework/reconciler.go`."""
 
 from __future__ import annotations
 
@@ -39,11 +35,13 @@ from controlplane.kueue.jobs.ancestors import (
     controller_of,
 )
 from controlplane.kueue.jobs.kinds import ManagedJob, Steps, Unretryable
-from controlplane.kueue.jobs.objects import labels_of, prebuilt_workload, queue_name
+from controlplane.kueue.jobs.objects import is_elastic, labels_of, prebuilt_workload, queue_name
 from controlplane.kueue.jobs.pod_sets import Info, PermanentError, from_pod_set, infos_from_status
+from controlplane.kueue.jobs.slices import ensure_slices, is_replacement, latest_active
 from controlplane.kueue.jobs.workloads import (
     WORKLOAD,
     prepare,
+    slices_of,
     update_gated_by,
     update_priority,
 )
@@ -167,8 +165,10 @@ class JobController:
         if job.finished() is not None or job.is_suspended():
             return
         latest = self._latest_workload(ancestor)
-        if latest is not None and status.is_admitted(latest):
-            return
+        if latest is not None:
+            elastic = self._is_elastic(job) or is_elastic(ancestor, self.gates)
+            if not status.is_evicted(latest) if elastic else status.is_admitted(latest):
+                return
         old = job.tree
         job.tree = yield MergePatch(job.kind.kind, old, job.suspended(old))
         text = "Kueue managed child job suspended"
@@ -197,6 +197,10 @@ class JobController:
         """The Workload of the job, None without one; others are deleted, and then an error ends this pass."""
         if prebuilt := prebuilt_workload(job.tree, self.gates):
             return (yield from self._prebuilt(job, prebuilt))
+        if self._is_elastic(job):
+            slice_, fits = yield from ensure_slices(slices_of(job), job.pod_sets(), self.clock)
+            if fits:
+                return (yield from self._with_priority(job, slice_))
         match, others = yield from job.find_matching()
         to_update: Tree | None = None
         if match is None and others and job.is_suspended():
@@ -212,6 +216,20 @@ class JobController:
             match = yield from update_priority(job, match)
         return match
 
+    def _is_elastic(self, job: ManagedJob) -> bool:
+        return is_elastic(job.tree, self.gates)
+
+    def _with_priority(self, job: ManagedJob, workload: Tree | None) -> Steps:
+        """The slice with the priority of the job; the one that still has quota gets it, too."""
+        active = latest_active(slices_of(job))
+        if workload is not None:
+            workload = yield from update_priority(job, workload)
+        if active is not None and (
+            workload is None or active["metadata"]["name"] != workload["metadata"]["name"]
+        ):
+            yield from update_priority(job, active)
+        return workload
+
     def _prebuilt(self, job: ManagedJob, name: str) -> Steps:
         workload = self.around.reader.get(WORKLOAD, job.namespace, name)
         if workload is None:
@@ -220,6 +238,8 @@ class JobController:
         if owner is not None and owner.get("uid", "") != job.uid:
             return None
         workload = yield from job.own(workload)
+        if self._is_elastic(job) and is_replacement(workload):
+            return workload  # the job follows
         if job.is_equivalent(workload):
             return workload
         text = "The prebuilt workload is out of sync with its user job"
@@ -272,8 +292,8 @@ class JobController:
         prebuilt = prebuilt_workload(job.tree, self.gates)
         if prebuilt:
             yield from self._stop(job, None, "NoMatchingWorkload", "missing workload")
-        if job.is_active():
-            return
+        if job.is_active() and not self._is_elastic(job):
+            return  # a new slice is made while the pods of the one before run
         if prebuilt:
             raise ReconcileError("prebuilt workload not found")
         made = yield from job.constructed()
@@ -330,7 +350,7 @@ class JobController:
             return (yield from self._evicted(job, workload, evicted))
         if job.is_suspended():
             yield from self._suspended(job, workload)
-        elif not status.is_admitted(workload):
+        elif not status.is_admitted(workload) and not self._is_elastic(job):
             text = "Not admitted by cluster queue"
             yield from self._stop(job, workload, "NotAdmitted", text)
         return Done()

@@ -23,6 +23,7 @@ from controlplane.kueue.jobs.ancestors import Surroundings, controller_of
 from controlplane.kueue.jobs.kinds import ManagedJob, Steps
 from controlplane.kueue.jobs.objects import (
     annotations_of,
+    is_elastic,
     max_execution_time,
     priority_class,
     queue_name,
@@ -35,6 +36,7 @@ from controlplane.kueue.jobs.pod_sets import (
     merge_into,
     same_pod_sets,
 )
+from controlplane.kueue.jobs.slices import owned_slices, prepared
 from controlplane.kueue.names import (
     ADMISSION_GATED_BY,
     IN_USE,
@@ -53,6 +55,7 @@ __all__ = [
     "owned_by",
     "own_prebuilt",
     "prepare",
+    "slices_of",
     "update_gated_by",
     "update_priority",
 ]
@@ -74,6 +77,11 @@ def owned_by(reader: Reader, job: ManagedJob) -> list[Tree]:
             for owner in each["metadata"].get("ownerReferences") or ()
         )
     ]
+
+
+def slices_of(job: ManagedJob) -> list[Tree]:
+    """The Workloads of a job that have not finished, the oldest first."""
+    return owned_slices(job.around.reader, job.kind, job.namespace, job.name)
 
 
 def new_workload(name: str, job: Tree, pod_sets: list[Tree]) -> Tree:
@@ -112,8 +120,10 @@ def _with_job_uid(metadata: Tree, uid: str) -> Tree:
 
 
 def construct(job: ManagedJob) -> Tree:
-    """The Workload of a job, controlled by it."""
-    name = workload_name(job.kind, job.name, job.uid, job.around.gates)
+    """The Workload of a job, controlled by it; each slice of an elastic job has a name of its own."""
+    elastic = is_elastic(job.tree, job.around.gates)
+    generation = str(job.tree["metadata"].get("generation") or 0) if elastic else ""
+    name = workload_name(job.kind, job.name, job.uid, job.around.gates, generation)
     made = new_workload(name, job.tree, job.pod_sets())
     metadata = _with_job_uid(made["metadata"], job.uid)
     owners = [_owner(job, controller=True)]
@@ -127,6 +137,8 @@ def prepare(job: ManagedJob, workload: Tree, active: bool | None) -> Steps:
         ReconcileError: A priority class does not exist.
     """
     gates = job.around.gates
+    if is_elastic(job.tree, gates):
+        workload = prepared(workload, slices_of(job))
     if gates.enabled("AdmissionGatedBy"):
         workload, _ = with_gated_by(workload, job.tree)
     reference, priority = yield from _priority(job, workload["spec"]["podSets"])

@@ -35,6 +35,7 @@ from controlplane.kueue.names import DEFAULT_LOCAL_QUEUE
 from controlplane.kueue.preemption.candidates import Rules as PreemptionRules
 from controlplane.kueue.preemption.expectations import Expectations
 from controlplane.kueue.process.carrying import Carrier
+from controlplane.kueue.process.elastic_jobs import ElasticJobs
 from controlplane.kueue.process.jobs import JobIntegration, watched_for_jobs
 from controlplane.kueue.process.kinds import KINDS, kinds_with
 from controlplane.kueue.process.leading import Leadership
@@ -92,9 +93,12 @@ class Kueue(Controller):
             self.settings = deepcopy(self.settings)  # replicas share nothing
         settings, gates = self.settings, self.settings.gates
         with_topology = gates.enabled("TopologyAwareScheduling")
+        elastic = _has_elastic_jobs(settings)
         watched = dict.fromkeys(WATCHED)
         if with_topology:
             watched |= dict.fromkeys(WATCHED_FOR_TOPOLOGY)
+        if elastic:
+            watched |= {"Pod": None}
         if self.provisioning:
             watched |= dict.fromkeys(WATCHED_FOR_PROVISIONING)
         watched |= watched_for_jobs(settings)
@@ -219,6 +223,10 @@ class Kueue(Controller):
                 for kind, each in zip(("Workload", "Node"), placement.work(), strict=True)
             ]
             changes.append(placement.changes())
+        if _has_elastic_jobs(settings):
+            elastic = ElasticJobs(*parts_of_host)
+            self._part_work += [leading.aware("Workload", each) for each in elastic.work()]
+            changes.append(elastic.changes())
         if self.provisioning:
             checks = Provisioning(*parts_of_host)
             self._part_work += checks.work()
@@ -437,6 +445,12 @@ class Kueue(Controller):
             self.manager.notify(each for each in self.manager.cluster_queues() if active(each))
         return
         yield
+
+
+def _has_elastic_jobs(settings: Settings) -> bool:
+    return "batch/job" in settings.frameworks and settings.gates.enabled(
+        "ElasticJobsViaWorkloadSlices"
+    )
 
 
 def kueue_of(

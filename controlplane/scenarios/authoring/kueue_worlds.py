@@ -53,7 +53,7 @@ def _kueue(setting: Setting, gates: Mapping[str, bool], replicas: int = 1) -> Cl
     if gates:
         settings = replace(settings, gates=Gates({**settings.gates.changes(), **gates}))
     replicas = setting.options.get("replicas", replicas)
-    kinds = [each for each in installation(settings) if "Webhook" not in each[1]["kind"]]
+    kinds = installation(settings, webhooks=False)
     return ClusterConfig(
         nodes=[], kubelets=False, controllers=False, scheduler_watches=(),
         own_controllers=(kueue_of(settings, replicas=replicas),),

@@ -54,6 +54,16 @@ def test_every_kind_has_a_definition_with_status_and_columns():
     ]  # fmt: skip
 
 
+def test_a_world_without_the_webhook_server_serves_no_version_that_it_would_convert():
+    kinds = {"ClusterQueue", "LocalQueue", "Cohort", "Workload"}
+    for converted in (True, False):
+        for each in definitions(converted=converted):
+            spec = each["spec"]
+            two = len(spec["versions"]) == 2
+            if spec["names"]["kind"] in kinds:
+                assert two is ("conversion" in spec) is converted
+
+
 def test_a_provisioning_configuration_has_retries_and_is_validated():
     kind, named = "ProvisioningRequestConfig", {"metadata": {"name": "config"}}
     wanted = {"provisioningClassName": "class", "retryStrategy": {"backoffLimitCount": 1}}
