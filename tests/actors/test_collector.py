@@ -64,7 +64,7 @@ def test_while_it_is_off_it_does_not_look_and_afterwards_it_does():
 
 @pytest.mark.usefixtures("thresholds")
 @pytest.mark.parametrize("left_alone", [collector.frozen, collector.off])
-def test_what_somebody_else_has_it_leave_alone_is_not_looked_at_again(left_alone):
+def test_what_other_code_has_it_leave_alone_is_not_looked_at_again(left_alone):
     looks = []
     gc.callbacks.append(lambda phase, told: looks.append((phase, told["generation"])))
     with collector.frozen():
@@ -105,7 +105,7 @@ def test_what_outlived_a_look_is_looked_at_later():
 
 
 @pytest.mark.usefixtures("thresholds")
-def test_where_somebody_turned_it_off_it_does_not_look():
+def test_where_it_was_turned_off_it_does_not_look():
     looks = []
     gc.callbacks.append(lambda phase, _told: looks.append(phase))
     gc.set_threshold(0, 10, 10)

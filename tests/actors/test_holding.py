@@ -35,7 +35,7 @@ def test_it_takes_who_comes_to_a_point_that_is_meant_however_often_points_were_s
             assert standing.takes(task(point)) is plain(asked, point), point  # type: ignore[arg-type]
 
 
-def test_it_takes_nobody_of_another_actor_and_nobody_who_has_not_begun():
+def test_it_takes_no_task_of_another_actor_and_none_that_has_not_begun():
     standing = Hold("one", "bind", 1, waiter=None, wait_no=0)  # type: ignore[arg-type]
     assert not standing.takes(task("bind", actor="two"))  # type: ignore[arg-type]
     assert not standing.takes(task("bind", state=NEW))  # type: ignore[arg-type]

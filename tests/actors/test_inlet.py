@@ -64,7 +64,7 @@ def test_a_session_with_input_replays_bit_for_bit(driver):
     assert again.trace_hash == first.trace_hash
 
 
-def test_what_nobody_will_replay_is_not_kept():
+def test_what_will_not_be_replayed_is_not_kept():
     heard: list[object] = []
     kept, forgotten = (build(heard, strategy=RandomWalk(1)) for _ in range(2))
     forgotten.keep_no_recording()

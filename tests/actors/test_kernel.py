@@ -404,7 +404,7 @@ def test_a_task_between_two_regions_just_goes_on_in_the_dull_run(driver):
 
 
 @both
-def test_a_step_that_nobody_else_has_a_say_in_is_recorded_like_any_other(driver):
+def test_a_step_without_alternatives_is_recorded_like_any_other(driver):
     """An invariant has a look after every step, so with one every step is chosen."""
     traces = []
     for looks in (False, True):

@@ -118,7 +118,7 @@ def test_notes_are_read_with_their_step_and_move_no_hash() -> None:
 
 @pytest.mark.parametrize("driver", ["bare", "trio"])
 @pytest.mark.parametrize("strategy", [None, RandomWalk(3)], ids=["dull", "random"])
-def test_a_run_that_nobody_listens_to_goes_the_same_way(driver, strategy):
+def test_a_run_without_listeners_goes_the_same_way(driver, strategy):
     def run(log: EventLog) -> tuple[World, list[tuple[str, int, int]]]:
         order: list[tuple[str, int, int]] = []
         world = World(log=log, strategy=strategy)
@@ -145,7 +145,7 @@ def test_a_run_that_nobody_listens_to_goes_the_same_way(driver, strategy):
     assert list(unheard.log) == []
 
 
-def test_a_run_that_nobody_listens_to_has_no_trace_hash():
+def test_a_run_without_listeners_has_no_trace_hash():
     world = lost_update(RandomWalk(1), log=Unheard())
     assert world.run("bare").trace_hash == ""
 

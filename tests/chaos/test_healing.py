@@ -98,7 +98,7 @@ def _content(**metadata: object) -> Object:
     return Object({"kind": "VolumeSnapshotContent", "metadata": named, "spec": spec})
 
 
-def test_only_a_content_that_nobody_marks_any_more_may_stay() -> None:
+def test_only_a_content_that_is_marked_no_more_may_stay() -> None:
     """As upstream leaves one whose mark was kept in the cache and not written."""
     marked = {"annotations": {BEING_DELETED: "yes"}}
     snapshot = Object({"kind": "VolumeSnapshot", "metadata": {"name": "s", "namespace": "default"}})

@@ -236,7 +236,7 @@ def test_a_place_for_results_that_is_a_file_is_refused_before_anything_runs(tmp_
 
 
 @pytest.mark.slow
-def test_a_pipe_that_nobody_reads_loses_no_finding(tmp_path):
+def test_a_pipe_without_a_reader_loses_no_finding(tmp_path):
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as closed:

@@ -20,7 +20,7 @@ POD = {
 }
 
 
-def test_a_kubeconfig_of_somebody_else_is_refused_in_one_line(tmp_path):
+def test_a_kubeconfig_of_another_user_is_refused_in_one_line(tmp_path):
     foreign = tmp_path / "config"
     foreign.write_text("apiVersion: v1\nkind: Config\n")
     done = controlplane("serve", "--no-tls", "--kubeconfig", foreign, cwd=tmp_path)
@@ -97,7 +97,7 @@ def test_a_release_of_which_nothing_is_known_is_refused_with_those_that_are():
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "box.example"])
-def test_nobody_rules_from_the_network_without_a_token_unless_that_is_said_twice(tmp_path, host):
+def test_no_client_rules_from_the_network_without_a_token_unless_that_is_said_twice(tmp_path, host):
     done = controlplane("serve", "--host", host, "--token", "", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (

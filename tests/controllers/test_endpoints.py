@@ -53,7 +53,7 @@ def test_endpoints_have_the_addresses_of_ready_pods_and_go_with_their_service():
     assert found["web"]["metadata"]["labels"] == {MANAGED_BY: MANAGER}
 
 
-def test_what_somebody_deleted_comes_back():
+def test_what_a_client_deleted_comes_back():
     async def delete(client, _ctx):
         await client.delete(ENDPOINTS, "default", "web")
 

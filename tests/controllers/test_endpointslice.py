@@ -74,7 +74,7 @@ def test_a_service_without_pods_has_a_slice_without_endpoints():
     assert not found.tree.get("endpoints")
 
 
-def test_a_slice_that_somebody_deleted_comes_back():
+def test_a_slice_that_a_client_deleted_comes_back():
     async def delete(client, _ctx):
         (found,) = (await client.list(ENDPOINT_SLICES, "default")).items
         await client.delete(ENDPOINT_SLICES, "default", found.name)

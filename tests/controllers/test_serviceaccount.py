@@ -33,7 +33,7 @@ def test_every_namespace_gets_an_account_and_the_certificate():
     assert namespaces_with(small, "configmaps", NAME) == wanted
 
 
-def test_what_somebody_deleted_or_changed_comes_back():
+def test_what_a_client_deleted_or_changed_comes_back():
     async def spoil(client, _ctx):
         await client.delete(SERVICE_ACCOUNTS, "shop", "default")
         await client.delete(CONFIG_MAPS, "shop", NAME)

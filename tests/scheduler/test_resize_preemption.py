@@ -110,7 +110,7 @@ def test_a_restarted_scheduler_finds_the_resizes_that_wait():
     assert sum(places(world).values()) == 0
 
 
-def test_without_the_gate_nobody_is_queued():
+def test_without_the_gate_no_pod_is_queued():
     world = World()
     at_once(handlers.add_node(world.scheduler, node("n", cpu="4"), world.now))
     seen(world, waiting("web", "4", "3"))
@@ -169,7 +169,7 @@ def test_a_resize_that_fits_is_parked_until_its_kubelet_acts():
     assert places(world)["unschedulable"] == 0
 
 
-def test_what_happens_on_other_nodes_wakes_nobody():
+def test_what_happens_on_other_nodes_wakes_no_pod():
     world = world_with(node("n", cpu="4"), node("other", cpu="4"))
     stays = pod("stays", cpu="2", node="n", priority=50)
     gone = pod("gone", cpu="2", node="other")
@@ -198,7 +198,7 @@ def test_a_second_resize_while_the_first_waits_is_looked_at_with_its_own_size():
     assert FITS in found.failure.message
 
 
-def test_a_node_that_forbids_it_lets_nobody_be_preempted():
+def test_a_node_that_forbids_it_lets_no_pod_be_preempted():
     quiet = node("n", cpu="4", spec={"podPreemptionPolicy": {"disableResizePreemption": ["vpa"]}})
     world = world_with(quiet)
     seen(world, pod("low", cpu="2", node="n"), waiting("web", "3", "2", priority=10))

@@ -185,7 +185,7 @@ async def test_a_webhook_changes_objects():
         assert (made.code, made.tree["metadata"]["labels"]) == (201, {"seen": "yes"})
 
 
-async def test_a_service_that_nobody_names_is_said_aloud_and_not_asked():
+async def test_a_service_without_an_address_is_said_aloud_and_not_asked():
     async with served() as session:
         service = {"name": "checker", "namespace": "default"}
         made = await configured(session, {"service": service})
@@ -253,7 +253,7 @@ async def _webhook_is_not_there(bundle: str, port: int) -> None:
         assert (await session.ask("POST", CONFIGMAPS, config("c"))).code == 201
 
 
-async def test_a_webhook_whose_certificate_nobody_signed_is_not_trusted():
+async def test_a_webhook_whose_certificate_is_not_signed_is_not_trusted():
     async with Webhook(denying).running() as hook, served() as session:
         other = base64.b64encode(certificates.make("127.0.0.1").authority).decode()
         await configured(

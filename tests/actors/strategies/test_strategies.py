@@ -74,7 +74,7 @@ def test_runs_come_in_the_order_of_their_cost() -> None:
     assert spent[-1] == 2
 
 
-def test_a_chain_of_low_priority_waits_until_nobody_else_can_go_on() -> None:
+def test_a_chain_of_low_priority_waits_until_no_other_task_can_go_on() -> None:
     """With depth 1 nothing changes: the actors run one after the other, as far as each can."""
     world = lost_update(Pct(3, by="actor", depth=1), clients=3, times=2)
     world.run("bare")
@@ -95,7 +95,7 @@ def test_a_log_of_a_portfolio_names_whose_turn_it_was() -> None:
 
 
 @pytest.mark.parametrize("by", ["task", "actor", "channel"])
-def test_nobody_turns_in_a_circle_for_ever_while_others_wait(by) -> None:
+def test_no_task_turns_in_a_circle_for_ever_while_others_wait(by) -> None:
     """One actor works until another one says stop: priorities alone would never let the other one speak."""
 
     async def busy(ctx: Context) -> None:

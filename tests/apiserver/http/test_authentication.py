@@ -123,7 +123,7 @@ async def test_a_service_account_acts_with_its_token_until_it_ends():
         assert "authenticated" not in await reviewed(session, token)
 
 
-async def test_tokens_that_nobody_signed_or_whose_account_is_gone_or_that_are_for_others():
+async def test_tokens_without_a_signature_or_whose_account_is_gone_or_that_are_for_others():
     async with served(token="secret") as session:
         robot = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
         assert (await session.ask("POST", ACCOUNTS, robot, **ADMIN)).code == 201
@@ -166,7 +166,7 @@ async def test_a_token_ends_over_http_with_what_it_is_bound_to():
         assert (await session.ask("GET", "/metrics", **mine)).code == 401
 
 
-async def test_tokens_of_another_session_and_of_the_emulated_world_are_nobodys():
+async def test_tokens_of_another_session_and_of_the_emulated_world_name_no_user():
     claims = {
         "aud": [ISSUER],
         "exp": 1 << 40,

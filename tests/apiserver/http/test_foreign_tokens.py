@@ -87,7 +87,7 @@ def test_bound_tokens_hold_for_their_time():
         token([1]),
     ],
 )
-def test_what_is_no_such_token_is_nobodys(wrong):
+def test_what_is_no_such_token_names_no_user(wrong):
     assert user_of_token(wrong, [KEY.public_key()], 0) is None
 
 
@@ -141,7 +141,7 @@ def test_a_review_knows_audiences_of_bound_tokens_and_none_of_others():
     assert reviewed(token(LEGACY), keys, now, ("vault", issuer))[1] == [issuer]
 
 
-def test_a_review_of_a_token_that_somebody_else_signed():
+def test_a_review_of_a_token_that_another_issuer_signed():
     keys = [KEY.public_key()]
     world = World(foreign_review=lambda text, now, wanted: reviewed(text, keys, now, wanted))
     account = world.create(

@@ -39,7 +39,7 @@ async def made(session, path, tree):
     assert found.code == 201, found.body
 
 
-async def test_nobody_may_do_what_no_role_allows():
+async def test_no_user_may_do_what_no_role_allows():
     async with served() as session:
         found = await session.ask("GET", PODS, Impersonate_User="bob")
         assert found.code == 403
@@ -105,7 +105,7 @@ async def test_a_cluster_role_for_groups_accounts_and_single_names():
         assert (await session.ask("GET", CONFIGMAPS, **robot)).code == 403
 
 
-async def test_acting_as_somebody_else_must_be_allowed_itself():
+async def test_acting_as_another_user_must_be_allowed_itself():
     async with served(token="secret") as session:
         found = await session.ask("GET", PODS, Impersonate_User="bob")
         assert found.code == 403

@@ -25,7 +25,7 @@ def test_what_is_written_is_read_back_and_private(tmp_path):
     assert read(path).url == "http://127.0.0.1:1"
 
 
-def test_a_file_of_somebody_else_is_left_alone(tmp_path):
+def test_a_file_of_another_program_is_left_alone(tmp_path):
     path = tmp_path / "config"
     path.write_text("apiVersion: v1\nkind: Config\n")
     with pytest.raises(UsageError, match="left alone"):

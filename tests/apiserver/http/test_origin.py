@@ -28,7 +28,7 @@ TIME = "/controlplane/time"
         "serve.example.com",
     ],
 )
-def test_names_that_nobody_can_take_are_ours(host):
+def test_names_that_cannot_be_taken_are_ours(host):
     assert refusal(host, "", "serve.example.com", anybody=True) == ""
 
 

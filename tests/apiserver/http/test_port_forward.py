@@ -102,7 +102,7 @@ def test_connections_are_answered_however_the_bytes_are_cut(cuts):
     assert client.ended == set(first)
 
 
-def test_a_port_that_nobody_listens_on_is_refused_on_the_stream_for_errors():
+def test_a_port_without_a_listener_is_refused_on_the_stream_for_errors():
     client, session = Client(), StreamForwarding(front_of(pod()))
     error, data = connected(client, session, 0, "81")
     assert b"dial tcp4 127.0.0.1:81: connect: connection refused" in client.data[error]

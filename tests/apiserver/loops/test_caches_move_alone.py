@@ -71,7 +71,7 @@ def test_each_resources_own_events_come_in_the_order_of_writing():
     assert len(orders) > 1
 
 
-def test_a_resource_that_nobody_reads_from_a_cache_moves_nothing():
+def test_a_resource_that_is_not_read_from_a_cache_moves_nothing():
     _, told = written_and_told(0)
     assert {step for step in told if step.startswith("cache ")} == {
         "cache configmaps",

@@ -140,7 +140,7 @@ def test_creations_that_a_quota_counts_meet_from_outside_as_well():
     assert not crowd.meets_any(one, lambda _: False)
 
 
-def test_news_of_a_connection_meets_nobody():
+def test_news_of_a_connection_meets_no_request():
     crowd = Crowd()
     crowd.come(ExternalMessage({"gone": 7}, None))
     assert not crowd.meets_any(from_outside(outside("PATCH", f"{PODS}/x")), lambda _: False)

@@ -64,7 +64,7 @@ def test_patches_of_one_object_are_overtaken_and_none_is_lost():
     assert retried
 
 
-def test_a_request_that_nobody_meets_is_one_step():
+def test_a_request_that_meets_no_other_is_one_step():
     made = cluster()
     made.user("user", making, "x")
     assert made.world.run("bare").verdict == "quiescent"

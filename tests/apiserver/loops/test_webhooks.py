@@ -247,7 +247,7 @@ def test_what_is_none_of_its_business_is_not_asked(spec):
     assert told == [{"a": "1"}]
 
 
-def test_hosts_that_nobody_answers_for_are_not_called():
+def test_hosts_without_a_server_are_not_called():
     told, now = played(creating, hook())
     assert told == [{"a": "1"}] and now < 2 * SECOND
 

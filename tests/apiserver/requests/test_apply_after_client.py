@@ -91,7 +91,7 @@ def test_another_manager_conflicts(server: Server) -> None:
     assert 'conflict with "kubectl-client-side-apply" using v1: .data.a' in found.tree["message"]
 
 
-def test_what_somebody_changed_since_is_not_taken_over(server: Server) -> None:
+def test_what_a_client_changed_since_is_not_taken_over(server: Server) -> None:
     server.ask(
         "PATCH",
         f"{PATH}/m",

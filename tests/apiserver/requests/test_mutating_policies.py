@@ -241,7 +241,7 @@ def test_what_cannot_be_done_denies_the_request_in_upstreams_words(text, problem
     assert (refused.code, refused.reason) == (403, "Invalid")
 
 
-def test_a_patch_with_a_field_that_nobody_knows_is_an_error_of_the_server():
+def test_a_patch_with_an_unknown_field_is_an_error_of_the_server():
     text = """[JSONPatch{op: "add", path: "/spec/paused2", value: true}]"""
     refused = refusal(deployment(), text)
     assert refused.code == 500

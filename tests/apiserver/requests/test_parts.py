@@ -38,7 +38,7 @@ class Handling:
         return self.answer
 
 
-def test_a_request_reads_then_writes_if_nobody_wrote_meanwhile():
+def test_a_request_reads_then_writes_if_no_other_wrote_meanwhile():
     world = World()
     made = world.create("configmaps", config_map("a", x="1"))
     handling = Handling(world, "patch", "configmaps", "a", {"data": {"y": "2"}})

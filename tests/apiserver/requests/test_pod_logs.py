@@ -76,7 +76,7 @@ def test_what_never_ran_has_none_and_the_reason_is_told(state, last, previous, m
     assert (found.value.code, found.value.message) == (400, message)
 
 
-def test_a_pod_that_nobody_began_with_waits_for_its_init_containers():
+def test_a_pod_that_was_not_begun_waits_for_its_init_containers():
     with pytest.raises(ApiError, match="waiting to start: PodInitializing"):
         check_has_log(pod(None, initial=[{"name": "i"}]), "c")
 

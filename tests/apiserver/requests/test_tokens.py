@@ -182,7 +182,7 @@ def test_the_key_of_emulated_worlds_is_refused_at_the_rim():
         ("kubernetes.io", {**GOOD["kubernetes.io"], "secret": {"uid": "u"}}),
     ],
 )
-def test_a_claim_of_another_type_size_or_time_is_nobodys(key, value):
+def test_a_claim_of_another_type_size_or_time_names_no_user(key, value):
     verifier = Verifier(SECRET)
     assert verifier.user(token_key(SECRET).signed(GOOD), START) is not None
     changed = {**GOOD, key: value}
@@ -238,7 +238,7 @@ def test_no_claims_break_the_reading_of_them(changed):
         f"{part({'alg': 'ES256'})}.{part(GOOD)}.{part(b'x' * 9000)}",
     ],
 )
-def test_what_is_no_token_is_nobodys(text):
+def test_what_is_no_token_names_no_user(text):
     assert Verifier(SECRET).user(text, START) is None
     if text and "\ud800" not in text:
         assert review(world(), text)["error"] == "invalid bearer token"

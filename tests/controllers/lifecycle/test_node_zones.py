@@ -75,7 +75,7 @@ def test_a_stopped_queue_waits_for_ever():
     assert queue.take(INTERVAL_NS) == "a"
 
 
-def test_when_nobody_is_ready_taints_are_taken_away_and_none_is_set():
+def test_when_no_node_is_ready_taints_are_taken_away_and_none_is_set():
     zones = Zones()
     zones.update({"a": [True, False], "b": [True]}, 0)
     assert zones.update({"a": [False, False], "b": [False]}, 0) == Verdict(untaint_all=True)

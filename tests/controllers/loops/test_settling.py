@@ -26,7 +26,7 @@ WORKLOADS = {
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)
-def test_pods_that_nobody_may_create_do_not_keep_a_run_from_settling(kind):
+def test_pods_that_cannot_be_created_do_not_keep_a_run_from_settling(kind):
     resource, spec, controller = WORKLOADS[kind]
     steps = (NO_PODS, 2, workload(resource, kind, "web", spec))
     small = Small(("resourcequota", controller), *steps, heartbeats=False).run()

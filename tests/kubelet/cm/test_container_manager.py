@@ -75,6 +75,6 @@ def test_a_stopped_container_keeps_its_cpus() -> None:
     assert str(manager.cpu.affinity_of("p", "c0")) == "1-2"
 
 
-def test_a_setting_that_nobody_knows_is_refused_by_name() -> None:
+def test_an_unknown_setting_is_refused_by_name() -> None:
     with pytest.raises(ManagerError, match='unknown scope: "socket"'):
         ContainerManager(machine(), attrs.evolve(POLICIES, topology_scope="socket"))

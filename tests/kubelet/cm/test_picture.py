@@ -60,7 +60,7 @@ def test_the_picture_shows_who_owns_what() -> None:
     assert violations(manager) == []
 
 
-def test_what_a_crash_between_the_writes_loses_belongs_to_nobody() -> None:
+def test_what_a_crash_between_the_writes_loses_belongs_to_no_pod() -> None:
     pod = guaranteed("p", "2")
     manager = started([pod])
     for step in manager.cpu.allocate(pod, pod.spec.containers[0]):

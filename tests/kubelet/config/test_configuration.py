@@ -139,7 +139,7 @@ def test_fields_that_change_nothing_are_named() -> None:
     assert configuration({**HEAD, "clusterDNS": ["10.0.0.10"]}).unused == ("clusterDNS",)
 
 
-def test_allocatable_is_what_nobody_reserved() -> None:
+def test_allocatable_is_what_is_not_reserved() -> None:
     machine = machine_of_text("sockets=2 cores=4 threads=2 memory=8Gi hugepages-2Mi=512")
     config = configuration(
         {

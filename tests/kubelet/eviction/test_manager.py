@@ -143,7 +143,7 @@ def test_who_goes_first_for_memory() -> None:
     assert order == ["starting", "low", "far", "above", "below"]
 
 
-def test_of_processes_nobody_has_a_request() -> None:
+def test_no_pod_has_a_request_of_processes() -> None:
     stats = {"many": using(9), "few": using(3), "important": using(99)}
     pods = [pod("few"), pod("many"), pod("important", priority=1)]
     (found,) = candidates(pods, "pids", lambda each: stats.get(each.uid))
@@ -209,7 +209,7 @@ def test_the_configuration_says_it_all() -> None:
     )
 
 
-def test_nobody_configured_is_the_default_configuration() -> None:
+def test_no_configuration_is_the_default_configuration() -> None:
     assert default_settings() == settings_of(configuration())
 
 

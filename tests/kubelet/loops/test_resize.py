@@ -82,7 +82,7 @@ def test_what_fits_is_given_at_once() -> None:
     assert events(done, "web") == ["ResizeStarted", "ResizeCompleted"]
 
 
-def test_what_does_not_fit_waits_until_somebody_goes() -> None:
+def test_what_does_not_fit_waits_until_a_pod_goes() -> None:
     seen = []
 
     async def workload(user) -> None:

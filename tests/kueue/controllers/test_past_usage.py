@@ -118,7 +118,7 @@ def test_the_penalty_of_an_admitted_workload_becomes_usage():
 
 
 @pytest.mark.parametrize(("scope", "queue"), [(None, "user"), (BY_USAGE, "unknown")])
-def test_a_penalty_stays_where_usage_does_not_count_or_nobody_knows_it(scope, queue):
+def test_a_penalty_stays_where_usage_does_not_count_or_is_unknown(scope, queue):
     usage = past(running(), scope=scope)
     tree = running()
     tree["spec"]["queueName"] = queue

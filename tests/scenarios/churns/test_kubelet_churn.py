@@ -69,7 +69,7 @@ def test_search_finds_that_devices_are_given_away_twice(monkeypatch) -> None:
         pytest.param("132851", False, 400, 0, marks=pytest.mark.nightly),
     ],
 )
-def test_search_finds_what_nobody_told_it_of(gate, faults, schedules, known) -> None:
+def test_search_finds_what_it_was_not_told_of(gate, faults, schedules, known) -> None:
     seen = searched(campaign(gate, faults=faults), schedules, known)
     assert seen.findings, f"nothing broke in {seen.schedules} schedules"
     assert seen.findings[0].result.verdict == "violated", seen.findings[0].result.reason

@@ -32,7 +32,7 @@ def test_with_every_fix_on_nothing_breaks_for_long(first, schedules):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gate", ["28886", "138324", "126962"])
-def test_search_finds_what_nobody_told_it_of(gate):
+def test_search_finds_what_it_was_not_told_of(gate):
     assert gate in gates()
     seen = look_for(gate, 300, strategy="random-walk")
     assert seen.verdict == "violated", seen.tried

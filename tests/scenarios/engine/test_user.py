@@ -150,7 +150,7 @@ def test_at_a_point_a_process_is_held_while_the_user_does_something():
     assert "no longer exists but is in flight" in unfixed.reason
 
 
-def test_the_nth_time_somebody_comes_to_a_point_counts_from_the_wait_on():
+def test_the_nth_time_a_task_comes_to_a_point_counts_from_the_wait_on():
     seen = []
 
     async def user(user: User) -> None:
@@ -167,7 +167,7 @@ def test_the_nth_time_somebody_comes_to_a_point_counts_from_the_wait_on():
     assert seen == [["a"]]
 
 
-def test_nobody_ever_comes_to_a_point():
+def test_no_task_ever_comes_to_a_point():
     async def user(user: User) -> None:
         async with user.at_point("scheduler", "scheduler.nowhere"):
             pass
@@ -203,7 +203,7 @@ def test_a_point_is_asked_for_of_a_process_that_there_is_and_from_the_first_time
     assert "expected 1 or more" in played(never, "failed", build=alone).result.reason
 
 
-def test_a_run_that_held_somebody_is_the_same_on_both_drivers_and_in_a_replay():
+def test_a_run_that_held_a_task_is_the_same_on_both_drivers_and_in_a_replay():
     from actors.strategies.random_walk import RandomWalk
     from actors.strategies.replay import Replay
 

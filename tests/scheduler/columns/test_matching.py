@@ -169,7 +169,7 @@ def test_what_is_kept_of_kinds_ends_with_their_last_pod():
     assert not any(kept._by_label["a"].values())
 
 
-def test_the_log_of_a_selector_that_nobody_asks_about_does_not_grow():
+def test_the_log_of_an_unused_selector_does_not_grow():
     cluster = Cluster()
     cluster.change("node", "n", "a")
     cluster.check(ASKED)

@@ -171,7 +171,7 @@ def with_plugin(cls, profile="default-scheduler"):
     }
 
 
-def test_a_pod_that_nobody_lets_go_is_rejected_when_its_time_is_up_and_tried_again():
+def test_a_pod_that_no_plugin_lets_go_is_rejected_when_its_time_is_up_and_tried_again():
     async def user(ctx: Context) -> None:
         await create(ctx, pod_tree("web", labels={"hold": "yes"}))
         await ctx.sleep(6 * SECOND)
@@ -405,7 +405,7 @@ class OnlySecond(FilterPlugin):
         return None if node.name == "node-2" else Status(Code.UNSCHEDULABLE, ("not the second",))
 
 
-def test_every_profile_schedules_its_own_pods_and_nobody_others():
+def test_every_profile_schedules_its_own_pods_and_no_others():
     from controlplane.scheduler.config import load as config_load
 
     registry = {**in_tree_registry(), "OnlySecond": Entry(OnlySecond, OnlySecond)}

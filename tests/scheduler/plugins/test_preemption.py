@@ -122,7 +122,7 @@ def test_never_means_never():
     assert world.scheduler.take_preemptions() == []
 
 
-def test_with_nobody_below_every_node_says_so_in_one_message():
+def test_without_pods_of_lower_priority_every_node_says_so_in_one_message():
     world = world_with(a="1", b="1", c="1")
     for name in "abc":
         bound(world, f"v{name}", name, cpu="1", priority=9)

@@ -391,7 +391,7 @@ def test_requests_of_components_are_held_to_the_roles_too():
     assert decide(policy_now, scheduler, asked).allowed
 
 
-def test_a_server_by_itself_asks_nobody():
+def test_a_server_by_itself_asks_no_authorizer():
     world = World()
     request = Request("list", resource="pods", namespace="default", user=ANONYMOUS)
     assert world.server.handle(request, world.now).ok

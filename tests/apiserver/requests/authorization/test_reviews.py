@@ -52,7 +52,7 @@ def test_what_i_may_do_myself(world):
     assert may(BOB, verb="delete") == {"allowed": False}
 
 
-def test_what_somebody_else_may_do(world):
+def test_what_another_user_may_do(world):
     spec = {"resourceAttributes": {**LIST_PODS, "verb": "delete"}}
     robot = "system:serviceaccount:default:robot"
     assert allowed(world, {**spec, "user": robot}) == {

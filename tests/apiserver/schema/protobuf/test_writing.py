@@ -247,7 +247,7 @@ def test_what_has_no_number_is_not_written(tree):
         encoded(tree)
 
 
-def test_a_kind_that_nobody_numbered_is_said():
+def test_a_kind_without_numbers_is_said():
     with pytest.raises(Unnumbered):
         type_named("v1", "Widget")
 

@@ -74,7 +74,7 @@ def test_pods_start_one_after_the_other_with_name_host_and_subdomain():
     assert small.reasons("StatefulSet") == ["SuccessfulCreate"] * 3
 
 
-def test_in_parallel_nobody_waits():
+def test_in_parallel_no_pod_waits():
     small = Small(ALL, stateful_set(podManagementPolicy="Parallel")).run()
     created = {pod.metadata.creation_timestamp for pod in pods(small).values()}
     assert len(created) == 1

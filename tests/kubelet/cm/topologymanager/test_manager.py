@@ -75,7 +75,7 @@ def test_in_the_scope_of_pods_all_containers_share_one_hint() -> None:
     )
 
 
-def test_without_a_policy_nobody_is_asked_for_hints() -> None:
+def test_without_a_policy_no_provider_is_asked_for_hints() -> None:
     manager = TopologyManager(NODES, "none", "pod", {"no such option": "x"})
     provider = Provider(None)
     manager.providers = [provider]
