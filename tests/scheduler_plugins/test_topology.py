@@ -6,7 +6,8 @@ import pytest
 
 from actors import Context, EventLog, RandomWalk
 from controlplane.client.loops.clientset import NODES, PODS, Client
-from controlplane.cluster import LATEST, Cluster, ClusterConfig, node_tree
+from controlplane.cluster import Cluster, ClusterConfig, node_tree
+from controlplane.gates import LATEST
 from controlplane.scenarios.engine.kubelets import equipment, equipped
 from controlplane.scheduler.community.pod_fingerprint import fingerprint
 from controlplane.scheduler_plugins.definitions import installation
