@@ -10,6 +10,7 @@ import pytest
 from actors import Context
 from controlplane.client.loops.clientset import PODS, Client
 from controlplane.client.resources import SERVICE_ACCOUNTS
+from controlplane.kubelet.pod.tokens import PodTokens
 from tests.test_cluster import SECOND, cluster_with, pods, run
 
 FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -145,3 +146,52 @@ def test_a_pod_whose_files_nothing_reads_has_no_token(command):
     if command is None:
         del tree["spec"]["containers"][0]["command"]
     assert on_disk(world(tree)) == ""
+
+
+def test_a_kubelet_that_starts_again_asks_for_its_tokens_anew():
+    seen: list[str] = []
+
+    async def user(ctx: Context) -> None:
+        await Client(ctx).create(PODS, program("sleep infinity", nodeName="node-1"))
+        await ctx.sleep(10 * SECOND)
+        seen.append(on_disk(cluster))
+        ctx.faults.crash("node-1")
+        await ctx.sleep(10 * SECOND)
+        seen.append(on_disk(cluster))
+        ctx.faults.restart("node-1")
+        await ctx.sleep(20 * SECOND)
+        seen.append(on_disk(cluster))
+
+    cluster = cluster_with(user, nodes=1, service_accounts=True, enabled_controllers="*")
+    run(cluster)
+    first, meanwhile, then = seen
+    assert first == meanwhile
+    assert claims(then)["iat"] >= claims(first)["iat"] + 20
+    assert pods(cluster)[0].status.phase == "Running"
+
+
+def test_a_token_is_asked_for_again_when_the_server_did_not_answer(monkeypatch):
+    said: list[str] = []
+    failed = PodTokens.failed
+
+    def note(self, *args, **options):
+        said.append(failed(self, *args, **options))
+        return said[-1]
+
+    monkeypatch.setattr(PodTokens, "failed", note)
+
+    async def user(ctx: Context) -> None:
+        await Client(ctx).create(PODS, program("sleep infinity", nodeName="node-1"))
+        while not cluster.machines["node-1"].sandboxes:
+            await ctx.point("user")
+        ctx.faults.crash("apiserver")
+        await ctx.sleep(20 * SECOND)
+        ctx.faults.restart("apiserver")
+        await ctx.sleep(60 * SECOND)
+
+    cluster = cluster_with(user, nodes=1, service_accounts=True, enabled_controllers="*")
+    run(cluster)
+    assert said
+    assert all(each.startswith("failed to fetch token: ") for each in said)
+    assert on_disk(cluster)
+    assert pods(cluster)[0].status.phase == "Running"
