@@ -90,10 +90,11 @@ class Probers:
         """Run the command of a probe, if the emulated shell runs the container's program."""
         shared = self._shared
         sandbox = shared.host.sandboxes.get(pod.uid)
-        if sandbox is None:
+        found = None if sandbox is None else sandbox.containers[container]
+        if sandbox is None or found is None or found.life is None:
             return None
         tree = addressed(pod.tree, shared.host.host_ip, sandbox.ip)
-        found, find = sandbox.containers[container], self._find(pod.namespace)
+        find = self._find(pod.namespace)
         return probed(tree, found, probe, shared.now(), find, shared.host)
 
     def stop(self, uid: str) -> None:
