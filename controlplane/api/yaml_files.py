@@ -14,9 +14,9 @@ __all__ = ["read_document", "read_documents"]
 
 
 def read_document(path: Path) -> Any:
-    """Return the value of a file with one document. Raises UsageError."""
+    """Return the value of a file with one document, in whose maps no key is repeated. Raises UsageError."""
     try:
-        return yaml_text.load(_text(path))
+        return yaml_text.load(_text(path), unique=True)
     except yaml.YAMLError as error:
         raise _no_yaml(path, error) from None
 

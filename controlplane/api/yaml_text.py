@@ -164,13 +164,40 @@ def _allowed(total: int) -> float:
     return most - (most - least) * (total - low) / (high - low)
 
 
-def load(text: str | bytes, loader: Any = None) -> Any:
-    """The value of a text of one document, as `yaml.safe_load`. Every error is a YAMLError."""
+def check_keys(node: yaml.Node | None) -> None:
+    """Refuse a map that has a key twice, as Go's strict decoders do. Raises YAMLError."""
+    waiting = [] if node is None else [node]
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen or isinstance(node, yaml.ScalarNode):
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+            continue
+        known: set[str] = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in known and key.value != "<<":
+                    line = key.start_mark.line + 1
+                    raise yaml.YAMLError(f"line {line}: key {key.value!r} already set in map")
+                known.add(key.value)
+            waiting.append(value)
+
+
+def load(text: str | bytes, loader: Any = None, *, unique: bool = False) -> Any:
+    """The value of a text of one document, as `yaml.safe_load`. Every error is a YAMLError.
+
+    Keys of a map may be repeated, the last one counts, unless they are to be `unique`.
+    """
     guard(text)
     reader = (loader or _Fast)(text)
     try:
         node = reader.get_single_node()
         check_aliases(node, text)
+        if unique:
+            check_keys(node)
         return None if node is None else reader.construct_document(node)
     except _BROKEN as error:
         raise yaml.YAMLError(f"cannot be read: {error}") from error

@@ -25,3 +25,12 @@ def test_a_file_that_cannot_be_read_is_named(read, raw, tmp_path):
         read(file)
     with pytest.raises(UsageError, match=r"none\.yaml: "):
         read(tmp_path / "none.yaml")
+
+
+def test_a_key_that_is_repeated_is_refused_with_its_line(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("a: 1\nb:\n  - {c: 1,\n     c: 2}\n")
+    with pytest.raises(UsageError, match=r"a\.yaml: no YAML: line 4: key 'c' already set in map"):
+        read_document(file)
+    file.write_text("a: &x {c: 1}\nb: {<<: *x, c: 2}\nd: [*x, *x]\n")
+    assert read_document(file)["b"] == {"c": 2}

@@ -94,6 +94,8 @@ def load(path: Path) -> NodeGroups:
 def node_groups_of(tree: Any, place: str) -> NodeGroups:
     """Return the settings and groups of a tree. Raises UsageError, which names the `place`."""
     reader = _Reader(place)
+    if tree is None:
+        raise UsageError(f"{place}: the file is empty: expected nodeGroups")
     top = reader.fields(tree, "", _TOP)
     settings = settings_of(top.get("flags"), f"{place}: flags")
     trees = reader.list(top.get("nodeGroups"), "nodeGroups")

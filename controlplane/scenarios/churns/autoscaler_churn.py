@@ -49,6 +49,14 @@ LOSSES = Option(
     default=False,
     help="Let instances vanish at times; budgets do not hold then.",
 )
+AUTOSCALERS = Option(
+    "autoscalers",
+    type=int,
+    low=1,
+    high=3,
+    default=1,
+    help="Autoscalers; one of several leads.",
+)
 TAINT_DELAY = Option(
     "taint-delay",
     type=float,
@@ -114,7 +122,7 @@ def build(setting: Setting) -> ClusterConfig:
         heartbeats=False,
         kubelet_events=False,
         enabled_controllers=(*STANDARD, "disruption", "podgc"),
-        own_controllers=(autoscaler_of(content),),
+        own_controllers=(autoscaler_of(content, replicas=setting["autoscalers"]),),
         additions=(cloud_of(content.groups),),
     )
 
@@ -203,5 +211,5 @@ SCENARIO = Scenario(
         Sometimes("a deletion fails", _happened("ScaleDownFailed")),
         Sometimes("the cloud fails", _happened("ScaleUpFailed")),
     ),
-    options=(OPERATIONS, CRASHES, FAILURES, LOSSES, TAINT_DELAY),
+    options=(OPERATIONS, CRASHES, FAILURES, LOSSES, TAINT_DELAY, AUTOSCALERS),
 )

@@ -58,6 +58,7 @@ def test_a_group_with_everything():
     [
         ([], "f: []: expected a mapping"),
         ({}, "f: nodeGroups: None: expected one node group or more"),
+        (None, "f: the file is empty: expected nodeGroups"),
         ({"nodeGroup": []}, "f: no field 'nodeGroup'; did you mean nodeGroups?"),
         (file_of(name="Pool"), "f: nodeGroups[0].name: 'Pool': expected lower-case letters"),
         (file_of(maxSize=None), "f: nodeGroups[0].maxSize: None: expected a whole number"),
