@@ -45,7 +45,7 @@ from controlplane.descheduler.world import World, is_ready
 from controlplane.user_code import line_of
 
 Plugin = Callable[[Handle, dict[str, Any], Nodes], Evicting]
-Runs = dict[str, Callable[[Nodes], Evicting]]
+Runs = dict[str, Callable[[Nodes], Evicting | None]]
 """Plugins of one extension point by name, in their order."""
 DESCHEDULE: Final[dict[str, Plugin]] = {
     "PodLifeTime": pod_life_time,
@@ -191,7 +191,9 @@ def _run(profile: Profile, plugins: Runs, nodes: Nodes, failed: Failed) -> Evict
     errors = []
     for name, plugin in plugins.items():
         try:
-            yield from plugin(nodes)
+            evicting = plugin(nodes)
+            if evicting is not None:  # a method of a user without any yield
+                yield from evicting
         except TotalLimitReached:
             continue
         except PluginError as error:

@@ -95,7 +95,16 @@ class Failing(BalancePlugin):
         raise PluginError("no more")
 
 
-OWN = {each.name: each for each in (OnlyC, Late, Failing)}
+class Looking(BalancePlugin):
+    """Evicts nothing, and so yields nothing."""
+
+    name = "Looking"
+
+    def balance(self, nodes):
+        assert len(nodes) == 2
+
+
+OWN = {each.name: each for each in (OnlyC, Late, Failing, Looking)}
 
 
 def test_a_filter_of_a_user_refuses_pods_besides_the_default_evictor():
@@ -103,6 +112,10 @@ def test_a_filter_of_a_user_refuses_pods_besides_the_default_evictor():
     assert evicted(profile("OnlyC", ("balance", "filter")), OWN)[0] == ["c"]
     assert evicted(profile("Late", ("balance", "filter")), OWN)[0] == ["a", "c", "b"]
     assert evicted(profile("Late", ("balance", "preevictionfilter")), OWN)[0] == ["b"]
+
+
+def test_a_plugin_may_yield_nothing():
+    assert evicted(profile("Looking", ("balance",)), OWN) == ([], [])
 
 
 def test_an_error_of_a_plugin_is_told_and_ends_nothing_else():
