@@ -231,7 +231,7 @@ async def test_a_client_that_is_not_known_gets_one_answer():
 
 
 async def test_a_client_that_says_nothing_is_dropped_soon():
-    limits = evolve(QUICK, unauthenticated_s=0.2)
+    limits = evolve(QUICK, unauthenticated_s=1.0)
     async with (
         served(tls=True, token="secret", limits=limits) as session,
         connected(session) as client,
