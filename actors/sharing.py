@@ -4,7 +4,7 @@ Between actors only messages travel, and what travels is immutable. `Sharing` wa
 each actor's tasks, mailboxes and start arguments reach, and reports what is mutable and reachable
 from two actors.
 
-Three kinds of objects are no report. *Values*: what cannot change (frozen attrs classes, tuples,
+Three kinds of objects are no report. *Values*: what cannot change (frozen attrs classes and dataclasses, tuples,
 functions, enums), and classes that are registered as values although they keep something they
 computed. *Trees*: dicts and lists of plain JSON or of values; they are immutable by agreement, so what a tree
 held when it was first seen shared is remembered, and reported if it ever changes. *The runtime's
@@ -261,7 +261,10 @@ def _closed_over(function: types.FunctionType) -> Iterable[Any]:
 
 
 def _is_frozen(cls: type) -> bool:
-    """Return whether instances refuse to have their attributes set: frozen attrs classes do."""
+    """Return whether instances refuse to have their attributes set: frozen attrs classes and dataclasses do."""
+    params = getattr(cls, "__dataclass_params__", None)
+    if params is not None and params.frozen:
+        return True
     return getattr(cls.__setattr__, "__name__", "") == "_frozen_setattrs"
 
 

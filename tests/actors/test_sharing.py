@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from attrs import define, field, frozen
 
@@ -16,6 +18,16 @@ class Counter:
 @frozen
 class Wrapped:
     inner: object = field()
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    inner: object = None
+
+
+@dataclass
+class Loose:
+    inner: object = None
 
 
 async def keep(ctx: Context, thing: object) -> None:
@@ -81,9 +93,16 @@ def test_a_mutable_object_in_a_message_is_found() -> None:
     assert "Counter is reached by" in settle(world).reason
 
 
-@pytest.mark.parametrize("thing", [None, "text", (1, "two"), frozenset({1}), Wrapped((1, 2)), len])
+@pytest.mark.parametrize(
+    "thing", [None, "text", (1, "two"), frozenset({1}), Wrapped((1, 2)), Plain((1, 2)), len]
+)
 def test_values_may_be_shared(thing: object) -> None:
     assert shared(thing).verdict == "quiescent"
+
+
+@pytest.mark.parametrize("thing", [Plain(Counter()), Loose(1)])
+def test_a_frozen_dataclass_is_no_better_than_what_it_holds(thing: object) -> None:
+    assert "is reached by" in shared(thing).reason
 
 
 def test_a_class_may_be_declared_a_value() -> None:

@@ -47,6 +47,7 @@ class CustomObjects(Protocol):
         """Return all objects of a kind, in a stable order."""
 
 
+@attrs.frozen
 class _Nothing:
     def get(self, kind: str, namespace: str, name: str) -> Tree | None:
         return None
