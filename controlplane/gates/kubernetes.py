@@ -564,7 +564,7 @@ GATES: tuple[FixGate, ...] = (
         variants=("own-claims-only",),
     ),
     FixGate(
-        number="here13",
+        number="here14",
         title="a pod that another client marks as ended takes no room while its containers run",
         issue="",
         component="kubelet",

@@ -524,7 +524,7 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"deleted Pod/default/guest by user",
         r"worker of Pod/default/guest: terminating",
     ),
-    "here13": (
+    "here14": (
         r"patched \(status\) Pod/default/old by user: Failed",
         r"node-1: admits Pod/default/new",
     ),

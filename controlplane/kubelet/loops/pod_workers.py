@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from controlplane.shell.running import Life
 
 COUNTS_UNTIL_STOPPED = "104824"
-ENDED_BY_OTHERS_COUNTS = "here13"
+ENDED_BY_OTHERS_COUNTS = "here14"
 TERMINAL_IS_INACTIVE = "104577"
 NEVER_ACTIVE = "terminal-never"
 FIRST_SEEN_TERMINATED = "105527"
@@ -588,7 +588,7 @@ class PodWorkers:
         that nothing of it ran, long after its end had been reported to the scheduler. The fix in its first
         form let no pod count that had ended; later ones that are being terminated count again.
 
-        Fix gate here13 (open upstream). A pod that another client ended counts no longer, though its containers run
+        Fix gate here14 (open upstream). A pod that another client ended counts no longer, though its containers run
         until the next periodic sync. The repair here lets it count until its worker knows that they have stopped.
         """
         found = self._workers.get(uid)

@@ -286,7 +286,7 @@ class NodeResources:
     async def retry_for_stopped(self, ctx: Context) -> None:
         """Try pending resizes once when the containers of a pod have stopped whose end was known before.
 
-        Part of the repairs of the fix gates 104824 and here13, with which such a pod counts until here: what retries
+        Part of the repairs of the fix gates 104824 and here14, with which such a pod counts until here: what retries
         resizes at its end (HandlePodRemoves, HandlePodReconcile) comes too early for them then.
         """
         if self.allocation.pending:

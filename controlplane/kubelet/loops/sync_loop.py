@@ -277,7 +277,7 @@ class SyncLoop:
         """Sync a pod that another client ended at its next periodic sync.
 
         Only then does the worker learn of it: HandlePodReconcile tells workers of readiness alone. Until then the pod
-        does not count as active (`PodWorkers._counts`), though its containers run: race here13.
+        does not count as active (`PodWorkers._counts`), though its containers run: race here14.
         """
         await ctx.sleep_until(ctx.now + wait, point="kubelet.resync")
         pod = self._shared.pods.get(uid)

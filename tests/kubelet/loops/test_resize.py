@@ -126,9 +126,9 @@ def deferred_beside(end, *, grace: str = "", **options):
     return seen[0]
 
 
-@pytest.mark.parametrize("gates", [(), ("here13",)])
+@pytest.mark.parametrize("gates", [(), ("here14",)])
 def test_the_room_of_a_pod_that_another_client_failed_is_used(gates) -> None:
-    """At once without the repair of here13, and when the containers have stopped with it."""
+    """At once without the repair of here14, and when the containers have stopped with it."""
 
     async def fail(user) -> None:
         await user.patch("Pod", "big", {"status": {"phase": "Failed"}}, subresource="status")

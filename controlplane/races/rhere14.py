@@ -38,7 +38,7 @@ async def failed_by_another(user: User) -> None:
 
 
 SCENARIO = Scenario(
-    "race here13",
+    "race here14",
     workload=failed_by_another,
     invariants=(promises_fit(NODE),),
     defaults={"nodes": 1, "node_cpu": "4"},
