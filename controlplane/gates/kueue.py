@@ -149,4 +149,20 @@ GATES: tuple[FixGate, ...] = (
         variants=("parked",),
         fixed_in="",
     ),
+    FixGate(
+        number="kq11195",
+        title="an elastic job that grows runs without quota when its admission is lost",
+        issue="9015",
+        component="kueue",
+        variants=("admitted-first",),
+        fixed_in="1.35",
+    ),
+    FixGate(
+        number="here13",
+        title="quota of an elastic job that grows is given away once more",
+        issue="",
+        component="kueue",
+        variants=("counted-once",),
+        fixed_in="",
+    ),
 )

@@ -455,6 +455,15 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"crash kueue",
         r"Workload/default/first by kueue\S*: admitted in team",
     ),
+    "kq11195": (
+        r"patched Job/default/grows by user.*changed spec.parallelism",
+        r"created Workload/default/job-grows-\w+ by kueue",
+        r"crash kueue",
+    ),
+    "here13": (
+        r"created Workload/default/grown by user",
+        r"Workload/default/(grown|other) by kueue: admitted in (elastic|other)",
+    ),
     "kq427": (
         r"created Workload/default/all by user",
         r"Workload/default/all by kueue: pending \(WaitingForQuota\)",

@@ -5,7 +5,7 @@ Follows `getAssignments` of `pkg/scheduler/scheduler.go`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controlplane.gates import FixGates
@@ -151,3 +151,28 @@ def find_assignment(assigner: FlavorAssigner, preemptor: Preemptor, snapshot: Sn
         if best is not None:
             return best
     return full, []
+
+
+def with_cluster_of(info: Info, old: Info) -> Info:
+    """The workload on the cluster that its predecessor runs on."""
+    known = {**status_of(info.obj)}
+    cluster = status_of(old.obj).get("clusterName")
+    known.pop("clusterName", None)
+    if cluster is not None:
+        known["clusterName"] = cluster
+    return replace(info, obj={**info.obj, "status": known})
+
+
+def given_up(entry: Entry, *, keeps_slice: bool) -> dict[str, Info]:
+    """The workloads, by key, whose quota a workload may have.
+
+    Gate here13 (proposed here; not reported): since kueue pull request 9322 a slice of an elastic job asks for what its
+    predecessor does not have yet, and upstream still counts the predecessor among these: its quota is there twice for
+    this workload, and once too often for all that follow in the cycle. The repair leaves it out (`keeps_slice`).
+    """
+    replaced = (entry.info.obj["metadata"].get("annotations") or {}).get(SLICE_REPLACEMENT)
+    return {
+        target.info.key: target.info
+        for target in entry.targets
+        if not keeps_slice or target.info.key != replaced
+    }

@@ -33,7 +33,13 @@ from controlplane.kueue.preemption.issue import event_texts, message
 from controlplane.kueue.queues.manager import Head, QueueManager
 from controlplane.kueue.queues.reasons import Requeue
 from controlplane.kueue.queues.usage import BY_USAGE, FairSharing, entry_penalty, local_queue_weight
-from controlplane.kueue.scheduler.assignments import SLICE_REPLACEMENT, Search, replaces_nodes
+from controlplane.kueue.scheduler.assignments import (
+    SLICE_REPLACEMENT,
+    Search,
+    given_up,
+    replaces_nodes,
+    with_cluster_of,
+)
 from controlplane.kueue.scheduler.entry import Entry, State, propagate_requests
 from controlplane.kueue.scheduler.observer import SILENT, SchedulerObserver
 from controlplane.kueue.scheduler.order import any_order, order_of
@@ -145,8 +151,8 @@ class Scheduler:
         self._released = released
         fixed = options.fixes.fixed
         self._expects, self._satisfies = fixed("kq9437"), fixed("kq11502")
-        self._loose_reasons = fixed("kq7845")
-        self._flushes = fixed("here5")
+        self._loose_reasons, self._keeps_slice = fixed("kq7845"), fixed("here13")
+        self._flushes, self._admits_first = fixed("here5"), fixed("kq11195")
         enabled = self._gates.enabled("AdmissionFairSharing")
         self._fair_sharing = options.fair_sharing if enabled else None
         by_usage = self._fair_sharing is not None
@@ -291,7 +297,7 @@ class Scheduler:
             if mode is Mode.PREEMPT:
                 cycle.skipped[queue.name] = cycle.skipped.get(queue.name, 0) + 1
             return
-        cycle.preempted |= {target.info.key: target.info for target in entry.targets}
+        cycle.preempted |= given_up(entry, keeps_slice=self._keeps_slice)
         queue.add(usage)
         targets, old_slice = self._without_slice(entry)
         if mode is Mode.PREEMPT:
@@ -300,13 +306,16 @@ class Scheduler:
             return
         yield from self._wait_for_ready_pods(entry)
         if old_slice is not None:
-            entry.info = _with_cluster_of(entry.info, old_slice.info)
+            entry.info = with_cluster_of(entry.info, old_slice.info)
         if variant:
             victim = less_favorable_sibling(info, queue)
             if victim is not None:
                 yield from self._migrate(entry, victim)
                 return
         entry.state = State.NOMINATED
+        if old_slice is not None and not self._admits_first:
+            yield from self._finish_slice(entry, old_slice.info.obj)
+            old_slice = None
         yield from self._admit(entry, old_slice)
 
     def _may_go_on(self, entry: Entry, mode: Mode, usage: Usage, cycle: _Cycle) -> bool:
@@ -382,7 +391,7 @@ class Scheduler:
 
     def _fits(self, entry: Entry, usage: Usage, cycle: _Cycle) -> str:
         """Return why usage would not fit once all preemptions are over, or an empty text."""
-        gone = cycle.preempted | {target.info.key: target.info for target in entry.targets}
+        gone = cycle.preempted | given_up(entry, keeps_slice=self._keeps_slice)
         put_back = cycle.snapshot.remove_usage_of(gone.values())
         check = entry.snapshot.fits(usage)
         put_back()
@@ -605,7 +614,7 @@ class Scheduler:
             self._observer.admitted(stored, name, waited)
 
     def _finish_slice(self, entry: Entry, old: Tree) -> Steps:
-        """Finish the slice that the admitted workload replaces."""
+        """Finish the slice that the admitted workload replaces; with gate kq11195 off, one that is to be admitted."""
         if status.is_finished(old):
             return
         labels = entry.info.obj["metadata"].get("labels") or {}
@@ -686,13 +695,3 @@ def _is_gone(error: Exception) -> bool:
 
 def _overlap(targets: list[Target], cycle: _Cycle) -> bool:
     return any(target.info.key in cycle.preempted for target in targets)
-
-
-def _with_cluster_of(info: Info, old: Info) -> Info:
-    """The workload on the cluster that its predecessor runs on."""
-    known = {**status.status_of(info.obj)}
-    cluster = status.status_of(old.obj).get("clusterName")
-    known.pop("clusterName", None)
-    if cluster is not None:
-        known["clusterName"] = cluster
-    return replace(info, obj={**info.obj, "status": known})

@@ -20,12 +20,15 @@ from controlplane.scenarios.authoring.kueue_worlds import (
 )
 from controlplane.scenarios.churns.kueue_churn import ALONE, REPLICAS, crash_or_cut
 from controlplane.scenarios.churns.parts import USERS, crashes, operations, pause, stored
+from controlplane.scenarios.engine.option import Option
 from controlplane.scenarios.engine.scenario import Scenario, Sometimes
 from controlplane.scenarios.invariants.kueue import QUOTA_IS_GIVEN_ONCE
 from controlplane.scenarios.invariants.kueue_jobs import (
     AT_REST_ADMITTED_JOBS_RUN,
+    AT_REST_ELASTIC_PODS_HAVE_QUOTA,
     AT_REST_ONE_WORKLOAD_FOR_EACH_JOB,
     AT_REST_RUNNING_JOBS_ARE_ADMITTED,
+    ELASTIC_JOB,
     JOBS,
 )
 from controlplane.scenarios.invariants.kueue_waiting import THE_FINISHED_STAY_SO
@@ -44,6 +47,14 @@ PAUSES: Final = (0, 0, 1, 3)
 REST_S: Final = 60
 OPERATIONS = operations(10)
 CRASHES = crashes("Kueue")
+ELASTIC = Option(
+    "elastic",
+    type=bool,
+    default=False,
+    help="Let some Jobs be elastic, and grow and shrink while they run.",
+)
+ELASTIC_NAMES: Final = ("c", "d")
+"""Jobs that are elastic, with that option."""
 
 
 def build(setting: Setting) -> ClusterConfig:
@@ -53,14 +64,19 @@ def build(setting: Setting) -> ClusterConfig:
     return evolve(kueue_alone(setting), controllers=True, enabled_controllers=CONTROLLERS)
 
 
-def _job(name: str, queue: str, pods: int, priority: str) -> dict[str, Any]:
-    """A suspended Job of pods of one CPU; users suspend what they hand to Kueue, no webhook does."""
+def job(
+    name: str, queue: str, pods: int, priority: str, *, elastic: bool = False
+) -> dict[str, Any]:
+    """A suspended Job of pods of one CPU; users suspend what they hand to Kueue, no webhook does.
+
+    An elastic one has no number of completions, and the gate that the webhook adds.
+    """
     container = {"name": "c", "image": "work", "resources": {"requests": {"cpu": "1"}}}
     labels = {
         "kueue.x-k8s.io/queue-name": queue,
         "kueue.x-k8s.io/priority-class": priority,
     }
-    return {
+    made: dict[str, Any] = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": name, "namespace": "default", "labels": labels},
@@ -71,6 +87,11 @@ def _job(name: str, queue: str, pods: int, priority: str) -> dict[str, Any]:
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
     }
+    if elastic:
+        del made["spec"]["completions"]
+        made["metadata"]["annotations"] = {ELASTIC_JOB: "true"}
+        made["spec"]["template"]["spec"]["schedulingGates"] = [{"name": ELASTIC_JOB}]
+    return made
 
 
 async def churn(user: User) -> None:
@@ -92,6 +113,8 @@ async def churn(user: User) -> None:
 
 async def _share(user: User, count: int) -> None:
     todo: list[Any] = [*[_some_job] * 4, _some_label, _some_workload]
+    if user.options["elastic"]:
+        todo += [_some_size] * 3
     if user.options["crashes"]:
         todo.append(crash_or_cut if user.options["replicas"] > 1 else ALONE)
     for _ in range(count):
@@ -109,7 +132,16 @@ async def _some_job(user: User) -> None:
     queue = QUEUES[user.choose(len(QUEUES), "which queue")]
     priority = CLASSES[user.choose(len(CLASSES), "which priority")]
     pods = 1 + user.choose(3, "more pods than one")
-    await user.attempt(user.create(_job(name, queue, pods, priority)))
+    elastic = user.options["elastic"] and name in ELASTIC_NAMES
+    await user.attempt(user.create(job(name, queue, pods, priority, elastic=elastic)))
+
+
+async def _some_size(user: User) -> None:
+    """Let an elastic Job grow or shrink."""
+    name = ELASTIC_NAMES[user.choose(len(ELASTIC_NAMES), "which job")]
+    if name in stored(user, JOBS):
+        pods = 1 + user.choose(4, "more pods than one")
+        await user.attempt(user.patch("Job", name, {"spec": {"parallelism": pods}}))
 
 
 async def _some_label(user: User) -> None:
@@ -143,10 +175,11 @@ SCENARIO = Scenario(
         AT_REST_RUNNING_JOBS_ARE_ADMITTED,
         AT_REST_ADMITTED_JOBS_RUN,
         AT_REST_ONE_WORKLOAD_FOR_EACH_JOB,
+        AT_REST_ELASTIC_PODS_HAVE_QUOTA,
     ),
     sometimes=(
         Sometimes("a job runs", partial(_suspended, suspended=False)),
         Sometimes("a job waits", partial(_suspended, suspended=True)),
     ),
-    options=(OPERATIONS, USERS, CRASHES, REPLICAS),
+    options=(OPERATIONS, USERS, CRASHES, REPLICAS, ELASTIC),
 )

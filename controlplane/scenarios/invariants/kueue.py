@@ -45,6 +45,7 @@ def _stored(run: Run) -> Cache:
     """The quota that stored workloads hold, of the queues that are stored."""
     from controlplane.kueue.cache.cache import Cache
     from controlplane.kueue.gates import Gates
+    from controlplane.kueue.workload import status
 
     cache = Cache(Gates())
     for flavor in trees(run, "resourceflavors"):
@@ -53,9 +54,25 @@ def _stored(run: Run) -> Cache:
         cache.add_or_update_cohort(cohort)
     for queue in trees(run, "clusterqueues"):
         cache.add_cluster_queue(queue)
-    for workload in trees(run, "workloads"):
-        cache.add_or_update(workload)
+    workloads = list(trees(run, "workloads"))
+    replaced = _replaced(workloads)
+    for workload in workloads:
+        if status.key_of(workload) not in replaced:
+            cache.add_or_update(workload)
     return cache
+
+
+def _replaced(workloads: list[Tree]) -> dict[str, None]:
+    """The workloads that another one with quota takes the place of: it has theirs, and they are finished next."""
+    from controlplane.kueue.scheduler.assignments import SLICE_REPLACEMENT
+    from controlplane.kueue.workload import status
+
+    found: dict[str, None] = {}
+    for each in workloads:
+        key = (each["metadata"].get("annotations") or {}).get(SLICE_REPLACEMENT)
+        if key is not None and status.has_quota_reservation(each):
+            found[key] = None
+    return found
 
 
 def revision(run: Run) -> object:

@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AT_REST_ADMITTED_JOBS_RUN",
+    "AT_REST_ELASTIC_PODS_HAVE_QUOTA",
     "AT_REST_ONE_WORKLOAD_FOR_EACH_JOB",
     "AT_REST_RUNNING_JOBS_ARE_ADMITTED",
+    "ELASTIC_JOB",
     "JOBS",
+    "is_elastic",
 ]
 
 JOBS = "/registry/jobs/"
 QUEUE = "kueue.x-k8s.io/queue-name"
+ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
 
 
 def _jobs(run: Run) -> Iterator[Tree]:
@@ -80,12 +84,57 @@ def _stopped(run: Run) -> str | None:
 def _several(run: Run) -> str | None:
     owned = _of_jobs(run)
     for job in _jobs(run):
-        count = len(owned.get(job["metadata"]["uid"], []))
-        if count != 1:
-            return f"Job {job['metadata']['name']} has {count} workloads"
+        found = owned.get(job["metadata"]["uid"], [])
+        if is_elastic(job):
+            # One that is to take the place of the one with quota may wait beside it.
+            found = [each for each in found if not _replaces_one_of(each, found)]
+        if len(found) != 1:
+            return f"Job {job['metadata']['name']} has {len(found)} workloads"
+    return None
+
+
+def is_elastic(job: Tree) -> bool:
+    """Return whether a Job may grow and shrink while it runs."""
+    return (job["metadata"].get("annotations") or {}).get(ELASTIC_JOB) == "true"
+
+
+def _replaces_one_of(workload: Tree, others: list[Tree]) -> bool:
+    from controlplane.kueue.scheduler.assignments import SLICE_REPLACEMENT
+    from controlplane.kueue.workload import status
+
+    key = (workload["metadata"].get("annotations") or {}).get(SLICE_REPLACEMENT)
+    waits = not status.has_quota_reservation(workload)
+    return waits and any(status.key_of(each) == key for each in others)
+
+
+def _beyond_quota(run: Run) -> str | None:
+    """Name an elastic Job of which more pods were let go than its workloads have quota for."""
+    from controlplane.kueue.workload import status
+
+    owned = _of_jobs(run)
+    running: dict[str, int] = {}
+    for obj in run.objects("/registry/pods/"):
+        tree = obj.tree
+        held = [each["name"] for each in tree["spec"].get("schedulingGates") or ()]
+        if ELASTIC_JOB in held or tree["metadata"].get("deletionTimestamp"):
+            continue
+        for owner in tree["metadata"].get("ownerReferences") or ():
+            running[owner["uid"]] = running.get(owner["uid"], 0) + 1
+    for job in _jobs(run):
+        name, uid = job["metadata"]["name"], job["metadata"]["uid"]
+        granted = sum(
+            tree["spec"]["podSets"][0]["count"]
+            for tree in owned.get(uid, [])
+            if status.has_quota_reservation(tree)
+        )
+        if is_elastic(job) and running.get(uid, 0) > granted:
+            return f"{running[uid]} pods of Job {name} were let go, and it has quota for {granted}"
     return None
 
 
 AT_REST_RUNNING_JOBS_ARE_ADMITTED = Invariant("no job runs without admission", _unadmitted)
 AT_REST_ADMITTED_JOBS_RUN = Invariant("a job whose workload is admitted runs", _stopped)
+AT_REST_ELASTIC_PODS_HAVE_QUOTA = Invariant(
+    "no more pods of an elastic job are let go than it has quota for", _beyond_quota
+)
 AT_REST_ONE_WORKLOAD_FOR_EACH_JOB = Invariant("a job has one workload", _several)

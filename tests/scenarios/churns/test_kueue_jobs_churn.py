@@ -6,6 +6,8 @@ import pytest
 
 from controlplane.gates import CATALOGUE
 from controlplane.kueue.jobs.reconciler import JobController
+from controlplane.kueue.placement.elastic_ungater import ElasticUngater
+from controlplane.kueue.placement.pods import pods_of
 from controlplane.scenarios.engine.plan import plan_of
 from controlplane.scenarios.search import loading
 from controlplane.scenarios.search.exploring import Campaign
@@ -53,3 +55,32 @@ def test_a_step_of_the_reconciler_that_does_nothing_is_noticed(monkeypatch, meth
     campaign = Campaign(plan_of(CHURN, fix=OPEN))
     told = [str(campaign.under(seed).result.reason) for seed in range(3)]
     assert any(law in each for each in told), told
+
+
+def elastic_reasons(seeds: int, **options) -> list[str]:
+    """How runs with Jobs that grow and shrink broke."""
+    given = {"fix": OPEN, "operations": 20, **options}
+    campaign = Campaign(plan_of(CHURN, elastic=True, **given))
+    results = (campaign.under(seed).result for seed in range(seeds))
+    return [str(each.reason) for each in results if not each.ok]
+
+
+@pytest.mark.slow
+def test_nothing_breaks_where_jobs_grow_and_shrink() -> None:
+    assert elastic_reasons(5, crashes=True) == []
+
+
+@pytest.mark.slow
+def test_pods_that_are_let_go_uncounted_are_noticed(monkeypatch) -> None:
+    def all_held(self, active):
+        return [pod for pod in pods_of(self.reader, active) if pod["spec"].get("schedulingGates")]
+
+    monkeypatch.setattr(ElasticUngater, "_pods", all_held)
+    told = elastic_reasons(20)
+    assert any("no more pods of an elastic job are let go" in each for each in told), told
+
+
+@pytest.mark.slow
+def test_quota_of_a_job_that_grows_is_given_away_once_more_without_the_repair() -> None:
+    told = elastic_reasons(32, crashes=True, fix=tuple(each for each in OPEN if each != "here13"))
+    assert any("uses more quota than it has" in each for each in told), told
