@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from controlplane.api.tree import Tree
+from controlplane.api.version_names import version_preference
 from controlplane.apiserver.front import openapi, openapi_v2
 from controlplane.apiserver.front.negotiation import check_media, media_of, parse_accept
 from controlplane.apiserver.front.plain_text import TEXT, page_not_found, plain_answer
 from controlplane.apiserver.front.served import Answer, Served
-from controlplane.apiserver.kinds.custom.resources import version_preference
 from controlplane.apiserver.requests.routing import HttpRequest, no_such_method, no_such_path
 from controlplane.apiserver.requests.token_keys import ALGORITHM, token_key
 from controlplane.apiserver.requests.tokens import ISSUER

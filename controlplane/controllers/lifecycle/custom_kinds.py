@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from controlplane.api.version_names import version_preference
 from controlplane.client.resources import Resource
 from controlplane.controllers.common.rest_mapper import ServedKind
 
@@ -16,7 +17,7 @@ VERBS: Final = (
 
 
 def kinds_of(definition: Object[Any]) -> list[ServedKind]:
-    """One kind per served version; none before the definition is established."""
+    """One kind per served version, the preferred one first; none before the definition is established."""
     tree = definition.tree
     conditions = (tree.get("status") or {}).get("conditions") or ()
     if not any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
@@ -30,6 +31,8 @@ def kinds_of(definition: Object[Any]) -> list[ServedKind]:
             VERBS,
             scalable="scale" in (version.get("subresources") or {}),
         )
-        for version in spec["versions"]
+        for version in sorted(
+            spec["versions"], key=lambda each: version_preference(each["name"]), reverse=True
+        )
         if version["served"]
     ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from controlplane.api.object import Object
 from controlplane.client.resources import CONFIG_MAPS, NAMESPACES, Resource
+from controlplane.controllers.lifecycle.custom_kinds import kinds_of
 from tests.controllers.worlds import Small
 
 DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -75,3 +77,15 @@ def test_a_definition_that_goes_ends_its_informer():
 
     small = Small(("garbage-collector",), definition(), 2, widget(), 2, delete).run()
     assert small.objects("customresourcedefinitions") == []
+
+
+def test_objects_are_followed_in_the_version_that_discovery_prefers():
+    _, tree = definition()
+    (version,) = tree["spec"]["versions"]
+    names = ("v1beta1", "v1", "v2alpha1", "v1beta2")
+    versions = [{**version, "name": name, "served": name != "v1"} for name in names]
+    established = {"conditions": [{"type": "Established", "status": "True"}]}
+    found = kinds_of(
+        Object({**tree, "spec": {**tree["spec"], "versions": versions}, "status": established})
+    )
+    assert [each.resource.version for each in found] == ["v1beta2", "v1beta1", "v2alpha1"]

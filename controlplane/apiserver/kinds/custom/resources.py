@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -20,6 +19,7 @@ from controlplane.api.jsonpath import JSONPath, parse
 from controlplane.api.object import Object
 from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
+from controlplane.api.version_names import version_preference
 from controlplane.apiserver.kinds.conversion import unreadable_kind
 from controlplane.apiserver.kinds.custom.applied_rules import Ruled, apply_rules, ruled_places
 from controlplane.apiserver.kinds.custom.columns import Columns
@@ -57,7 +57,7 @@ from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInf
 from controlplane.apiserver.schema.types import DEDUCED, Field, Kind, StructType
 from controlplane.sharing.memory import IdentityCache
 
-__all__ = ["CustomResource", "resource_of", "version_of", "version_preference"]
+__all__ = ["CustomResource", "resource_of", "version_of"]
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _UNCHECKED = (
@@ -543,18 +543,6 @@ def _default_status(schema: Tree) -> Any:
     properties = schema.get("properties") or {}
     inner = properties.get("status") or {}
     return defaulted({}, {"properties": {"status": inner}}).get("status")
-
-
-_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
-
-
-def version_preference(version: str) -> tuple[int, ...]:
-    """Rank of a version, highest first: v10, v2, v1, v2beta1, v1alpha3, then other names by alphabet."""
-    match = _VERSION.fullmatch(version)
-    if match is None:
-        return (-1, *(-ord(char) for char in version), 1)
-    stage = {"alpha": 0, "beta": 1}.get(match[2], 2)
-    return (stage, int(match[1]), int(match[3] or 0))
 
 
 def _deprecation(spec: Tree, kind: str, version: Tree) -> str:
