@@ -296,14 +296,15 @@ def running_containers_keep_their_cpus(*nodes: str) -> Invariant:
 def no_condition_means_done(*nodes: str) -> Invariant:
     """Of pods on these nodes: one that runs without PodResizeInProgress has its allocated resources.
 
-    Not of one that is being deleted, or that a client says has ended: nothing judges its resizes any more, and a status
-    may be written between a promise and its condition.
+    Not of one that is being deleted, that a client says has ended, or that the kubelet refused as it started anew:
+    nothing judges its resizes any more, and a status may be written between a promise and its condition.
     """
 
     def check(run: Run) -> str | None:
         for obj in run.objects(PODS):
             status = obj.tree.get("status") or {}
-            if obj.tree["spec"].get("nodeName") not in nodes:
+            node = obj.tree["spec"].get("nodeName")
+            if node not in nodes:
                 continue
             if obj.metadata.get("deletionTimestamp") or status.get("phase") in ENDED:
                 continue
@@ -315,6 +316,8 @@ def no_condition_means_done(*nodes: str) -> Invariant:
                 has = (each.get("resources") or {}).get("requests")
                 promised = each.get("allocatedResources")
                 if "running" in each.get("state", {}) and has != promised:
+                    if _was_refused(run.cluster.machines[node].process, obj.uid):
+                        break
                     return (
                         f"{obj.key} was promised {promised}, has {has},"
                         " and no resize is in progress"

@@ -136,8 +136,15 @@ def test_two_containers_on_one_cpu_are_found_unless_the_kubelet_does_not_want_on
     assert nodes.no_two_run_on_one_cpu("node-1").check(run) == told
 
 
-@pytest.mark.parametrize(("phase", "is_found"), [("Running", True), ("Failed", False)])
-def test_a_resize_without_its_condition_is_found_unless_the_pod_has_ended(phase, is_found) -> None:
+@pytest.mark.parametrize(
+    ("phase", "told", "is_found"),
+    [
+        ("Running", {"phase": "Running"}, True),
+        ("Failed", {"phase": "Running"}, False),
+        ("Pending", {"phase": "Failed", "reason": "OutOfcpu"}, False),
+    ],
+)
+def test_a_resize_without_its_condition_is_found_unless_the_pod_ends(phase, told, is_found) -> None:
     container = {
         "name": "main",
         "state": {"running": {}},
@@ -147,5 +154,7 @@ def test_a_resize_without_its_condition_is_found_unless_the_pod_has_ended(phase,
     status = {"phase": phase, "containerStatuses": [container]}
     tree = {"apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": "node-1"}, "status": status}
     stored = Object({**tree, "metadata": {"name": "web", "namespace": "default", "uid": "u"}})
-    run: Any = SimpleNamespace(objects=lambda _prefix: [stored])
+    process = SimpleNamespace(shared=SimpleNamespace(statuses={"u": told}))
+    cluster = SimpleNamespace(machines={"node-1": SimpleNamespace(process=process)})
+    run: Any = SimpleNamespace(objects=lambda _prefix: [stored], cluster=cluster)
     assert bool(nodes.no_condition_means_done("node-1").check(run)) is is_found
