@@ -6,5 +6,5 @@
 - `replacing`, `quick_init`: copies and instances of frozen attrs classes, made faster.
 
 Objects at rest as packed bytes (`api.stored`), specs by their content (`apiserver.storage.shared_specs`) and
-the columns of the scheduler stand with their users. `bench/sharing.md` has what each memory earns.
+the columns of the scheduler stand with their users.
 """
