@@ -34,6 +34,7 @@ __all__ = [
     "name_of",
     "name_of_group_claim",
     "reserved_for",
+    "selects_device",
     "tolerates",
 ]
 
@@ -244,6 +245,12 @@ def allocated_devices(claim: Tree) -> Iterator[Tree]:
     """Iterate over the devices that a claim holds: entries of status.allocation.devices.results."""
     allocation = (claim.get("status") or EMPTY_MAP).get("allocation") or EMPTY_MAP
     yield from (allocation.get("devices") or EMPTY_MAP).get("results") or ()
+
+
+def selects_device(selector: Tree, driver: str, pool: str, device: str) -> bool:
+    """Return whether the selector of a DeviceTaintRule selects a device: what it leaves out is any."""
+    wanted = (("driver", driver), ("pool", pool), ("device", device))
+    return all(selector.get(name) in (None, value) for name, value in wanted)
 
 
 def tolerates(toleration: Tree, taint: Tree) -> bool:

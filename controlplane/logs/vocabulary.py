@@ -242,6 +242,7 @@ EVENTS: Final[dict[str, Kind]] = {
             "feasible": COUNT,
             "attempt": COUNT,
             "scores?": SCORES,
+            "taint_rules?": TEXTS,
         },
     ),
     "scheduler.believed": Kind(

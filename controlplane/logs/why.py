@@ -290,9 +290,10 @@ def _claim(unmet: dict[str, Any]) -> str:
     found = unmet.get("devices")
     if found is None:
         return f"{what}: there is no such class"
+    kept = "".join(f"; {each}" for each in unmet.get("taint_rules") or ())
     return (
         f"{what}: of all nodes' devices {found['class']} are of the class, {found['selected']} are"
-        f" selected, {found['free']} of these are free"
+        f" selected, {found['free']} of these are free{kept}"
     )
 
 
@@ -303,8 +304,8 @@ def _assumed(line: Line) -> Entry:
         f"{data.get('evaluated')} evaluated nodes were feasible"
     )
     scores = data.get("scores") or {}
+    more = list(data.get("taint_rules") or ())
     totals = {node: sum(by_plugin.values()) for node, by_plugin in scores.items()}
-    more = []
     for node, total in sorted(totals.items(), key=lambda item: -item[1])[:SHOWN_NODES]:
         parts = ", ".join(f"{plugin} {score}" for plugin, score in scores[node].items() if score)
         more.append(f"{node} scored {total}" + (f" ({parts})" if parts else ""))

@@ -11,12 +11,13 @@ the queue's operations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from controlplane.api.resize_policy import forbids_preemption
 from controlplane.decisions import Point, Steps
+from controlplane.scheduler.dra.slice_tracker import READ
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.framework.deferred_resize import wants_room
 from controlplane.scheduler.queue.event_diff import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.api.view import View
+    from controlplane.scheduler.dra.slice_tracker import Change
     from controlplane.scheduler.scheduler import Scheduler
     from controlplane.scheduler.state.pod_groups import PodGroupStates
 
@@ -344,6 +346,21 @@ def class_changed(
     scheduler.handle.dra.class_changed(old, new)
     action = ev.ADD if old is None else ev.DELETE if new is None else ev.UPDATE
     return _other(scheduler, ev.event_of(ev.DEVICE_CLASS, action), old, new, now)
+
+
+def slices_patched(
+    scheduler: Scheduler, changes: Iterable[Steps[Change | None]], now: Callable[[], int]
+) -> Steps[None]:
+    """ResourceSlices are patched one after the other; the queue hears of each before the next is read."""
+    for number, patching in enumerate(changes):
+        if number:
+            yield READ
+        change = yield from patching
+        if change is not None:
+            old, new = change
+            action = ev.ADD if old is None else ev.DELETE if new is None else ev.UPDATE
+            yield QUEUE
+            yield from _other(scheduler, ev.event_of(ev.RESOURCE_SLICE, action), old, new, now())
 
 
 def _other(

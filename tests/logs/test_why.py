@@ -238,3 +238,24 @@ def test_the_victims_of_a_job_are_told():
     entries = with_victims(found.entries, lambda text: victim if text == "(UID: u2, " else [])
     assert [entry.step for entry in entries] == [2, 3, 4]
     assert entries[1].what == "Workload/default/job-x of Job/default/x evicted for it"
+
+
+def test_rules_that_taint_devices_are_named_for_a_pod_that_went_elsewhere_and_for_one_that_waits():
+    kept = "taint broken:NoSchedule of DeviceTaintRule maintenance keeps it off gpu/n1/a"
+    asked = {"claim": "default/c", "request": "r", "class": "gpu", "wanted": "1"}
+    counts = {"class": 1, "selected": 1, "free": 1}
+    waits = {**asked, "devices": counts, "taint_rules": [kept]}
+    told = story(
+        [
+            line(1, "apiserver.write", verb="create pods", by="user", code=201),
+            line(2, "scheduler.failed", attempt=1, message="m", reason="Unschedulable",
+                 outcome="requeue", refused=[], claims=[waits]),
+            line(3, "scheduler.assumed", node="n2", attempt=2, evaluated=2, feasible=1,
+                 taint_rules=[f"claim default/c, request r: {kept}"]),
+        ],
+        POD,
+    )  # fmt: skip
+    assert told is not None
+    _, refused, chosen = told.entries
+    assert any(each.endswith(f"1 of these are free; {kept}") for each in refused.more)
+    assert list(chosen.more) == [f"claim default/c, request r: {kept}"]

@@ -24,7 +24,7 @@ from controlplane.scheduler.cycle.explanation import (
 from controlplane.scheduler.framework.cycle_state import CycleState
 from controlplane.scheduler.framework.interface import Code, StatusError
 from controlplane.scheduler.framework.waiting import format_duration
-from controlplane.scheduler.plugins.unmet_claims import unmet_claims
+from controlplane.scheduler.plugins.unmet_claims import kept_by_rules, unmet_claims
 
 if TYPE_CHECKING:
     from controlplane.scheduler.cycle.attempt import Attempt
@@ -67,6 +67,13 @@ def claims(attempt: Attempt) -> list[dict[str, Any]]:
     if not attempt.pod.spec.resource_claims:
         return []
     return unmet_claims(attempt.state, attempt.framework.handle.dra)
+
+
+def rules_met(attempt: Attempt) -> list[str]:
+    """For the log: which DeviceTaintRules kept devices from the pod's claims that found others."""
+    if not attempt.pod.spec.resource_claims:
+        return []
+    return kept_by_rules(attempt.state, attempt.framework.handle.dra)
 
 
 def explain(search: Search, attempt: Attempt, start: int) -> Explanation:

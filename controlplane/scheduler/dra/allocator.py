@@ -37,8 +37,8 @@ from controlplane.scheduler.dra.requests import (
     RequestData,
     RequestKey,
     claim_name,
+    keeps_off,
     requests_of,
-    tolerates,
 )
 from controlplane.scheduler.dra.results import Chosen, ResultError, allocation
 
@@ -614,8 +614,4 @@ def _names(request: Request) -> tuple[str, str]:
 
 def _is_tainted(device: Tree, request: Request) -> bool:
     """Return whether a taint keeps the request off."""
-    return any(
-        taint.get("effect") in ("NoSchedule", "NoExecute")
-        and not any(tolerates(toleration, taint) for toleration in request.tolerations)
-        for taint in device.get("taints") or ()
-    )
+    return any(keeps_off(taint, request.tolerations) for taint in device.get("taints") or ())

@@ -6,13 +6,14 @@ Upstream: DefaultDRAManager of plugins/dynamicresources/dra_manager.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from controlplane.api.device_selection import DeviceSelectorError, SelectDevice, Selection
 from controlplane.api.tree import Tree
 from controlplane.scheduler.dra.extended import ExtendedResources
 from controlplane.scheduler.dra.features import Features
 from controlplane.scheduler.dra.pools import Slices
+from controlplane.scheduler.dra.slice_tracker import SliceTracker
 from controlplane.scheduler.dra.tracker import ClaimTracker
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ class _Classes(Mapping[str, Tree]):
         return sum(1 for _ in self._lister.list())
 
 
+TAINT_RULES: Final = "DRADeviceTaintRules"
+
+
 class DRAManager:
     """Shared by all plugins of all profiles of one scheduler."""
 
@@ -67,6 +71,10 @@ class DRAManager:
         self.tracker = ClaimTracker(shares=self.features.consumable_capacity)
         self.classes: Mapping[str, Tree] = _Classes(listers.device_classes)
         self._slices = listers.resource_slices
+        self.patches: SliceTracker | None = None
+        """The slices with the taints of DeviceTaintRules, with gate DRADeviceTaintRules only."""
+        if feature(TAINT_RULES):
+            self.patches = SliceTracker(listers.resource_slices, listers.device_taint_rules)
         self._groups = listers.pod_groups
         self.extended = ExtendedResources()
         self._extends = feature("DRAExtendedResource")
@@ -77,7 +85,9 @@ class DRAManager:
         return Slices.of(self.slices())
 
     def slices(self) -> list[Tree]:
-        """Return all ResourceSlices."""
+        """Return all ResourceSlices, with the taints of rules."""
+        if self.patches is not None:
+            return self.patches.slices()
         return [each.tree for each in self._slices.list()]
 
     def group(self, namespace: str, name: str) -> Tree | None:

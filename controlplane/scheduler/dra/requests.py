@@ -6,7 +6,7 @@ structured/internal/incubating/allocator_incubating.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from attrs import define, field, frozen
@@ -23,6 +23,7 @@ __all__ = [
     "RequestData",
     "RequestKey",
     "claim_name",
+    "keeps_off",
     "requests_of",
     "tolerates",
 ]
@@ -122,6 +123,13 @@ def claim_name(claim: Tree) -> str:
     meta = claim.get("metadata") or {}
     namespace, name = meta.get("namespace", ""), meta.get("name", "")
     return f"{namespace}/{name}" if namespace else name
+
+
+def keeps_off(taint: Tree, tolerations: Iterable[Tree]) -> bool:
+    """Return whether the taint of a device keeps off a request with these tolerations."""
+    return taint.get("effect") in ("NoSchedule", "NoExecute") and not any(
+        tolerates(toleration, taint) for toleration in tolerations
+    )
 
 
 def tolerates(toleration: Tree, taint: Tree) -> bool:

@@ -15,6 +15,7 @@ from controlplane.client.indexer import Indexer, label_index
 from controlplane.client.loops.informer import Informer, TaskHandler
 from controlplane.client.resources import (
     DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
     NAMESPACES,
     NODES,
     POD_GROUPS,
@@ -26,13 +27,14 @@ from controlplane.client.resources import (
     Resource,
 )
 from controlplane.scheduler import eventhandlers
+from controlplane.scheduler.dra import slice_tracker
 from controlplane.scheduler.framework import events as ev
 from controlplane.scheduler.loops.custom import CustomCaches, event_informers, pod_handlers
 from controlplane.scheduler.state.cache import CacheCorruptedError
 from controlplane.scheduler.state.listers import Listers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from actors import Context
     from controlplane.api.node import Node
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from controlplane.client.loops.connection import RestConfig
     from controlplane.decisions import Steps
     from controlplane.gates import FixGates
+    from controlplane.scheduler.dra.slice_tracker import Change
     from controlplane.scheduler.framework.runtime import Framework
     from controlplane.scheduler.loops.shared import Shared
     from controlplane.scheduler.scheduler import Scheduler
@@ -151,6 +154,7 @@ class Informers:
         self._stores: dict[str, Indexer[Any]] = {name: Indexer() for name in RESOURCES}
         self._classes: Indexer[View] = Indexer()
         self._slices: Indexer[View] = Indexer()
+        self._rules: Indexer[View] = Indexer()
         self._devices_begun = False
         self.custom = CustomCaches(ctx, server)
         self._waited: list[Informer[View]] = []
@@ -171,6 +175,7 @@ class Informers:
             nodes=StoreLister(ctx, self.nodes.store_part, self.nodes.store),
             device_classes=StoreLister(ctx, "deviceclasses store", self._classes),
             resource_slices=StoreLister(ctx, "resourceslices store", self._slices),
+            device_taint_rules=StoreLister(ctx, "devicetaintrules store", self._rules),
             **{
                 name: StoreLister(ctx, f"{RESOURCES[name].name} store", store)
                 for name, store in self._stores.items()
@@ -238,7 +243,7 @@ class Informers:
                 await informer.wait_synced()
 
     def of_devices(self, handlers: _Handlers) -> list[Informer[Any]]:
-        """Return the informers of claims, slices and classes, to be started; none the second time."""
+        """Return the informers of claims, slices, classes, and of rules with their gate; none the second time."""
         if self._devices_begun or not handlers.knows_devices:
             return []
         self._devices_begun = True
@@ -248,9 +253,15 @@ class Informers:
         slices = Informer(ctx, RESOURCE_SLICES, self._slices, server=server, immediate=True)
         classes = Informer(ctx, DEVICE_CLASSES, self._classes, server=server, immediate=True)
         claims.add_task_handler(handlers.claims(), "scheduler")
-        slices.add_task_handler(handlers.other(ev.RESOURCE_SLICE), "scheduler")
         classes.add_task_handler(handlers.classes(), "scheduler")
-        return [claims, slices, classes]
+        patches = handlers.core.handle.dra.patches
+        if patches is None:
+            slices.add_task_handler(handlers.other(ev.RESOURCE_SLICE), "scheduler")
+            return [claims, slices, classes]
+        rules = Informer(ctx, DEVICE_TAINT_RULES, self._rules, server=server, immediate=True)
+        slices.add_task_handler(handlers.patching(patches.slice_changed), "scheduler")
+        rules.add_task_handler(handlers.patching(patches.rule_changed), "scheduler")
+        return [claims, slices, classes, rules]
 
 
 async def _watch_late(_ctx: Context, informers: Sequence[Informer[Any]]) -> None:
@@ -349,6 +360,18 @@ class _Handlers:
             old, new = _views(told)
             steps = eventhandlers.class_changed(core, old, new, now())
             await self._run(ctx, steps, eventhandlers.QUEUE.name)
+
+        return handle
+
+    def patching(
+        self, changed: Callable[[View | None, View | None], Iterator[Steps[Change | None]]]
+    ) -> TaskHandler[View]:
+        """Return the handler of changes of slices or of rules of their taints; the queue hears of patched slices."""
+        core, now = self._shared.core, self._shared.now
+
+        async def handle(ctx: Context, told: Notification[View]) -> None:
+            steps = eventhandlers.slices_patched(core, changed(*_views(told)), now)
+            await self._run(ctx, steps, slice_tracker.READ.name)
 
         return handle
 

@@ -447,6 +447,11 @@ class _Running:
         }
         if attempt.scores is not None:
             data["scores"] = attempt.scores
+        if core.handle.dra.patches is not None:
+            ctx.reads("plugins")
+            met = explain.rules_met(attempt)
+            if met:
+                data["taint_rules"] = met
         ctx.log("scheduler.assumed", obj=obj_of(info), uid=info.uid, data=data)
         if ctx.noting:
             ctx.reads("cycle")

@@ -9,7 +9,7 @@ from controlplane.api.device_selection import DeviceSelectorError
 from controlplane.api.tree import Tree
 from controlplane.scheduler.dra.capacity import fits
 from controlplane.scheduler.dra.devices import DeviceID
-from controlplane.scheduler.dra.requests import claim_name, requests_of
+from controlplane.scheduler.dra.requests import claim_name, keeps_off, requests_of
 from controlplane.scheduler.dra.tracker import allocation_of
 from controlplane.scheduler.plugins.claim_cycle import KEY, CycleData
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from controlplane.scheduler.dra.manager import DRAManager
     from controlplane.scheduler.framework.cycle_state import CycleState
 
-__all__ = ["unmet_claims"]
+__all__ = ["kept_by_rules", "unmet_claims"]
 
+NAMED_DEVICES: Final = 4
+"""Devices that a rule keeps from a request and that the log names."""
 MOST_COST: Final = 5_000_000
 """Cost units of selectors beyond which devices are no longer counted."""
 
@@ -47,10 +49,10 @@ class _Counter:
         """Return how many devices the class has, the request selects, and of these have room for it."""
         found = {"class": 0, "selected": 0, "free": 0}
         for driver, pool, device in self._devices:
-            if not self._selects(of_class, driver, device):
+            if not self.selects(of_class, driver, device):
                 continue
             found["class"] += 1
-            if not self._selects(of_request, driver, device):
+            if not self.selects(of_request, driver, device):
                 continue
             found["selected"] += 1
             name = DeviceID(driver, pool, device.get("name", ""))
@@ -63,7 +65,8 @@ class _Counter:
         used = self._allocated.capacity.get(name, {})
         return fits(wanted, device.get("capacity") or {}, used, {})
 
-    def _selects(self, selectors: Sequence[str], driver: str, device: Tree) -> bool:
+    def selects(self, selectors: Sequence[str], driver: str, device: Tree) -> bool:
+        """Return whether all selectors select a device. DeviceSelectorError."""
         for expression in selectors:
             selection = self._dra.select(expression, driver, device)
             self._left -= selection.cost
@@ -95,6 +98,57 @@ def unmet_claims(state: CycleState, dra: DRAManager) -> list[dict[str, Any]]:
     return found
 
 
+def kept_by_rules(state: CycleState, dra: DRAManager) -> list[str]:
+    """Return in words which taints of rules keep devices from the claims that are allocated now."""
+    data: CycleData | None = state.read(KEY)
+    if data is None or data.allocator is None:
+        return []
+    counter = _Counter(dra, data)
+    found = []
+    for index, claim in data.claims.to_allocate():
+        for name, request in () if data.claims.is_extended(index) else _requests(claim):
+            shown = f"claim {claim_name(claim)}, request {name}: "
+            found += [shown + each for each in _kept(request, dra, counter)]
+    return found
+
+
+def _kept(request: Tree, dra: DRAManager, counter: _Counter) -> list[str]:
+    """Return in words which taints of rules keep a request from devices that it selects; none where that is unknown."""
+    of_class = dra.classes.get(request.get("deviceClassName", ""))
+    if of_class is None or dra.patches is None:
+        return []
+    selectors = [
+        *_expressions((of_class.get("spec") or {}).get("selectors")),
+        *_expressions(request.get("selectors")),
+    ]
+    tolerations = request.get("tolerations") or ()
+    kept: dict[str, list[str]] = {}
+    try:
+        for of_slice, device, added in dra.patches.tainted():
+            spec = of_slice["spec"]
+            if not counter.selects(selectors, spec.get("driver", ""), device):
+                continue
+            name = DeviceID(spec.get("driver", ""), spec["pool"]["name"], device.get("name", ""))
+            for rule, taint in added:
+                if keeps_off(taint, tolerations):
+                    said = f"{_shown(taint)} of DeviceTaintRule {rule}"
+                    kept.setdefault(said, []).append(str(name))
+    except (DeviceSelectorError, _TooMuch):
+        return []
+    return [f"taint {said} keeps it off {_some(devices)}" for said, devices in kept.items()]
+
+
+def _shown(taint: Tree) -> str:
+    """Return a taint as kubectl writes it."""
+    value = taint.get("value", "")
+    return f"{taint.get('key', '')}{'=' if value else ''}{value}:{taint.get('effect', '')}"
+
+
+def _some(devices: Sequence[str]) -> str:
+    more = len(devices) - NAMED_DEVICES
+    return ", ".join(devices[:NAMED_DEVICES]) + (f" and {more} more" if more > 0 else "")
+
+
 def _requests(claim: Tree) -> Iterator[tuple[str, Tree]]:
     for request in requests_of(claim):
         name = request.get("name", "")
@@ -123,6 +177,9 @@ def _entry(
             selectors,
             (request.get("capacity") or {}).get("requests") or {},
         )
+        kept = _kept(request, dra, counter)
+        if kept:
+            entry["taint_rules"] = kept
     except DeviceSelectorError as failed:
         entry["problem"] = str(failed)
     except _TooMuch:

@@ -112,5 +112,6 @@ class Listers:
     pod_disruption_budgets: Lister[PodDisruptionBudget] = attrs.Factory(MemoryLister)
     device_classes: Lister[View] = attrs.Factory(MemoryLister)
     resource_slices: Lister[View] = attrs.Factory(MemoryLister)
+    device_taint_rules: Lister[View] = attrs.Factory(MemoryLister)
     pod_groups: Lister[PodGroup] = attrs.Factory(MemoryLister)
     priority_classes: Lister[PriorityClass] = attrs.Factory(MemoryLister)

@@ -101,7 +101,10 @@ ELSEWHERE = {
         point
         for point in POINTS
         if point.startswith(
-            ("scheduler.claims.", "scheduler.group.", "scheduler.plugin.", "scheduler.prebind.")
+            (
+                *("scheduler.claims.", "scheduler.group.", "scheduler.plugin."),
+                *("scheduler.prebind.", "scheduler.slices."),
+            )
         )
     ),
 }

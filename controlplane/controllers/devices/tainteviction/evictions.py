@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import frozen
 
-from controlplane.api.resource_claims import allocated_devices, tolerates
+from controlplane.api.resource_claims import allocated_devices, selects_device, tolerates
 from controlplane.api.times import SECOND, parse_time
 from controlplane.controllers.devices.tainteviction.pools import NO_EXECUTE
 
@@ -78,8 +78,7 @@ def rule_matches(rule: Tree, driver: str, pool: str, device: str) -> bool:
     selector = rule["spec"].get("deviceSelector")
     if selector is None:
         return False
-    wanted = {"driver": driver, "pool": pool, "device": device}
-    return all(selector.get(name) in (None, value) for name, value in wanted.items())
+    return selects_device(selector, driver, pool, device)
 
 
 def _taints(
