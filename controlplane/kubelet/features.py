@@ -44,6 +44,8 @@ _LOCKED: Final[Mapping[str, str]] = {
 }
 """Name -> since which release it cannot be turned off any more."""
 
+RESOURCE_HEALTH: Final = "ResourceHealthStatus"
+"""The status of containers lists their devices with their health."""
 SCHEDULER_PREEMPTION: Final = "InPlacePodVerticalScalingSchedulerPreemption"
 """The scheduler makes room for resizes that wait (KEP-5836); younger than what is emulated, so never a default."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from actors import Context, EventLog
@@ -11,6 +11,8 @@ from controlplane.client.loops.clientset import NODES, PODS, Client
 from controlplane.cluster import Cluster, ClusterConfig, node_tree
 from controlplane.kubelet.cm.devicemanager.plugin import plugin_actor
 from controlplane.kubelet.cm.devicemanager.pod_devices import FILE, devices_in
+from controlplane.kubelet.features import features
+from controlplane.kubelet.node.settings import KubeletSettings
 
 SECOND = 1_000_000_000
 GPU = "example.com/gpu"
@@ -36,12 +38,24 @@ def pod(name: str, count: int, *, init: int = 0, bound: bool = True) -> Any:
 class World:
     """Runs `user` beside a node with a device plugin."""
 
-    def __init__(self, user: User, *, plugins: str = f"{GPU}=2", **notes: str) -> None:
+    def __init__(
+        self,
+        user: User,
+        *,
+        plugins: str = f"{GPU}=2",
+        gates: Mapping[str, bool] | None = None,
+        **notes: str,
+    ) -> None:
         node = node_tree("node-1")
         node["metadata"]["annotations"] = {"emulate.controlplane/device-plugins": plugins} | {
             f"emulate.controlplane/{key.replace('_', '-')}": text for key, text in notes.items()
         }
-        self.cluster = Cluster(ClusterConfig(nodes=[node]), log=EventLog())
+        self.cluster = Cluster(
+            ClusterConfig(
+                nodes=[node], kubelet_settings={"node-1": KubeletSettings(features=features(gates))}
+            ),
+            log=EventLog(),
+        )
         self.user = user
         self.cluster.user("user", self._run)
         result = self.cluster.world.run("bare", until_ns=3600 * SECOND)
@@ -170,3 +184,43 @@ def test_containers_get_the_devices_of_init_containers_and_what_the_plugin_prefe
 
     world = World(user, plugins=f"{GPU}=4", device_plugin_prefers="true")
     assert world.owned == {"first": ("device-3",), "main": ("device-3", "device-2")}
+
+
+def health(status: Any) -> Any:
+    (container,) = status["containerStatuses"]
+    return container.get("allocatedResourcesStatus")
+
+
+def of_gpu(**by_device: str) -> Any:
+    resources = [
+        {"resourceID": name.replace("_", "-"), "health": each} for name, each in by_device.items()
+    ]
+    return [{"name": GPU, "resources": resources}]
+
+
+def test_the_status_of_a_container_tells_of_its_devices_and_of_their_health_as_it_changes() -> None:
+    async def user(world: World, client: Client, ctx: Context) -> None:
+        async def told(unhealthy: str) -> Any:
+            note = {"emulate.controlplane/unhealthy-devices": f"{GPU}={unhealthy}"}
+            await client.patch(NODES, "", "node-1", {"metadata": {"annotations": note}})
+            await ctx.sleep(5 * SECOND)
+            return health((await client.get(PODS, "default", "a")).tree["status"])
+
+        await client.create(PODS, pod("a", 2))
+        await ctx.sleep(10 * SECOND)
+        before = health((await client.get(PODS, "default", "a")).tree["status"])
+        assert before == of_gpu(device_0="Healthy", device_1="Healthy")
+        assert await told("device-1") == of_gpu(device_0="Healthy", device_1="Unhealthy")
+        assert await told("") == before
+
+    World(user)
+
+
+def test_without_the_gate_a_status_does_not_list_devices() -> None:
+    async def user(world: World, client: Client, ctx: Context) -> None:
+        await client.create(PODS, pod("a", 1))
+        await ctx.sleep(10 * SECOND)
+        status = (await client.get(PODS, "default", "a")).tree["status"]
+        assert (status["phase"], health(status)) == ("Running", None)
+
+    World(user, gates={"ResourceHealthStatus": False})

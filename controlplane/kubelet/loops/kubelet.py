@@ -39,6 +39,7 @@ from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.client.loops.informer import Informer, handler
 from controlplane.gates import FixGates
 from controlplane.kubelet.cm.errors import ManagerError
+from controlplane.kubelet.features import RESOURCE_HEALTH
 from controlplane.kubelet.loops import file_source, pod_resources, status_sender, sync_loop
 from controlplane.kubelet.loops import node as own_node
 from controlplane.kubelet.loops.eviction import Evictions
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from controlplane.client.loops.connection import RestConfig
 
 COMPONENT = "kubelet"
-RESOURCE_HEALTH = "ResourceHealthStatus"
 DEFAULT_SETTINGS = KubeletSettings()
 NO_GATES = FixGates()
 
@@ -153,7 +153,8 @@ async def run(
     node_changed = ctx.condition()
     tell = _teller(ctx, shared, node_changed, reports=options.heartbeats)
     if resources.plugins is not None:
-        resources.plugins.start(ctx, tell)
+        tells = resources.device_statuses is not None
+        resources.plugins.start(ctx, tell, workers.devices_changed if tells else None)
     evictions = workers.evictions = Evictions(shared, workers, resources, tell)
     evictions.look_again()
     if options.dra_drivers is not None and not await _start_claims(ctx, shared, workers, options):

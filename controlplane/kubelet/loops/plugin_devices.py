@@ -16,7 +16,7 @@ from controlplane.kubelet.loops.carrying_out import carry_out
 from controlplane.kubelet.loops.driver_calls import call_driver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from actors import Context
     from controlplane.kubelet.cm.devicemanager.manager import DeviceManager
@@ -39,13 +39,23 @@ class PluginDevices:
         self._actors = actors
         self._manager = manager
 
-    def start(self, ctx: Context, tell: Callable[[], None]) -> None:
-        """Follow the plugins; `tell` is called when the Node has to show other amounts."""
+    def start(
+        self, ctx: Context, tell: Callable[[], None], sync: Callable[[Iterable[str]], None] | None
+    ) -> None:
+        """Follow the plugins; `tell` is called when the Node has to show other amounts.
+
+        `sync` is called with the pods whose devices have another health, None for a kubelet that does not tell of it.
+        """
         for resource, actor in self._actors.items():
-            ctx.spawn(self._follow, resource, actor, tell, name="device-plugin")
+            ctx.spawn(self._follow, resource, actor, tell, sync, name="device-plugin")
 
     async def _follow(
-        self, ctx: Context, resource: str, actor: str, tell: Callable[[], None]
+        self,
+        ctx: Context,
+        resource: str,
+        actor: str,
+        tell: Callable[[], None],
+        sync: Callable[[Iterable[str]], None] | None,
     ) -> None:
         delay = SECOND
         while True:
@@ -56,6 +66,9 @@ class PluginDevices:
                     delay = SECOND
                     healthy = sum(each.healthy for each in told.devices)
                     self._log(resource, INFO, f"{healthy} of {len(told.devices)} devices healthy")
+                    if sync is not None:
+                        # Heard of at a later step: the list is taken in within this one.
+                        sync(self._manager.pods_affected(resource, told))
                     await carry_out(ctx, self._shared.host, self._manager.listed(resource, told))
                     tell()
             except LinkBroken:

@@ -39,7 +39,7 @@ from controlplane.kubelet.pod.static_order import BACK_OFF, StaticOrder
 from controlplane.kubelet.pod.status import TERMINAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from actors import Condition, Context
     from controlplane.api.pod import Pod
@@ -114,6 +114,10 @@ class Provider(Protocol):
     @property
     def resizing(self) -> Resizing:
         """Resizes."""
+
+    @property
+    def device_statuses(self) -> Callable[[str, str], Sequence[Tree]] | None:
+        """Returns the devices of plugins that a container has; None where statuses do not list them."""
 
     def cpus_of(self, uid: str, container: str) -> tuple[str, bool]:
         """Return the CPUs of a container as a list ("" without assignment), and whether they are exclusive."""
@@ -224,6 +228,11 @@ class PodWorkers:
                 claims.promising()
                 worker.wake()
 
+    def devices_changed(self, uids: Iterable[str]) -> None:
+        """The health of devices of these pods is another: sync them."""
+        for uid in uids:
+            self._probed(uid)
+
     def _probed(self, uid: str) -> None:
         """A probe found something new, or it is time for another sync."""
         if uid in self._workers:
@@ -325,6 +334,7 @@ class PodWorkers:
                 volumes=self.volumes,
                 tokens=self._tokens,
                 claims=self.claims,
+                devices=self.resources.device_statuses,
                 terminal_first=not shared.fixes.fixed(FIRST_SEEN_TERMINATED),
                 execute=self._execute,
                 services_error=self._objects.services_error,

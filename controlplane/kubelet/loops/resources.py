@@ -31,7 +31,7 @@ from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import ManagerFixes
 from controlplane.kubelet.cm.resource_manager import KubeletView
 from controlplane.kubelet.eviction.manager import EvictionManager
-from controlplane.kubelet.features import SCHEDULER_PREEMPTION
+from controlplane.kubelet.features import RESOURCE_HEALTH, SCHEDULER_PREEMPTION
 from controlplane.kubelet.loops.carrying_out import carry_out, save
 from controlplane.kubelet.loops.lock import Lock
 from controlplane.kubelet.loops.plugin_devices import PluginDevices
@@ -44,12 +44,13 @@ from controlplane.kubelet.pod.status import Condition as PodCondition
 from controlplane.metrics.numbers import Metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from actors import Context
     from controlplane.api.node import Node
     from controlplane.api.pod import Pod
     from controlplane.api.quantity import Quantity
+    from controlplane.api.tree import Tree
     from controlplane.gates import FixGates
     from controlplane.kubelet.allocation.events import ResizeEvent
     from controlplane.kubelet.allocation.state import PodResources
@@ -102,6 +103,8 @@ class NodeResources:
         self.retry_at: int | None = None
         self.containers: ContainerManager | None = None
         self.plugins: PluginDevices | None = None
+        self.device_statuses: Callable[[str, str], Sequence[Tree]] | None = None
+        """Returns the devices of plugins that a container has, for its status; None where it does not list them."""
         machine = settings.machine or (machine_of_text(NO_MACHINE) if plugins else None)
         if (settings.hands_out or plugins) and machine is not None:
             ran = _running(shared)
@@ -119,6 +122,8 @@ class NodeResources:
             if self.containers.devices is not None:
                 shared.devices = self.containers.devices
                 self.plugins = PluginDevices(shared, plugins, self.containers.devices)
+                if settings.features.enabled(RESOURCE_HEALTH):
+                    self.device_statuses = self.containers.devices.resource_statuses
         self.eviction = EvictionManager(settings.eviction)
         conditions = ResizeConditions(shared.fixes.fixed(GENERATION_KEPT), self.metrics)
         feasibility = Feasibility(

@@ -6,7 +6,7 @@ pkg/kubelet/pod_workers.go (podSyncStatus), kuberuntime (computePodActions).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -100,6 +100,7 @@ class PodServices:
     volumes: Volumes | None = None
     tokens: Tokens | None = None
     claims: Claims | None = None
+    devices: Callable[[str, str], Sequence[Tree]] | None = None
     terminal_first: bool = False
     execute: Callable[[Tree, str, str, int], Life | None] = _no_life
     services_error: Callable[[Pod], str] = _no_error

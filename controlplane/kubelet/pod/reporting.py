@@ -117,10 +117,16 @@ class StatusReports:
         )
 
     def _devices(self, each: ContainerState) -> tuple[Tree, ...]:
-        claims = self._state.services.claims
-        if claims is None or each.role != APP:
+        """Return the devices of a container with their health: those of plugins, then those of claims."""
+        state, services = self._state, self._state.services
+        if each.role != APP:
             return ()
-        return tuple(claims.resource_statuses(self._state.pod, each.spec.name))
+        found: list[Tree] = []
+        if services.devices is not None:
+            found += services.devices(state.uid, each.spec.name)
+        if services.claims is not None:
+            found += services.claims.resource_statuses(state.pod, each.spec.name)
+        return tuple(found)
 
     def _promises(self) -> Callable[[str], Tree | None]:
         """Return the resources allocated to each container by now, by its name."""

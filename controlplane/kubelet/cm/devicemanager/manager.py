@@ -14,6 +14,7 @@ import attrs
 from controlplane.api.containers import Container
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import Options, pod_limits
+from controlplane.api.tree import Tree
 from controlplane.api.validation import quote
 from controlplane.decisions import Write
 from controlplane.kubelet.cm.devicemanager import hints
@@ -111,6 +112,44 @@ class DeviceManager:
         ill = (each.id for each in told.devices if not each.healthy)
         self.unhealthy[resource] = dict.fromkeys(ill)
         yield self._write()
+
+    def pods_affected(self, resource: str, told: Listed) -> dict[str, None]:
+        """Return the pods with a device whose health a new list changes, or that is new in it; ask before `listed`.
+
+        As upstream, the owner of a device is looked for by its id alone, the first one of any resource.
+        """
+        known = self.devices.get(resource, {})
+        owners: dict[str, str] = {}
+        for entry, by_numa in self.owned.items():
+            for each in devices_in(by_numa):
+                owners.setdefault(each, entry.pod)
+        return {
+            owners[each.id]: None
+            for each in told.devices
+            if each.id in owners
+            and (each.id not in known or known[each.id].healthy != each.healthy)
+        }
+
+    def resource_statuses(self, uid: str, container: str) -> list[Tree]:
+        """Return allocatedResourcesStatus of a container: its devices, healthy unless their plugin said otherwise last.
+
+        Upstream: UpdateAllocatedResourcesStatus.
+        """
+        found = []
+        for entry, by_numa in self.owned.items():
+            if (entry.pod, entry.container) == (uid, container):
+                known = self.devices.get(entry.resource, {})
+                ill = [
+                    each
+                    for each in devices_in(by_numa)
+                    if each in known and not known[each].healthy
+                ]
+                resources = [
+                    {"resourceID": each, "health": "Unhealthy" if each in ill else "Healthy"}
+                    for each in devices_in(by_numa)
+                ]
+                found.append({"name": entry.resource, "resources": resources})
+        return found
 
     def disconnected(self, resource: str) -> None:
         """A plugin's stream broke: its devices are unhealthy, and after five minutes its resource is gone."""
