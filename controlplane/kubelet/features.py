@@ -30,6 +30,7 @@ _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
     "PodLevelResourceManagers": (("1.36", False),),
     "PodLevelResources": (("1.32", False), ("1.34", True)),
     "ResourceHealthStatus": (("1.31", False), ("1.36", True)),
+    "ResourceHealthStatusMessage": (("1.36", True),),
     "TopologyManagerPolicyAlphaOptions": (("1.26", False),),
     "TopologyManagerPolicyBetaOptions": (("1.26", False), ("1.28", True)),
     "TopologyManagerPolicyOptions": (("1.26", False), ("1.28", True)),
@@ -46,6 +47,8 @@ _LOCKED: Final[Mapping[str, str]] = {
 
 RESOURCE_HEALTH: Final = "ResourceHealthStatus"
 """The status of containers lists their devices with their health."""
+RESOURCE_HEALTH_MESSAGE: Final = "ResourceHealthStatusMessage"
+"""Health of claims' devices comes with the message of the driver."""
 SCHEDULER_PREEMPTION: Final = "InPlacePodVerticalScalingSchedulerPreemption"
 """The scheduler makes room for resizes that wait (KEP-5836); younger than what is emulated, so never a default."""
 

@@ -9,9 +9,9 @@ import pytest
 from controlplane.client.loops.clientset import NODES, PODS
 from controlplane.client.resources import RESOURCE_SLICES
 from controlplane.cluster import Cluster, ClusterConfig, node_tree
-from controlplane.kubelet.cm.dra.driver import DriverFault
+from controlplane.kubelet.cm.dra.driver import DeviceFault, DriverFault, HealthSilence
 from controlplane.kubelet.cm.dra.messages import PREPARE, UNPREPARE
-from tests.kubelet.claims_world import ACTOR, SECOND, World, allocate, pod
+from tests.kubelet.claims_world import ACTOR, DRIVER, SECOND, World, allocate, pod
 
 
 def test_a_pod_runs_once_its_claim_is_prepared_and_nothing_is_left_when_it_is_gone():
@@ -175,3 +175,71 @@ def test_a_container_is_not_made_again_without_the_devices_of_its_claims():
     world = World(user).run()
     messages = [each.tree["message"] for each in world.cluster.objects("/registry/events/")]
     assert any("unable to get claim info for ResourceClaim web-gpu-" in text for text in messages)
+
+
+HEALTH = {"emulate.controlplane/dra-health": DRIVER}
+
+
+async def _health(client: Any) -> list[tuple[str, str]]:
+    (status,) = (await client.get(PODS, "default", "web")).tree["status"]["containerStatuses"]
+    (told,) = status["allocatedResourcesStatus"]
+    return [(each["health"], each.get("message", "")) for each in told["resources"]]
+
+
+def test_the_status_of_a_pod_follows_the_health_that_its_driver_reports():
+    async def user(world: World, client: Any, ctx: Any) -> None:
+        await world.start_pod(client, ctx)
+        world.seen["first"] = await _health(client)
+        note = {"emulate.controlplane/unhealthy-devices": f"{DRIVER}=device-0"}
+        await client.patch(NODES, "", "node-1", {"metadata": {"annotations": note}})
+        await ctx.sleep(5 * SECOND)
+        world.seen["annotated"] = await _health(client)
+        await ctx.ask(ACTOR, DeviceFault("device-0", "Unhealthy", "fell off the bus"))
+        await ctx.sleep(5 * SECOND)
+        world.seen["fault"] = await _health(client)
+
+    assert World(user, HEALTH).run().seen == {
+        "first": [("Healthy", "")],
+        "annotated": [("Unhealthy", "")],
+        "fault": [("Unhealthy", "fell off the bus")],
+    }
+
+
+def test_health_that_a_driver_stops_to_report_is_unknown_in_the_next_status_after_its_time():
+    async def user(world: World, client: Any, ctx: Any) -> None:
+        await world.start_pod(client, ctx)
+        await ctx.ask(ACTOR, HealthSilence())
+        await ctx.sleep(25 * SECOND)
+        world.seen["in time"] = await _health(client)
+        await ctx.sleep(120 * SECOND)
+        world.seen["late"] = await _health(client)
+        await ctx.ask(ACTOR, HealthSilence(on=False))
+        await ctx.ask(ACTOR, DeviceFault("device-1", "Unhealthy"))
+        await ctx.ask(ACTOR, DeviceFault("device-0", "Healthy", "well again"))
+        await ctx.sleep(5 * SECOND)
+        world.seen["again"] = await _health(client)
+
+    seen = World(user, HEALTH).run().seen
+    assert seen == {
+        "in time": [("Healthy", "")],
+        "late": [("Unknown", "")],
+        "again": [("Healthy", "well again")],
+    }
+
+
+def test_health_is_forgotten_with_the_stream_of_a_driver_that_crashes():
+    async def user(world: World, client: Any, ctx: Any) -> None:
+        await world.start_pod(client, ctx)
+        before = world.cluster.machines["node-1"].claims.health.drivers
+        ctx.faults.crash(ACTOR)
+        await ctx.sleep(2 * SECOND)
+        after = dict(world.cluster.machines["node-1"].claims.health.drivers)
+        ctx.faults.restart(ACTOR)
+        await ctx.sleep(200 * SECOND)
+        world.seen.update(before=list(before), after=list(after), back=await _health(client))
+
+    assert World(user, HEALTH).run().seen == {
+        "before": [DRIVER],
+        "after": [],
+        "back": [("Healthy", "")],
+    }

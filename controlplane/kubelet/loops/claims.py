@@ -1,15 +1,16 @@
 """Claims of a kubelet's pods: its connections to DRA drivers, and the manager's operations.
 
-Tasks: `dra-plugin` holds the connection to a driver, `dra-slices` deletes the slices of drivers that are away, and
-`dra-manager` unprepares claims of pods that are gone. Points: `kubelet.dra.connect`, `kubelet.dra.wipe`,
-`kubelet.dra.reconcile`, `kubelet.checkpoint`, and one for each request and call. Upstream: pkg/kubelet/cm/dra.
+Tasks: `dra-plugin` holds the connection to a driver, `dra-health` takes in what it reports of its devices, `dra-slices`
+deletes the slices of drivers that are away, and `dra-manager` unprepares claims of pods that are gone. Points:
+`kubelet.dra.connect`, `kubelet.dra.health`, `kubelet.dra.wipe`, `kubelet.dra.reconcile`, `kubelet.checkpoint`, and one
+for each request and call. Upstream: pkg/kubelet/cm/dra.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from actors import LinkBroken
+from actors import LinkBroken, Timeout
 from actors.log import INFO, WARNING
 from controlplane.api.times import SECOND
 from controlplane.client.calls import Call
@@ -19,7 +20,9 @@ from controlplane.client.resources import RESOURCE_SLICES
 from controlplane.decisions import Write
 from controlplane.kubelet.allocation.state import container_trees
 from controlplane.kubelet.cm.dra.claim_info import FILE, ClaimCache
-from controlplane.kubelet.cm.dra.driver import Connect
+from controlplane.kubelet.cm.dra.driver import Connect, HealthReport, WatchHealth
+from controlplane.kubelet.cm.dra.health import FILE as HEALTH_FILE
+from controlplane.kubelet.cm.dra.health import HealthCache
 from controlplane.kubelet.cm.dra.manager import RECONCILE_PERIOD_S, ClaimError, DRAManager
 from controlplane.kubelet.cm.dra.messages import CALL_TIMEOUT_NS, DriverCall, DriverFailed
 from controlplane.kubelet.loops.carrying_out import CHECKPOINT, save
@@ -44,6 +47,10 @@ WIPING_DELAY_NS: Final = 30 * SECOND
 """The time for which a driver may be away before its slices are deleted."""
 OWN_CLAIMS_ONLY: Final = "here11"
 """The gate by which a pod gives back only claims that it holds."""
+HEALTH_POINT: Final = "kubelet.dra.health"
+HEALTH_RETRY_NS: Final = 5 * SECOND
+STALE_SYNC_NS: Final = 60 * SECOND
+"""The time from when health is stale to the sync that shows it: upstream it is the pod's next one, every 60 to 90 s."""
 WIPE_FIRST_NS: Final = 1 * SECOND
 WIPE_LONGEST_NS: Final = 300 * SECOND
 
@@ -57,6 +64,7 @@ class NodeClaims:
         workers: the pods that count.
         groups: whether claims of pod groups count.
         tells_health: whether the status of containers lists their devices.
+        tells_messages: whether it does so with the messages of drivers.
     """
 
     def __init__(
@@ -67,12 +75,14 @@ class NodeClaims:
         *,
         groups: bool,
         tells_health: bool,
+        tells_messages: bool,
     ) -> None:
         self._shared = shared
         self._drivers = drivers
         self._workers = workers
         self._groups = groups
         self._tells_health = tells_health
+        self._tells_messages = tells_messages
         self._registered: dict[str, bool] = {}
         """By name, the drivers that have registered in this life of the kubelet, and whether they are connected."""
         self._manager = DRAManager(ClaimCache(), self._registered.__contains__)
@@ -90,6 +100,8 @@ class NodeClaims:
         known = self._registered.__contains__
         own_only = self._shared.fixes.fixed(OWN_CLAIMS_ONLY)
         self._manager = DRAManager(cache, known, groups=self._groups, own_only=own_only)
+        if self._tells_health:
+            self._manager.health = HealthCache.restored(ctx.disk.read(HEALTH_FILE))
         self._shared.host.claims = self._manager
         await self._carry_out(ctx, self._manager.start(text))
         ctx.spawn(self._wipe, "", name="dra-slices")
@@ -116,7 +128,8 @@ class NodeClaims:
         tree = container_trees(pod).get(container)
         if tree is None or not self._tells_health:
             return ()
-        return self._manager.resource_statuses(pod.tree, tree)
+        now, messages = self._shared.now(), self._tells_messages
+        return self._manager.resource_statuses(pod.tree, tree, now, messages=messages)
 
     # ------------------------------------------------------------------ operations
 
@@ -184,13 +197,16 @@ class NodeClaims:
 
     async def _connect(self, ctx: Context, driver: str, actor: str) -> None:
         """Hold the connection to a driver; its first answer registers it for as long as the kubelet runs."""
-        delay = FIRST_BACK_OFF_NS
+        delay, watched = FIRST_BACK_OFF_NS, False
         while True:
             try:
                 stream = ctx.open(actor, Connect(self._shared.node.name), "dra-plugin")
                 while True:
-                    await stream.recv(idle=True, point="kubelet.dra.connect")
+                    told = await stream.recv(idle=True, point="kubelet.dra.connect")
                     self._connected(ctx, driver)
+                    if told.payload.health and self._tells_health and not watched:
+                        watched = True
+                        ctx.spawn(self._watch_health, driver, actor, name="dra-health")
                     delay = FIRST_BACK_OFF_NS
             except LinkBroken:
                 if self._registered.get(driver):
@@ -199,6 +215,38 @@ class NodeClaims:
                     ctx.spawn(self._wipe, driver, name="dra-slices")
             await ctx.sleep(delay, idle=True, point="kubelet.dra.connect")
             delay = min(2 * delay, LONGEST_BACK_OFF_NS)
+
+    async def _watch_health(self, ctx: Context, driver: str, actor: str) -> None:
+        """Keep what a driver reports of its devices; forget it when the stream ends."""
+        health, workers = self._manager.health, self._workers
+        while True:
+            try:
+                stream = ctx.open(actor, WatchHealth(), "dra-health")
+                while True:
+                    now = self._shared.now()
+                    due = health.next_stale(driver, now)
+                    wait = None if due is None else due + STALE_SYNC_NS - now
+                    try:
+                        received = await stream.recv(wait, idle=True, point=HEALTH_POINT)
+                    except Timeout:
+                        stale = health.stale(driver, self._shared.now())
+                        workers.devices_changed(self._manager.pods_affected(driver, stale))
+                        continue
+                    told: HealthReport = received.payload
+                    changed = health.update(driver, told.devices, self._shared.now())
+                    if changed:
+                        await self._save_health(ctx)
+                        workers.devices_changed(self._manager.pods_affected(driver, changed))
+            except LinkBroken:
+                if driver in health.drivers:
+                    health.clear(driver)
+                    await self._save_health(ctx)
+            await ctx.sleep(HEALTH_RETRY_NS, idle=True, point=HEALTH_POINT)
+
+    async def _save_health(self, ctx: Context) -> None:
+        content = self._manager.health.content()
+        await ctx.region(CHECKPOINT)
+        save(ctx, HEALTH_FILE, content)
 
     def _connected(self, ctx: Context, driver: str) -> None:
         self._registered[driver] = True

@@ -22,9 +22,12 @@ from controlplane.kubelet.cm.dra.driver import (
     MAYBE,
     Connect,
     Connected,
+    DeviceFault,
     DriverFault,
     DriverOptions,
     Faults,
+    HealthSilence,
+    WatchHealth,
     outcome,
     prepared_in,
     prepared_text,
@@ -38,6 +41,7 @@ from controlplane.kubelet.cm.dra.messages import (
     Prepared,
     Response,
 )
+from controlplane.kubelet.loops.dra_health import HealthReports
 
 if TYPE_CHECKING:
     from actors import Context, Message
@@ -98,6 +102,7 @@ class _Driver:
         probe.prepared = self._prepared = prepared_in(ctx.disk.read(FILE) or "")
         self._missing: dict[str, Tree] = {}
         """Slices that were there and are not: by name, with their content."""
+        self.health = HealthReports(ctx, node, options, server) if options.health_ns else None
         self._changed = ctx.condition()
 
     # ------------------------------------------------------------------ calls
@@ -112,7 +117,16 @@ class _Driver:
                 ctx.spawn(self._call, message, name=payload.method)
             elif isinstance(payload, Connect):
                 assert message.stream is not None
-                ctx.send(message.stream, Connected(self._options.name))
+                reports = self.health is not None
+                ctx.send(message.stream, Connected(self._options.name, reports))
+            elif isinstance(payload, WatchHealth):
+                assert message.stream is not None
+                assert self.health is not None
+                self.health.watched(message.stream)
+            elif isinstance(payload, DeviceFault | HealthSilence):
+                if self.health is not None:
+                    self.health.take(payload)
+                message.reply(None)
             elif isinstance(payload, DriverFault):
                 self._faults.waiting.append(payload)
                 message.reply(None)
@@ -195,6 +209,8 @@ class _Driver:
             self._changed.notify_all()
 
         slices.add_handler(handler(lambda _new: None, lambda _old, _new: None, gone))
+        if self.health is not None:
+            self.health.follow(slices)
         slices.start()
         await slices.wait_synced()
         if self._options.devices and not len(slices.store):

@@ -39,7 +39,7 @@ from controlplane.client.loops.event_recorder import EventRecorder
 from controlplane.client.loops.informer import Informer, handler
 from controlplane.gates import FixGates
 from controlplane.kubelet.cm.errors import ManagerError
-from controlplane.kubelet.features import RESOURCE_HEALTH
+from controlplane.kubelet.features import RESOURCE_HEALTH, RESOURCE_HEALTH_MESSAGE
 from controlplane.kubelet.loops import file_source, pod_resources, status_sender, sync_loop
 from controlplane.kubelet.loops import node as own_node
 from controlplane.kubelet.loops.eviction import Evictions
@@ -190,6 +190,7 @@ async def _start_claims(
         workers,
         groups=options.claims_of_groups,
         tells_health=options.settings.features.enabled(RESOURCE_HEALTH),
+        tells_messages=options.settings.features.enabled(RESOURCE_HEALTH_MESSAGE),
     )
     workers.claims = claims
     try:

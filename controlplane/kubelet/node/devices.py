@@ -11,7 +11,6 @@ from controlplane.kubelet.cm.dra.driver import (
     DEVICES,
     DriverOptions,
     drivers_of_node,
-    failures_of,
     with_given,
 )
 
@@ -39,7 +38,7 @@ class Devices:
         """Return the drivers on a node by name."""
         name = node["metadata"]["name"]
         names = dict.fromkeys((*self.everywhere, *self.by_node.get(name, ())))
-        return with_given(drivers_of_node(node), tuple(names), failures_of(node))
+        return with_given(drivers_of_node(node), tuple(names), node)
 
 
 def _has_claims(tree: Tree) -> bool:

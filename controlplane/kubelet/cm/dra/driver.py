@@ -13,8 +13,10 @@ import attrs
 from attrs import frozen
 
 from controlplane.api.resource_claims import allocated_devices, base_request
+from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.api.validation import parse_int64
+from controlplane.kubelet.cm.dra.health import HEALTHY, TIMEOUT_NS, UNHEALTHY, DeviceHealth
 from controlplane.kubelet.cm.dra.messages import ClaimRef, Device, Prepared
 
 __all__ = [
@@ -22,9 +24,14 @@ __all__ = [
     "FAILS",
     "Connect",
     "Connected",
+    "DeviceFault",
     "DriverFault",
     "DriverOptions",
+    "HealthReport",
+    "HealthSilence",
+    "WatchHealth",
     "devices_of",
+    "device_health",
     "driver_actor",
     "drivers_of_node",
     "outcome",
@@ -34,6 +41,8 @@ __all__ = [
 PREFIX: Final = "emulate.controlplane/"
 DEVICES: Final = f"{PREFIX}dra-devices"
 FAILS: Final = f"{PREFIX}dra-prepare-fails"
+HEALTH: Final = f"{PREFIX}dra-health"
+ILL: Final = f"{PREFIX}unhealthy-devices"
 MAYBE: Final = -1
 """As the number of failures: each one is a choice."""
 
@@ -46,11 +55,13 @@ class DriverOptions:
         name: the driver's name.
         devices: the names of the devices that it publishes; none for one whose slices are written by the user.
         failures: how many calls of NodePrepareResources fail; MAYBE makes each failure a choice.
+        health_ns: the time for which a report of its devices' health lasts; 0 for a driver that reports none.
     """
 
     name: str
     devices: tuple[str, ...] = ()
     failures: int = 0
+    health_ns: int = 0
 
 
 @frozen
@@ -62,9 +73,38 @@ class Connect:
 
 @frozen
 class Connected:
-    """The driver serves."""
+    """The driver serves, and says whether it reports the health of devices."""
 
     driver: str
+    health: bool = False
+
+
+@frozen
+class WatchHealth:
+    """A kubelet's call of NodeWatchResources: a stream of reports."""
+
+
+@frozen
+class HealthReport:
+    """All devices of a driver on a node with their health."""
+
+    devices: tuple[DeviceHealth, ...]
+
+
+@frozen
+class DeviceFault:
+    """A driver is to report this health for a device from now on, whatever the Node's annotation says."""
+
+    device: str
+    health: str
+    message: str = ""
+
+
+@frozen
+class HealthSilence:
+    """A driver is to report no health any more (`on`), though its stream stays; or to report again."""
+
+    on: bool = True
 
 
 @frozen
@@ -99,19 +139,60 @@ def drivers_of_node(tree: Tree) -> Mapping[str, DriverOptions]:
     `dra-devices: "gpu.example.com=4 nic.example.com=1"` says how many devices each publishes.
     """
     notes = (tree.get("metadata") or {}).get("annotations") or {}
-    failures = _failures(notes.get(FAILS, ""))
+    failures, health = _failures(notes.get(FAILS, "")), health_of(tree)
     found: dict[str, DriverOptions] = {}
     for word in notes.get(DEVICES, "").replace(",", " ").split():
         name, equals, text = word.partition("=")
         count = parse_int64(text) if equals else None
         if name and count is not None and count >= 0:
-            found[name] = DriverOptions(name, devices_of(count), failures)
+            found[name] = DriverOptions(name, devices_of(count), failures, health.get(name, 0))
     return found
 
 
 def failures_of(tree: Tree) -> int:
     """Return how many calls of a node's drivers fail, as its annotation says."""
     return _failures(((tree.get("metadata") or {}).get("annotations") or {}).get(FAILS, ""))
+
+
+def health_of(tree: Tree) -> Mapping[str, int]:
+    """Return the drivers of a node that report health, with the time for which a report lasts.
+
+    `dra-health: "gpu.example.com nic.example.com=60"`: in seconds, 30 where it does not say.
+    """
+    notes = (tree.get("metadata") or {}).get("annotations") or {}
+    found = {}
+    for word in notes.get(HEALTH, "").replace(",", " ").split():
+        name, equals, text = word.partition("=")
+        seconds = parse_int64(text) if equals else TIMEOUT_NS // SECOND
+        if name and seconds is not None and seconds > 0:
+            found[name] = seconds * SECOND
+    return found
+
+
+def device_health(
+    options: DriverOptions, node: Tree, slices: Iterable[Tree], faults: Mapping[str, DeviceFault]
+) -> HealthReport:
+    """Return a driver's report: the devices of its slices, unhealthy where the Node or a fault says so.
+
+    `unhealthy-devices: "gpu.example.com=device-0,device-2"`.
+    """
+    notes = (node.get("metadata") or {}).get("annotations") or {}
+    ill: dict[str, None] = {}
+    for word in notes.get(ILL, "").split():
+        driver, _, names = word.partition("=")
+        if driver == options.name:
+            ill.update(dict.fromkeys(names.split(",")))
+    found = []
+    for each in slices:
+        pool = (each["spec"].get("pool") or {}).get("name", "")
+        for device in each["spec"].get("devices") or ():
+            name = device.get("name", "")
+            fault = faults.get(name)
+            health, message = UNHEALTHY if name in ill else HEALTHY, ""
+            if fault is not None:
+                health, message = fault.health, fault.message
+            found.append(DeviceHealth(pool, name, health, message, options.health_ns))
+    return HealthReport(tuple(found))
 
 
 def _failures(text: str) -> int:
@@ -194,8 +275,12 @@ def prepared_in(text: str) -> dict[str, ClaimRef]:
 
 
 def with_given(
-    drivers: Mapping[str, DriverOptions], names: Sequence[str], failures: int
+    drivers: Mapping[str, DriverOptions], names: Sequence[str], node: Tree
 ) -> dict[str, DriverOptions]:
     """Return the drivers of a node with those whose slices a user writes."""
-    given: dict[str, Any] = {name: DriverOptions(name, failures=failures) for name in names}
+    failures, health = failures_of(node), health_of(node)
+    given: dict[str, Any] = {
+        name: DriverOptions(name, failures=failures, health_ns=health.get(name, 0))
+        for name in names
+    }
     return {**given, **drivers}

@@ -23,6 +23,7 @@ from controlplane.client.errors import RequestFailed
 from controlplane.client.resources import RESOURCE_CLAIMS
 from controlplane.decisions import Decision, Write
 from controlplane.kubelet.cm.dra.claim_info import FILE, ClaimCache, ClaimInfo, StateFile, new_claim
+from controlplane.kubelet.cm.dra.health import DeviceHealth, HealthCache
 from controlplane.kubelet.cm.dra.messages import (
     PREPARE,
     UNPREPARE,
@@ -74,6 +75,7 @@ class DRAManager:
     ) -> None:
         self._own_only = own_only
         self.cache = cache
+        self.health = HealthCache()
         self._registered = registered
         self._groups = groups
         self._extended = extended
@@ -268,10 +270,22 @@ class DRAManager:
                 found += info.cdi_devices(request)
         return found
 
-    def resource_statuses(self, pod: Tree, container: Tree) -> list[Tree]:
+    def pods_affected(self, driver: str, changed: Iterable[DeviceHealth]) -> dict[str, None]:
+        """Return the pods that use one of these devices of a driver."""
+        keys = {each.key: None for each in changed}
+        return {
+            uid: None
+            for info in self.cache.claims.values()
+            if any(f"{each.pool}/{each.name}" in keys for each in info.drivers.get(driver) or ())
+            for uid in info.pods
+        }
+
+    def resource_statuses(
+        self, pod: Tree, container: Tree, now: int, *, messages: bool = True
+    ) -> list[Tree]:
         """Return allocatedResourcesStatus of a container: the devices of each claim that it names.
 
-        Their health is Unknown, as with drivers that do not tell of it. Upstream: UpdateAllocatedResourcesStatus.
+        Their health is Unknown where a driver does not report it. Upstream: UpdateAllocatedResourcesStatus.
         """
         namespace = pod["metadata"].get("namespace", "")
         names = {entry.get("name", ""): entry for entry in rules.claim_entries(pod)}
@@ -285,8 +299,23 @@ class DRAManager:
             info = None if not name else self.cache.get(namespace, name)
             if info is not None:
                 label = f"claim:{used.get('name', '')}{'/' if request else ''}{request}"
-                found[label] = _health(info, request)
+                found[label] = self._health(info, request, now, messages=messages)
         return [{"name": name, "resources": each} for name, each in found.items() if each]
+
+    def _health(self, info: ClaimInfo, request: str, now: int, *, messages: bool) -> list[Tree]:
+        """The devices of a claim for a request ("": all), each id once with the health of the first."""
+        wanted = rules.base_request(request)
+        found: dict[str, Tree] = {}
+        for driver, devices in info.drivers.items():
+            for device in devices or ():
+                if request and device.requests and wanted not in device.requests:
+                    continue
+                plain = f"{driver}/{device.pool}/{device.name}"
+                known = device.cdi_ids[0] if device.cdi_ids else plain
+                health, message = self.health.health(driver, device.pool, device.name, now)
+                more = {"message": message} if messages and message else {}
+                found.setdefault(known, {"resourceID": known, "health": health, **more})
+        return list(found.values())
 
     def _requests(self, pod: Tree, container: Tree) -> dict[str, list[str]]:
         """By name of the claim, the requests that a container names; "" means all of them."""
@@ -327,19 +356,6 @@ class DRAManager:
             ):
                 name = status.get("resourceClaimName", "")
                 found.setdefault(name, []).append(mapping.get("requestName", ""))
-
-
-def _health(info: ClaimInfo, request: str) -> list[Tree]:
-    """The devices of a claim for a request ("": all), each once."""
-    wanted = rules.base_request(request)
-    ids: dict[str, None] = {}
-    for driver, devices in info.drivers.items():
-        for device in devices or ():
-            if request and device.requests and wanted not in device.requests:
-                continue
-            known = device.cdi_ids[0] if device.cdi_ids else f"{driver}/{device.pool}/{device.name}"
-            ids[known] = None
-    return [{"resourceID": each, "health": "Unknown"} for each in ids]
 
 
 def _is_extended(name: str) -> bool:
