@@ -13,6 +13,8 @@ import attrs
 from controlplane.errors import UsageError
 from controlplane.gates import LATEST, minor_of
 
+GENERATION_TRACKING: Final = "PodObservedGenerationTracking"
+
 _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
     "CPUManagerPolicyAlphaOptions": (("1.23", False),),
     "CPUManagerPolicyBetaOptions": (("1.23", True),),
@@ -29,6 +31,7 @@ _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
     "NodeSwap": (("1.22", False), ("1.30", True)),
     "PodLevelResourceManagers": (("1.36", False),),
     "PodLevelResources": (("1.32", False), ("1.34", True)),
+    GENERATION_TRACKING: (("1.33", False), ("1.34", True)),
     "ResourceHealthStatus": (("1.31", False), ("1.36", True)),
     "ResourceHealthStatusMessage": (("1.36", True),),
     "TopologyManagerPolicyAlphaOptions": (("1.26", False),),
@@ -74,7 +77,7 @@ OTHERS: Final = frozenset(
         "MemoryManager", "MemoryQoS", "MutableCSINodeAllocatableCount", "NodeInclusionPolicyInPodTopologySpread",
         "NodeLogQuery", "PodAndContainerStatsFromCRI", "PodCertificateRequest",
         "PodLifecycleSleepActionAllowZero", "PodLogsQuerySplitStreams",
-        "PodObservedGenerationTracking", "PodReadyToStartContainersCondition",
+        "PodReadyToStartContainersCondition",
         "ProcMountType", "QOSReserved", "RecoverVolumeExpansionFailure",
         "RecursiveReadOnlyMounts", "ReduceDefaultCrashLoopBackOffDecay",
         "ReloadKubeletServerCertificateFile",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.api.pod import Pod
+from controlplane.kubelet.features import GENERATION_TRACKING, features
 from controlplane.kubelet.pod import status as module
 from controlplane.kubelet.pod.status import Condition, stamped
 from controlplane.sharing.alike import KEPT, alike, alike_list
@@ -54,3 +57,20 @@ def test_pods_that_say_the_same_in_one_second_share_the_outcome_and_later_ones_d
     for number in range(2 * KEPT):
         stamped(found, [], 1, number * SECOND)
         assert len(module._stamps.known) <= KEPT
+
+
+@pytest.mark.parametrize(
+    ("release", "tracked"), [("1.32", False), ("1.33", False), ("1.34", True), ("1.36", True)]
+)
+def test_a_status_tells_the_generation_of_its_pod_from_1_34_on(release, tracked):
+    on = features(release=release).enabled(GENERATION_TRACKING)
+    tree = {"metadata": {"name": "a", "generation": 3}, "spec": {"containers": [{"name": "c"}]}}
+    made = module.build(
+        Pod.from_tree(tree),
+        (),
+        module.Observed(start_time=0, sandbox_ready=True),
+        now=SECOND,
+        tracks_generation=on,
+    )
+    told = [made, *made["conditions"]]
+    assert [part.get("observedGeneration") for part in told] == [3 if tracked else None] * len(told)

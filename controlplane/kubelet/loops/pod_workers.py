@@ -119,6 +119,10 @@ class Provider(Protocol):
     def device_statuses(self) -> Callable[[str, str], Sequence[Tree]] | None:
         """Returns the devices of plugins that a container has; None where statuses do not list them."""
 
+    @property
+    def tracks_generation(self) -> bool:
+        """Whether a status tells which generation of its pod it is of."""
+
     def cpus_of(self, uid: str, container: str) -> tuple[str, bool]:
         """Return the CPUs of a container as a list ("" without assignment), and whether they are exclusive."""
 
@@ -327,6 +331,7 @@ class PodWorkers:
                 durations=self._duration,
                 cache=self.pleg.cache,
                 host_ip=shared.host.host_ip,
+                tracks_generation=self.resources.tracks_generation,
                 find=self._objects.find,
                 cpus=self._cpus_of,
                 probes=self.probers.results,

@@ -31,7 +31,7 @@ from controlplane.kubelet.cm.errors import ManagerError
 from controlplane.kubelet.cm.fixes import ManagerFixes
 from controlplane.kubelet.cm.resource_manager import KubeletView
 from controlplane.kubelet.eviction.manager import EvictionManager
-from controlplane.kubelet.features import RESOURCE_HEALTH, SCHEDULER_PREEMPTION
+from controlplane.kubelet.features import GENERATION_TRACKING, RESOURCE_HEALTH, SCHEDULER_PREEMPTION
 from controlplane.kubelet.loops.carrying_out import carry_out, save
 from controlplane.kubelet.loops.lock import Lock
 from controlplane.kubelet.loops.plugin_devices import PluginDevices
@@ -129,6 +129,7 @@ class NodeResources:
         feasibility = Feasibility(
             settings.features, self.metrics, settings.policies.cpu, settings.policies.memory
         )
+        self.tracks_generation = settings.features.enabled(GENERATION_TRACKING)
         self._told_of_policy = settings.features.enabled(SCHEDULER_PREEMPTION)
         chain = AdmissionChain(
             self._node,

@@ -87,12 +87,14 @@ class PodServices:
         execute: runs the program of a container (pod, name, id of the run, time); None where the emulated shell does
             not know it.
         services_error: why the variables of Services of a pod's containers are not known, "" if they are.
+        tracks_generation: the status tells which generation of the pod it is of.
         terminal_first: a pod that has ended before its first sync goes through termination like others.
     """
 
     durations: Durations
     cache: PodCache
     host_ip: str = ""
+    tracks_generation: bool = True
     find: Callable[[str], Find] = lambda _namespace: _anything
     cpus: Callable[[str, str], tuple[str, bool]] = _any_cpus
     probes: Results = attrs.field(factory=Results)

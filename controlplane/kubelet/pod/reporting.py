@@ -173,6 +173,7 @@ class StatusReports:
             override=override,
             extra=self.extra,
             resize=self._resize(),
+            tracks_generation=state.services.tracks_generation,
         )
         if tree != self.reported:
             self.reported = tree

@@ -343,10 +343,12 @@ def build(
     override: Mapping[str, str] | None = None,
     extra: Sequence[Condition] = (),
     resize: ResizeReport | None = None,
+    tracks_generation: bool = True,
 ) -> Tree:
     """Return the whole status.
 
     `before` is the one last reported, `override` sets phase and reason. A phase that was terminal once stays.
+    `tracks_generation`: the kubelet tells which generation of the pod the status is of.
     """
     resize = resize or _NO_RESIZE
     before = before or pod.tree.get("status") or {}
@@ -363,7 +365,7 @@ def build(
         if reason.get(field):
             tree[field] = reason[field]
     own = conditions(pod, reports, found, sandbox_ready=observed.sandbox_ready)
-    generation = pod.metadata.generation
+    generation = pod.metadata.generation if tracks_generation else 0
     known = before.get("conditions") or []
     if any(item["type"] in RESIZE_CONDITIONS for item in known):
         known = [item for item in known if item["type"] not in RESIZE_CONDITIONS]
