@@ -24,7 +24,7 @@ CONSISTENT_STATEFUL_SET: Final = "StaleControllerConsistencyStatefulSet"
 _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
     "DRAAdminAccess": (("1.32", False), ("1.34", True)),
     DRA_DEVICE_TAINTS: (("1.33", False), ("1.36", True)),
-    "DRADeviceTaintRules": (("1.36", False),),
+    "DRADeviceTaintRules": (("1.35", False),),
     "DRAPrioritizedList": (("1.33", False), ("1.34", True)),
     "DRAWorkloadResourceClaims": (("1.36", False),),
     "GenericWorkload": (("1.35", False),),

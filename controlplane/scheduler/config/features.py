@@ -33,7 +33,7 @@ _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
     "InPlacePodVerticalScaling": (("1.27", False), ("1.33", True)),
     "InPlacePodVerticalScalingSchedulerPreemption": (("1.37", False),),
     "MatchLabelKeysInPodTopologySpread": (("1.0", True),),
-    "MatchLabelKeysInPodTopologySpreadSelectorMerge": (("1.0", True),),
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": (("1.34", True),),
     "NodeDeclaredFeatures": (("1.35", False), ("1.36", True)),
     "NodeInclusionPolicyInPodTopologySpread": (("1.0", True),),
     "NominatedNodeNameForExpectation": (("1.34", False), ("1.35", True)),
@@ -47,7 +47,7 @@ _HISTORY: Final[Mapping[str, tuple[tuple[str, bool], ...]]] = {
     "StorageCapacityScoring": (("1.33", False),),
     "TaintTolerationComparisonOperators": (("1.35", False),),
     "TopologyAwareWorkloadScheduling": (("1.36", False),),
-    "VolumeLimitScaling": (("1.36", False),),
+    "VolumeLimitScaling": (("1.35", False),),
     "WorkloadAwarePreemption": (("1.36", False),),
     "WorkloadWithJob": (("1.36", False),),
 }
