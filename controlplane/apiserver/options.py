@@ -17,7 +17,7 @@ from controlplane.api.times import SECOND
 from controlplane.api.tree import Tree
 from controlplane.api.usage import Stored as UsageObjects
 from controlplane.api.usage import UsageSource
-from controlplane.apiserver.schema.releases import LATEST
+from controlplane.apiserver.schema.releases import LATEST, number
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.shell.files import Disks
 
@@ -55,8 +55,15 @@ def build_of(release: str) -> Tree:
     minor = release.partition(".")[2]
     if minor == BUILD["minor"]:
         return BUILD
-    plain = {key: value for key, value in BUILD.items() if not key.endswith(("Major", "Minor"))}
-    return {**plain, "minor": minor, "gitVersion": f"v{release}.0"}
+    found = {**BUILD, "minor": minor, "gitVersion": f"v{release}.0"}
+    if number(release) >= _TELLS_COMPATIBILITY:
+        emulated = {"emulationMinor": minor, "minCompatibilityMinor": str(int(minor) - 1)}
+        return {**found, **emulated}
+    return {key: value for key, value in found.items() if not key.endswith(("Major", "Minor"))}
+
+
+_TELLS_COMPATIBILITY: Final = 33
+"""The minor release whose /version first says what it emulates and is compatible with."""
 
 
 ContainerLog = Callable[[Tree, str, int, bool], Output]
@@ -220,3 +227,8 @@ class ServerOptions:
     static_tokens: Mapping[str, User] = field(factory=dict, repr=False)
     token_key: bytes = field(default=EMULATED_KEY, repr=False)
     gates: frozenset[str] = frozenset()
+
+    @property
+    def earlier(self) -> str:
+        """The release, "" if it is the latest one."""
+        return "" if self.release == LATEST else self.release

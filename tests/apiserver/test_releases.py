@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -172,3 +173,194 @@ def test_what_stands_while_servers_run_stands_in_every_release(release: str) -> 
     for version in flows:
         path = f"/apis/flowcontrol.apiserver.k8s.io/{version}/flowschemas/catch-all"
         assert ask(api, "GET", path).tree["apiVersion"].endswith(version)
+
+
+# -- 1.32 to 1.36 --------------------------------------------------------------------------------
+
+RECENT = ("1.32", "1.33", "1.34", "1.35", "1.36")
+
+
+def pod(**spec: Any) -> Any:
+    containers = [{"name": "c", "image": "i"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": containers, **spec},
+    }
+
+
+def claim(**spec: Any) -> Any:
+    given = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "a"},
+        "spec": {**given, **spec},
+    }
+
+
+def autoscaler() -> Any:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}
+    rules = {"tolerance": "50m"}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "a"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": target, "behavior": {"scaleUp": rules}},
+    }
+
+
+def value_at(tree: Any, path: str) -> Any:
+    for key in path.split("."):
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree
+
+
+SETS: Any = {"supplementalGroupsPolicy": "Strict", "seLinuxChangePolicy": "Recursive"}
+SCALERS = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+DRIVERS = "/apis/storage.k8s.io/v1/csidrivers"
+DRIVER: Any = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "CSIDriver",
+    "metadata": {"name": "d"},
+    "spec": {"nodeAllocatableUpdatePeriodSeconds": 30},
+}
+
+
+@pytest.mark.parametrize("release", RECENT)
+@pytest.mark.parametrize(
+    ("where", "body", "field", "known", "kept"),
+    [
+        (PODS, pod(hostUsers=True), "spec.hostUsers", "1.32", "1.33"),
+        (PODS, pod(securityContext=SETS), "spec.securityContext.seLinuxChangePolicy", "1.32", "1.33"),
+        (PODS, pod(securityContext=SETS), "spec.securityContext.supplementalGroupsPolicy", "1.32", "1.33"),
+        (PODS, pod(resources={"requests": {"cpu": "1"}}), "spec.resources", "1.32", "1.34"),
+        (PODS, pod(hostnameOverride="h"), "spec.hostnameOverride", "1.34", "1.35"),
+        (CLAIMS, claim(volumeAttributesClassName="x"), "spec.volumeAttributesClassName", "1.32", "1.34"),
+        (SCALERS, autoscaler(), "spec.behavior.scaleUp.tolerance", "1.33", "1.35"),
+        (DRIVERS, DRIVER, "spec.nodeAllocatableUpdatePeriodSeconds", "1.33", "1.35"),
+    ],
+)  # fmt: skip
+def test_a_field_is_unknown_then_dropped_then_kept(
+    release: str, where: str, body: Any, field: str, known: str, kept: str
+) -> None:
+    made = ask(server(release), "POST", where, json.dumps(body).encode())
+    assert made.code == 201, made.tree
+    unknown = [text for text in made.headers.get("Warning", ()) if "unknown field" in text]
+    assert bool(unknown) is (release < known)
+    assert (value_at(made.tree, field) is not None) is (release >= kept)
+
+
+@pytest.mark.parametrize("release", RECENT)
+def test_a_dropped_field_is_no_error_in_strict_mode(release: str) -> None:
+    api = server(release)
+    body = json.dumps(pod(resources={"requests": {"cpu": "1"}})).encode()
+    made = ask(api, "POST", PODS, body, fieldValidation="Strict")
+    assert made.code == 201
+    dropped = "resources" not in made.tree["spec"]
+    assert dropped is (release < "1.34")
+
+
+@pytest.mark.parametrize("release", RECENT)
+def test_templates_of_workloads_lose_what_pods_lose(release: str) -> None:
+    volumes = [{"name": "v", "image": {"reference": "r"}}]
+    labels = {"app": "a"}
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "a"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod(volumes=volumes)["spec"]},
+        },
+    }
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    made = ask(server(release), "POST", path, json.dumps(body).encode())
+    assert made.code == 201
+    assert ("volumes" in made.tree["spec"]["template"]["spec"]) is (release >= "1.35")
+
+
+@pytest.mark.parametrize("release", RECENT)
+def test_status_writers_cannot_set_what_the_release_has_off(release: str) -> None:
+    api = server(release)
+    ask(api, "POST", PODS, json.dumps(pod()).encode())
+    body = {**pod(), "status": {"observedGeneration": 1, "phase": "Pending"}}
+    found = ask(api, "PUT", f"{PODS}/a/status", json.dumps(body).encode())
+    assert found.code == 200
+    assert ("observedGeneration" in found.tree["status"]) is (release >= "1.34")
+
+
+@pytest.mark.parametrize("release", RECENT)
+def test_pods_have_a_generation_from_1_33_on(release: str) -> None:
+    api = server(release)
+    assert (
+        "generation" in ask(api, "POST", PODS, json.dumps(pod()).encode()).tree["metadata"]
+    ) is (release >= "1.33")
+    changed = pod(activeDeadlineSeconds=5)
+    found = ask(api, "PUT", f"{PODS}/a", json.dumps(changed).encode())
+    assert found.code == 200
+    assert found.tree["metadata"].get("generation") == (2 if release >= "1.33" else None)
+
+
+@pytest.mark.parametrize("release", RECENT)
+def test_endpoints_are_deprecated_from_1_33_on(release: str) -> None:
+    path = "/api/v1/namespaces/default/endpoints"
+    body = b'{"apiVersion":"v1","kind":"Endpoints","metadata":{"name":"a"}}'
+    api = server(release)
+    for found in (
+        ask(api, "POST", path, body),
+        ask(api, "GET", path),
+        ask(api, "DELETE", f"{path}/a"),
+    ):
+        assert ("Warning" in found.headers) is (release >= "1.33")
+
+
+@pytest.mark.parametrize("release", RECENT)
+def test_drivers_are_asked_for_tokens_in_secrets_from_1_35_on(release: str) -> None:
+    driver = {**DRIVER, "spec": {"tokenRequests": [{"audience": "a"}]}}
+    made = ask(server(release), "POST", DRIVERS, json.dumps(driver).encode())
+    assert ("Warning" in made.headers) is (release >= "1.35")
+
+
+@pytest.mark.parametrize("release", RECENT)
+def test_the_version_says_from_1_33_on_what_is_emulated(release: str) -> None:
+    found = ask(server(release), "GET", "/version").tree
+    minor = release.partition(".")[2]
+    before = str(int(minor) - 1)
+    expected = (minor, before) if release >= "1.33" else (None, None)
+    assert (found.get("emulationMinor"), found.get("minCompatibilityMinor")) == expected
+
+
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+SLICE: Any = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceSlice",
+    "metadata": {"name": "s"},
+    "spec": {
+        "driver": "d.io",
+        "nodeName": "n",
+        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+        "devices": [
+            {
+                "name": "x",
+                "allowMultipleAllocations": True,
+                "bindingConditions": ["a"],
+                "bindingFailureConditions": ["b"],
+                "taints": [{"key": "k", "effect": "NoSchedule"}],
+            }
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("release", "code"), [("1.33", 404), ("1.34", 201), ("1.35", 201), ("1.36", 201)]
+)
+def test_devices_lose_what_gates_of_1_36_bring(release: str, code: int) -> None:
+    made = ask(server(release), "POST", SLICES, json.dumps(SLICE).encode())
+    assert made.code == code
+    if code == 201:
+        kept = set(made.tree["spec"]["devices"][0]) - {"name"}
+        assert bool(kept) is (release == "1.36")

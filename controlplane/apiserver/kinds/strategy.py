@@ -56,7 +56,8 @@ class Context:
     audit log. `reinvocation` is the state of admission between its two rounds. `admitted_as` converts a
     stored tree to the form that admission policies see, where that is another kind. `document` is the
     object as it was written: of a patched one the patch's result, before it was read. `gates` are the
-    feature gates of the server that are on although they are off by default.
+    feature gates of the server that are on although they are off by default. `earlier` is the release of
+    the server, "" for the latest one.
     """
 
     info: ResourceInfo
@@ -77,6 +78,7 @@ class Context:
     document: Any = None
     reinvocation: Any = None
     gates: frozenset[str] = frozenset()
+    earlier: str = ""
 
     def written(self, *path: str) -> Any:
         """A part of the document, in which a list without items is not yet the same as none."""

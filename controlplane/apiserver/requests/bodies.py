@@ -16,7 +16,7 @@ from controlplane.apiserver.requests.managed.ordinary import track
 from controlplane.apiserver.requests.registries import Registries
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import DecodeError, decode, strict_issues
-from controlplane.apiserver.schema.releases import LATEST, without_younger
+from controlplane.apiserver.schema.releases import without_younger
 from controlplane.apiserver.schema.resources import ResourceInfo, ResourceTable
 from controlplane.apiserver.storage.shared_specs import SHARED
 from controlplane.apiserver.storage.transactions import Steps
@@ -28,10 +28,10 @@ __all__ = ["Bodies", "admitted_owners", "identified"]
 class Bodies:
     """Reading and converting the objects of one server."""
 
-    def __init__(self, registries: Registries, admission: Admission, release: str = LATEST) -> None:
+    def __init__(self, registries: Registries, admission: Admission, earlier: str = "") -> None:
         self._registries = registries
         self._admission = admission
-        self._earlier = release if release != LATEST else ""
+        self._earlier = earlier
 
     def external(self, info: ResourceInfo, obj: Object) -> Object:
         """The object in the version asked for."""

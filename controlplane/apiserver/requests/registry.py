@@ -36,6 +36,7 @@ from controlplane.apiserver.requests.listing import parse_version
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
 from controlplane.apiserver.schema.field_order import in_order, sorted_keys
+from controlplane.apiserver.schema.gated_fields import without_gated
 from controlplane.apiserver.schema.resources import ResourceInfo
 from controlplane.apiserver.storage.transactions import (
     UNVERSIONED,
@@ -68,6 +69,13 @@ def with_version(tree: Tree, version: str) -> Tree:
     if meta.get("resourceVersion") == version:
         return tree
     return {**tree, "metadata": {**meta, "resourceVersion": version}}
+
+
+def _as_of_release(ctx: Context, info: ResourceInfo, tree: Tree, old: Tree | None) -> Tree:
+    """The tree without the fields that a server of an earlier release has switched off."""
+    if not ctx.earlier or info.custom is not None:
+        return tree
+    return without_gated(info.type_name, tree, old, ctx.earlier, ctx.gates)
 
 
 _Attempt = tuple[tuple[Object, bool] | None, Object | None]
@@ -195,7 +203,7 @@ class Registry:
                 _check_parsed(version)
             unchanged = (yield from self._siblings(ctx)) if strategy.allocates else ()
             tree = strategy.begin_create(ctx, {**given, "metadata": meta})
-            tree = strategy.prepare_create(ctx, tree)
+            tree = strategy.prepare_create(ctx, _as_of_release(ctx, self.info, tree, None))
             meta = tree["metadata"]
             errors = create_errors(ctx, self.strategy, tree)
             if errors:
@@ -468,6 +476,7 @@ class Registry:
             fixed.pop("selfLink", None)
             if fixed != meta:
                 new = {**new, "metadata": fixed}
+        new = _as_of_release(ctx, self.info, new, old)
         if sub == "status":
             new = strategy.prepare_status_update(ctx, new, old)
             check = strategy.validate_status_update

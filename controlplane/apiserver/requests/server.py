@@ -16,7 +16,7 @@ from attrs import evolve
 
 from controlplane.api.request import Request, Response
 from controlplane.api.tree import Tree
-from controlplane.apiserver.kinds.read_warnings import READ_WARNINGS
+from controlplane.apiserver.kinds.read_warnings import warnings_of
 from controlplane.apiserver.kinds.strategy import Context, Lookup
 from controlplane.apiserver.options import ServerOptions
 from controlplane.apiserver.requests import (
@@ -176,7 +176,7 @@ class ApiServer:
         if options.measures_usage:
             usage.serve(self.table)
         aggregated.serve(self.table, options.aggregated.values())
-        bodies = Bodies(self.registries, admission, options.release)
+        bodies = Bodies(self.registries, admission, options.earlier)
         self.conversions = Conversions(options.webhook_actor, self.lookup, self.table, uid)
         self._reader = Reader(
             self.registries,
@@ -354,6 +354,7 @@ class ApiServer:
             self._cursors,
             self.options.track_fields,
             gates=self.options.gates,
+            earlier=self.options.earlier,
         )
 
     def _warned(self, ctx: Context, response: Response) -> Response:
@@ -396,7 +397,7 @@ class ApiServer:
         if info.custom is not None:
             return (info.custom.deprecation,) if info.custom.deprecation else ()
         own = (info.deprecation,) if info.deprecation else ()
-        return (*own, *READ_WARNINGS.get((info.group, info.resource), ()))
+        return (*own, *warnings_of(info.group, info.resource, self.options.earlier))
 
     def wanted_revision(self, request: Request) -> tuple[WatchCache, int] | None:
         """The cache and revision that a read must wait for, or None if it can be answered now.

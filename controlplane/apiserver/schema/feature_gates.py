@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from controlplane.apiserver.schema.gated_fields import FIELD_GATES
 from controlplane.apiserver.schema.releases import number
 
 __all__ = ["GATES", "gate_of", "later", "switched_on"]
@@ -39,11 +40,11 @@ def gate_of(group: str, version: str, resource: str) -> str:
 
 
 def switched_on(features: Mapping[str, bool], release: str) -> frozenset[str]:
-    """Return the gates of the API server among the features that are on in a release."""
+    """Return the gates of the API server among the features that are on, and that the release has off by default."""
     at = number(release)
-    return frozenset(
-        name for name, since in GATES.items() if features.get(name) and number(since) <= at
-    )
+    known = {name for name, since in GATES.items() if number(since) <= at}
+    known.update(name for name, gate in FIELD_GATES.items() if number(gate.on_since) > at)
+    return frozenset(name for name in known if features.get(name))
 
 
 def later(features: Mapping[str, bool], release: str) -> dict[str, str]:

@@ -10,12 +10,13 @@ as which they are read.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
 from controlplane.api.tree import Tree
-from controlplane.apiserver.schema.types import Field, Kind, load_data, struct_type
+from controlplane.apiserver.schema.marked_fields import Marked, marked_in, without_marked
+from controlplane.apiserver.schema.types import load_data
 
 __all__ = [
     "EARLIEST",
@@ -122,70 +123,15 @@ _ROLES: Final = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 # -- fields --------------------------------------------------------------------------------------
 
 
-class _Younger:
-    """The fields of a type that a release lacks: fields of its own, and fields that contain such ones."""
-
-    __slots__ = ("inside", "names")
-
-    def __init__(self, names: frozenset[str]) -> None:
-        self.names = names
-        self.inside: dict[str, tuple[Field, _Younger]] = {}
-
-    @property
-    def anything(self) -> bool:
-        return bool(self.names or self.inside)
-
-
-def _struct_of(field: Field) -> str:
-    while field.element is not None:
-        field = field.element
-    return field.type_name if field.kind == Kind.STRUCT else ""
-
-
 @cache
-def _younger_in(type_name: str, minor: int) -> _Younger | None:
-    """Return the fields of a type that a minor release lacks, None for none. Schemas of custom resources apart."""
-    seen: dict[str, _Younger] = {}
-    found = _collect(type_name, minor, seen)
-    _prune(seen)
-    return found if found.anything else None
+def _younger_in(type_name: str, minor: int) -> Marked | None:
+    """Return the fields of a type that a minor release lacks, None for none."""
 
+    def names(short: str) -> frozenset[str]:
+        dated = _data()["fields"].get(short, {})
+        return frozenset(name for name, since in dated.items() if number(since) > minor)
 
-def _collect(type_name: str, minor: int, seen: dict[str, _Younger]) -> _Younger:
-    known = seen.get(type_name)
-    if known is not None:
-        return known
-    dated = _data()["fields"].get(type_name.removeprefix("io.k8s."), {})
-    names = frozenset(name for name, since in dated.items() if number(since) > minor)
-    found = seen[type_name] = _Younger(names)
-    if type_name.endswith("JSONSchemaProps"):
-        return found
-    for name, field in struct_type(type_name).fields.items():
-        inner = _struct_of(field)
-        if inner and name not in names:
-            found.inside[name] = field, _collect(inner, minor, seen)
-    return found
-
-
-def _prune(seen: dict[str, _Younger]) -> None:
-    """Keep only ways that lead to a younger field."""
-    leads = {name for name, found in seen.items() if found.names}
-    by_part = {id(found): name for name, found in seen.items()}
-    changed = True
-    while changed:
-        changed = False
-        for name, found in seen.items():
-            if name not in leads and any(
-                by_part[id(inner)] in leads for _, inner in found.inside.values()
-            ):
-                leads.add(name)
-                changed = True
-    for found in seen.values():
-        found.inside = {
-            name: (field, inner)
-            for name, (field, inner) in found.inside.items()
-            if by_part[id(inner)] in leads
-        }
+    return marked_in(type_name, names)
 
 
 def without_younger(type_name: str, tree: Tree, release: str) -> tuple[Tree, list[str]]:
@@ -193,46 +139,4 @@ def without_younger(type_name: str, tree: Tree, release: str) -> tuple[Tree, lis
 
     The same tree when there is nothing of it.
     """
-    found = _younger_in(type_name, number(release))
-    places: list[str] = []
-    if found is None or not isinstance(tree, dict):
-        return tree, places
-    return _stripped(found, tree, "", places), places
-
-
-def _stripped(found: _Younger, tree: Tree, path: str, places: list[str]) -> Tree:
-    out: Tree | None = None
-    for key, value in tree.items():
-        place = f"{path}.{key}" if path else key
-        if key in found.names:
-            places.append(place)
-            out = dict(tree) if out is None else out
-            del out[key]
-            continue
-        inner = found.inside.get(key)
-        if inner is None:
-            continue
-        made = _value(inner[0], inner[1], value, place, places)
-        if made is not value:
-            out = dict(tree) if out is None else out
-            out[key] = made
-    return tree if out is None else out
-
-
-def _value(field: Field, found: _Younger, value: Any, place: str, places: list[str]) -> Any:
-    if isinstance(value, list) and field.element is not None:
-        items = [
-            _value(field.element, found, item, f"{place}[{index}]", places)
-            for index, item in enumerate(value)
-        ]
-        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-    if not isinstance(value, dict):
-        return value
-    if field.kind == Kind.MAP and field.element is not None:
-        element = field.element
-        pairs = {
-            key: _value(element, found, item, f"{place}.{key}", places)
-            for key, item in value.items()
-        }
-        return pairs if any(pairs[key] is not value[key] for key in value) else value
-    return _stripped(found, value, place, places)
+    return without_marked(_younger_in(type_name, number(release)), tree)

@@ -164,11 +164,11 @@ class Workload(Strategy):
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Drop the fields of pods whose gates are off."""
-        return super().prepare_create(ctx, _template_without_disabled(tree, None, ctx.gates))
+        return super().prepare_create(ctx, _template_without_disabled(ctx, tree, None))
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """Drop the fields of pods whose gates are off, unless the stored object has them."""
-        return super().prepare_update(ctx, _template_without_disabled(new, old, ctx.gates), old)
+        return super().prepare_update(ctx, _template_without_disabled(ctx, new, old), old)
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings for the name and the template."""
@@ -213,7 +213,7 @@ def _indexed_warnings(spec: Tree, path: str) -> list[str]:
     ]
 
 
-def _template_without_disabled(tree: Tree, old: Tree | None, gates: frozenset[str]) -> Tree:
+def _template_without_disabled(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     """The object less the fields of its pods' template whose gates are off."""
     spec, was = tree.get("spec"), (old or {}).get("spec")
     if spec is None or spec is was:
@@ -224,7 +224,7 @@ def _template_without_disabled(tree: Tree, old: Tree | None, gates: frozenset[st
             owner,
             "template",
             lambda template: without_disabled_in_template(
-                template, (before or {}).get("template"), gates
+                template, (before or {}).get("template"), ctx.gates, ctx.earlier
             ),
         )
 

@@ -11,7 +11,7 @@ from controlplane.apiserver.kinds.checks import entries, problems, when, word
 from controlplane.apiserver.kinds.core.services import validate_not_special
 from controlplane.apiserver.kinds.deletion import DeleteOptions
 from controlplane.apiserver.kinds.kind import Kind
-from controlplane.apiserver.kinds.read_warnings import ENDPOINTS
+from controlplane.apiserver.kinds.read_warnings import warnings_of
 from controlplane.apiserver.kinds.selectors import label_name
 from controlplane.apiserver.kinds.strategy import Context, Strategy
 from controlplane.apiserver.kinds.trees import each
@@ -86,11 +86,12 @@ class EndpointsStrategy(Strategy):
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
-        return [ENDPOINTS]
+        return list(warnings_of("", "endpoints", ctx.earlier))
 
     def warn_delete(self, ctx: Context, options: DeleteOptions) -> None:
         """Warnings for a deletion of this kind."""
-        ctx.warn(ENDPOINTS)
+        for text in warnings_of("", "endpoints", ctx.earlier):
+            ctx.warn(text)
 
 
 def _row(tree: Tree, now: int) -> list[Any]:

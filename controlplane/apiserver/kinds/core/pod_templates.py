@@ -30,11 +30,11 @@ class PodTemplateStrategy(Strategy):
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
-        return super().prepare_create(ctx, _template_without_disabled(tree, None, ctx.gates))
+        return super().prepare_create(ctx, _template_without_disabled(ctx, tree, None))
 
     def prepare_update(self, ctx: Context, new: Tree, old: Tree) -> Tree:
         """Return an update of this kind with the fields and generation that the server sets."""
-        return super().prepare_update(ctx, _template_without_disabled(new, old, ctx.gates), old)
+        return super().prepare_update(ctx, _template_without_disabled(ctx, new, old), old)
 
     def finish(self, tree: Tree) -> Tree:
         """Return the stored form: without empty labels."""
@@ -45,11 +45,13 @@ class PodTemplateStrategy(Strategy):
         return not same(new, old, "template")
 
 
-def _template_without_disabled(tree: Tree, old: Tree | None, gates: frozenset[str]) -> Tree:
+def _template_without_disabled(ctx: Context, tree: Tree, old: Tree | None) -> Tree:
     return inside(
         tree,
         "template",
-        lambda template: without_disabled_in_template(template, (old or {}).get("template"), gates),
+        lambda template: without_disabled_in_template(
+            template, (old or {}).get("template"), ctx.gates, ctx.earlier
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from controlplane.api.tree import Tree
 from controlplane.apiserver.kinds.cells import age_of, name_of, part_of
@@ -17,8 +17,12 @@ from controlplane.apiserver.schema.field_errors import (
     invalid,
     required,
 )
+from controlplane.apiserver.schema.releases import number
 
 __all__ = ["KIND"]
+
+_SECRETS_SINCE: Final = 35
+"""The minor release that has serviceAccountTokenInSecrets."""
 
 
 def default_csi_driver(tree: Tree) -> Tree:
@@ -127,6 +131,8 @@ class CSIDriverStrategy(Strategy):
         if old is not None and same(spec, old.get("spec") or {}, "tokenRequests"):
             return []
         if not spec.get("tokenRequests") or "serviceAccountTokenInSecrets" in spec:
+            return []
+        if ctx.earlier and number(ctx.earlier) < _SECRETS_SINCE:
             return []
         return [
             "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true "

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from controlplane.api.tree import Tree
+from controlplane.apiserver.kinds.core.pods.earlier_fields import without_earlier
 from controlplane.apiserver.kinds.trees import each, inside
 
 __all__ = ["without_disabled", "without_disabled_in_template"]
@@ -20,12 +21,16 @@ _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 _SOURCES: Final = ("clusterTrustBundle", "podCertificate")
 
 
-def without_disabled(spec: Tree, old: Tree | None, gates: frozenset[str] = frozenset()) -> Tree:
+def without_disabled(
+    spec: Tree, old: Tree | None, gates: frozenset[str] = frozenset(), earlier: str = ""
+) -> Tree:
     """The spec of a pod less the fields of gates that are off, but for those that `old` uses.
 
-    `gates` are those that are on although they are off by default.
+    `gates` are those that are on although they are off by default, `earlier` the release, "" for the latest.
     """
     old = old or {}
+    if earlier:
+        spec = without_earlier(spec, old, earlier, gates)
     grouped = "GenericWorkload" in gates or old.get("schedulingGroup") is not None
     if "schedulingGroup" in spec and not grouped:
         spec = {name: value for name, value in spec.items() if name != "schedulingGroup"}
@@ -39,11 +44,11 @@ def without_disabled(spec: Tree, old: Tree | None, gates: frozenset[str] = froze
 
 
 def without_disabled_in_template(
-    template: Tree, old: Tree | None, gates: frozenset[str] = frozenset()
+    template: Tree, old: Tree | None, gates: frozenset[str] = frozenset(), earlier: str = ""
 ) -> Tree:
     """The same for the template of a workload."""
     before = (old or {}).get("spec")
-    return inside(template, "spec", lambda spec: without_disabled(spec, before, gates))
+    return inside(template, "spec", lambda spec: without_disabled(spec, before, gates, earlier))
 
 
 def _signals(spec: Tree) -> bool:

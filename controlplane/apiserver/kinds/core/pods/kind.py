@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from controlplane.api.pod import Pod
 from controlplane.api.pod_resources import pod_requests
 from controlplane.api.quantity import parse
@@ -23,6 +25,7 @@ from controlplane.apiserver.kinds.kind import META, Kind, value_at
 from controlplane.apiserver.kinds.strategy import Context, Strategy, kept_meta, same, with_status
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
+from controlplane.apiserver.schema.releases import number
 from controlplane.sharing.alike import alike, alike_list
 from controlplane.sharing.compact import compact
 from controlplane.sharing.memory import IdentityCache
@@ -54,6 +57,14 @@ _CLAIM_STATUSES = "nodeAllocatableResourceClaimStatuses"
 """Left out unless it was there: the gate DRANodeAllocatableResources is off by default."""
 
 
+def _counts_generations(ctx: Context) -> bool:
+    """Return whether the release gives pods a generation: from 1.33 on, whatever the gates (KEP-5067)."""
+    return not ctx.earlier or number(ctx.earlier) >= _GENERATIONS_SINCE
+
+
+_GENERATIONS_SINCE: Final = 33
+
+
 class PodStrategy(Strategy):
     """The strategy of pods."""
 
@@ -66,7 +77,7 @@ class PodStrategy(Strategy):
 
     def prepare_create(self, ctx: Context, tree: Tree) -> Tree:
         """Return a new object of this kind with the fields that the server sets."""
-        spec = without_disabled(tree["spec"], None, ctx.gates)
+        spec = without_disabled(tree["spec"], None, ctx.gates, ctx.earlier)
         if spec is not tree["spec"]:
             tree = {**tree, "spec": spec}
         status = _NEW[qos_class(spec)]
@@ -93,8 +104,9 @@ class PodStrategy(Strategy):
                     f"metadata.annotations[{key}]: deprecated since v1.30; use the "
                     '"appArmorProfile" field instead'
                 )
-        meta = {**tree["metadata"], "generation": 1}
-        return {**tree, "metadata": meta, "status": status}
+        if _counts_generations(ctx):
+            tree = {**tree, "metadata": {**tree["metadata"], "generation": 1}}
+        return {**tree, "status": status}
 
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """The warnings of this kind."""
@@ -104,10 +116,10 @@ class PodStrategy(Strategy):
         """Return an update of this kind with the fields and generation that the server sets."""
         new = with_status(new, old)
         if new["spec"] is not old["spec"]:
-            spec = without_disabled(new["spec"], old["spec"], ctx.gates)
+            spec = without_disabled(new["spec"], old["spec"], ctx.gates, ctx.earlier)
             if spec is not new["spec"]:
                 new = {**new, "spec": spec}
-        if not same(new, old, "spec"):
+        if _counts_generations(ctx) and not same(new, old, "spec"):
             meta = dict(new["metadata"])
             meta["generation"] = old["metadata"].get("generation", 0) + 1
             new = {**new, "metadata": meta}
@@ -140,7 +152,7 @@ class PodStrategy(Strategy):
         spec = with_status(old["spec"], new["spec"], "ephemeralContainers")
         meta = kept_meta(new["metadata"], old["metadata"])
         new = {**old, "metadata": meta, "spec": spec}
-        if same(new, old, "spec"):
+        if not _counts_generations(ctx) or same(new, old, "spec"):
             return new
         return {**new, "metadata": {**meta, "generation": meta.get("generation", 0) + 1}}
 
