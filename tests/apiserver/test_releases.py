@@ -364,3 +364,58 @@ def test_devices_lose_what_gates_of_1_36_bring(release: str, code: int) -> None:
     if code == 201:
         kept = set(made.tree["spec"]["devices"][0]) - {"name"}
         assert bool(kept) is (release == "1.36")
+
+
+@pytest.mark.parametrize("release", RECENT)
+def test_the_published_schemas_have_the_fields_and_types_of_the_release(release: str) -> None:
+    api = server(release)
+    third = ask(api, "GET", "/openapi/v3/api/v1").tree["components"]["schemas"]
+    second = ask(api, "GET", "/openapi/v2").tree["definitions"]
+    for schemas in (third, second):
+        fields = schemas["io.k8s.api.core.v1.PodSpec"]["properties"]
+        assert "resources" in fields  # its gate is off in 1.32, which knows it
+        assert ("hostnameOverride" in fields) is (release >= "1.34")
+        assert ("schedulingGroup" in fields) is (release >= "1.36")
+        assert ("io.k8s.api.core.v1.FileKeySelector" in schemas) is (release >= "1.34")
+    assert ("io.k8s.api.resource.v1.ResourceSlice" in second) is (release >= "1.34")
+    paths = json.loads(ask(api, "GET", "/openapi/v3").text or "")["paths"]
+    assert ("apis/resource.k8s.io/v1" in paths) is (release >= "1.34")
+    assert "apis/apps/v1" in paths
+
+
+SERVICES = "/api/v1/namespaces/default/services"
+
+
+def service(name: str = "a", **spec: Any) -> bytes:
+    given = {"ports": [{"port": 80}], **spec}
+    tree = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": given}
+    return json.dumps(tree).encode()
+
+
+@pytest.mark.parametrize("release", RECENT)
+def test_names_of_services_may_begin_with_a_digit_from_1_36_on(release: str) -> None:
+    made = ask(server(release), "POST", SERVICES, service("1a"))
+    assert made.code == (201 if release >= "1.36" else 422)
+    if made.code == 422:
+        assert "a DNS-1035 label must consist of" in made.tree["message"]
+    assert ask(server(release), "POST", SERVICES, service("a1")).code == 201
+
+
+@pytest.mark.parametrize("release", RECENT)
+def test_traffic_is_distributed_by_zone_and_node_from_1_34_on(release: str) -> None:
+    api = server(release)
+    made = ask(api, "POST", SERVICES, service(trafficDistribution="PreferSameNode"))
+    assert made.code == (201 if release >= "1.34" else 422)
+    if made.code == 422:
+        assert made.tree["message"].endswith('"PreferSameNode": supported values: "PreferClose"')
+    wrong = ask(api, "POST", SERVICES, service("b", trafficDistribution="Other"))
+    assert wrong.code == 422
+    assert len(wrong.tree["details"]["causes"]) == 1
+    assert ask(api, "POST", SERVICES, service("c", trafficDistribution="PreferClose")).code == 201
+
+
+@pytest.mark.parametrize("release", RECENT)
+def test_external_addresses_are_deprecated_from_1_36_on(release: str) -> None:
+    made = ask(server(release), "POST", SERVICES, service(externalIPs=["192.0.2.1"]))
+    assert made.code == 201
+    assert ("Warning" in made.headers) is (release >= "1.36")

@@ -394,7 +394,9 @@ def served_by(server: ApiServer) -> Served:
     """Return the server's facts that discovery and OpenAPI report."""
     options = server.options
     trouble = server.store.trouble
-    return Served(server.table, options.build, options.address, trouble, options.token_key)
+    return Served(
+        server.table, options.build, options.address, trouble, options.token_key, options.earlier
+    )
 
 
 def _nonresource(server: ApiServer, http: HttpRequest) -> HttpAnswer:

@@ -18,6 +18,7 @@ from controlplane.apiserver.front.plain_text import TEXT, page_not_found
 from controlplane.apiserver.front.served import Answer, Served
 from controlplane.apiserver.requests.routing import HttpRequest
 from controlplane.apiserver.schema.descriptions import EDITION, field_text, type_text
+from controlplane.apiserver.schema.releases import younger_fields
 from controlplane.apiserver.schema.resources import ResourceInfo, SubresourceInfo
 from controlplane.apiserver.schema.types import load_data
 
@@ -200,8 +201,10 @@ def _element(declared: Any, attributes: Tree, prefix: str, *, old: bool) -> Tree
 
 
 @cache
-def schema(name: str, prefix: str = "#/components/schemas/", *, old: bool = False) -> Tree:
-    """One type of the schema table as a JSON schema."""
+def schema(
+    name: str, prefix: str = "#/components/schemas/", *, old: bool = False, earlier: str = ""
+) -> Tree:
+    """One type of the schema table as a JSON schema; `earlier` is the release, "" for the latest."""
     shared = openapi_custom.published_type(name, old=old)
     if shared is not None:
         return shared
@@ -214,6 +217,7 @@ def schema(name: str, prefix: str = "#/components/schemas/", *, old: bool = Fals
         if old and "oneOf" in leaf:
             return {**about, "type": "string", "format": "int-or-string"}
         return {**about, **leaf}
+    younger = younger_fields(name, earlier)
     tree: Tree = {
         **about,
         "type": "object",
@@ -223,6 +227,7 @@ def schema(name: str, prefix: str = "#/components/schemas/", *, old: bool = Fals
                 **_reference(field["type"], field, prefix, old=old),
             }
             for key, field in declared["fields"].items()
+            if key not in younger
         },
     }
     if declared.get("required"):
@@ -233,17 +238,20 @@ def schema(name: str, prefix: str = "#/components/schemas/", *, old: bool = Fals
     return tree
 
 
-def used(name: str, found: dict[str, None]) -> None:
-    """Add a type and all types that it refers to."""
+def used(name: str, found: dict[str, None], earlier: str = "") -> None:
+    """Add a type and all types that it refers to in a release, "" for the latest."""
     if name in found:
         return
     found[name] = None
-    for field in load_data("types")["types"][name].get("fields", {}).values():
+    younger = younger_fields(name, earlier)
+    for key, field in load_data("types")["types"][name].get("fields", {}).items():
+        if key in younger:
+            continue
         declared = field["type"]
         while not isinstance(declared, str):
             declared = declared[0] if isinstance(declared, list) else declared["map"]
         if declared not in _LEAVES:
-            used(declared, found)
+            used(declared, found, earlier)
 
 
 # -- operations ----------------------------------------------------------------------------------
@@ -393,8 +401,9 @@ def document(server: Served, group: str, version: str) -> Tree:
                 for method, (verb, kind) in methods.items()
             }
         if info.type_name:
-            used(info.type_name, types)
+            used(info.type_name, types, server.earlier)
             listed = f"{info.type_name}List"
             if listed in load_data("types")["types"]:
-                used(listed, types)
-    return _head(server, paths, {name: schema(name) for name in sorted(types)})
+                used(listed, types, server.earlier)
+    schemas = {name: schema(name, earlier=server.earlier) for name in sorted(types)}
+    return _head(server, paths, schemas)

@@ -70,12 +70,12 @@ def document(server: Served) -> Tree:
                 method: _operation_of(path, verb, kind) for method, (verb, kind) in methods.items()
             }
         if info.type_name:
-            openapi.used(info.type_name, types)
+            openapi.used(info.type_name, types, server.earlier)
             listed = f"{info.type_name}List"
             if listed in load_data("types")["types"]:
-                openapi.used(listed, types)
+                openapi.used(listed, types, server.earlier)
     for name in types:
-        definitions[name] = openapi.schema(name, _PREFIX, old=True)
+        definitions[name] = openapi.schema(name, _PREFIX, old=True, earlier=server.earlier)
     for info in server.table:
         if info.custom is not None:
             part = published_v2(info)

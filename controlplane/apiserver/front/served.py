@@ -27,3 +27,5 @@ class Served:
     trouble: Callable[[], str] = field(default=str, repr=False)
     """Returns why writes fail, "" while they succeed."""
     token_key: bytes = field(default=EMULATED_KEY, repr=False)
+    earlier: str = ""
+    """The release, "" for the latest."""

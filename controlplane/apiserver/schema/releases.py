@@ -28,6 +28,7 @@ __all__ = [
     "number",
     "served_since",
     "without_younger",
+    "younger_fields",
 ]
 
 
@@ -125,13 +126,20 @@ _ROLES: Final = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 
 @cache
 def _younger_in(type_name: str, minor: int) -> Marked | None:
-    """Return the fields of a type that a minor release lacks, None for none."""
+    """Return the fields of a type, and of its parts, that a minor release lacks, None for none."""
+    return marked_in(type_name, lambda short: _dated_after(short, minor))
 
-    def names(short: str) -> frozenset[str]:
-        dated = _data()["fields"].get(short, {})
-        return frozenset(name for name, since in dated.items() if number(since) > minor)
 
-    return marked_in(type_name, names)
+def _dated_after(short: str, minor: int) -> frozenset[str]:
+    dated = _data()["fields"].get(short, {})
+    return frozenset(name for name, since in dated.items() if number(since) > minor)
+
+
+def younger_fields(type_name: str, earlier: str) -> frozenset[str]:
+    """Return the fields of the type itself that a release lacks; "" stands for the latest one, which has all."""
+    if not earlier:
+        return frozenset()
+    return _dated_after(type_name.removeprefix("io.k8s."), number(earlier))
 
 
 def without_younger(type_name: str, tree: Tree, release: str) -> tuple[Tree, list[str]]:

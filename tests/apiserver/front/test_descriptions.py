@@ -76,7 +76,7 @@ def test_documents_carry_them_in_both_versions():
     pod = "io.k8s.api.core.v1.PodSpec"
 
     class Served:
-        table, build = server.table, {"gitVersion": "v1.36.2"}
+        table, build, earlier = server.table, {"gitVersion": "v1.36.2"}, ""
 
     schemas = openapi.document(Served(), "", "v1")["components"]["schemas"]
     assert schemas[pod]["properties"]["containers"]["description"] == (

@@ -15,6 +15,7 @@ from controlplane.apiserver.kinds.checks import (
     when,
     word,
 )
+from controlplane.apiserver.kinds.core import earlier_services
 from controlplane.apiserver.kinds.core.pods.probes import port_or_name
 from controlplane.apiserver.kinds.core.service_addresses import (
     cluster_ip_errors,
@@ -444,9 +445,7 @@ def service_warnings(tree: Tree) -> list[str]:
             if spec.get(key) not in (None, "", [], "None")
         ]
     if spec.get("externalIPs") and not headless and not external:
-        found.append(
-            "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
-        )
+        found.append(earlier_services.EXTERNAL_IPS)
     if external and spec.get("externalIPs"):
         found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
     if not external and spec.get("externalName"):
@@ -465,6 +464,26 @@ class ServiceStrategy(Strategy):
         if old is not None and all(tree.get(key) is old.get(key) for key in parts):
             return tree
         return super().defaults(tree, old)
+
+    def validate(self, ctx: Context, tree: Tree) -> list[FieldError]:
+        """Return the errors of a new service."""
+        errors = super().validate(ctx, tree)
+        if not ctx.earlier:
+            return errors
+        named = earlier_services.name_errors(tree, ctx.earlier)
+        return named + earlier_services.errors_of(tree, errors, ctx.earlier, ctx.gates)
+
+    def validate_update(self, ctx: Context, new: Tree, old: Tree) -> list[FieldError]:
+        """Return the errors of an updated service."""
+        errors = super().validate_update(ctx, new, old)
+        if not ctx.earlier:
+            return errors
+        return earlier_services.errors_of(new, errors, ctx.earlier, ctx.gates)
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """Return the warnings about a written service."""
+        texts = super().warnings(ctx, tree, old)
+        return earlier_services.warnings_of(texts, ctx.earlier) if ctx.earlier else texts
 
     def begin_create(self, ctx: Context, tree: Tree) -> Tree:
         """Allocate what a new object needs."""
