@@ -2,7 +2,7 @@
 
 Durations are of virtual time, in which thinking costs nothing: an attempt lasts as long as its
 waits and requests do. Left out are the series per extension point, plugin and hint, which would
-always say zero, and those of dynamic resources.
+always say zero. Those of dynamic resources are in dra/metrics.py.
 """
 
 from __future__ import annotations
@@ -236,6 +236,7 @@ def families(core: Scheduler, metrics: SchedulingMetrics) -> Iterator[Family]:
     )
     if core.schedules_groups:
         yield from metrics.groups.families()
+    yield from core.handle.dra.metrics.families()
     sizes = {"nodes": cache.node_count, "pods": cache.pod_count}
     sizes["assumed_pods"] = cache.assumed_count
     yield _CACHE.family({(what,): size for what, size in sizes.items()})

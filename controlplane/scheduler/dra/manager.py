@@ -12,6 +12,7 @@ from controlplane.api.device_selection import DeviceSelectorError, SelectDevice,
 from controlplane.api.tree import Tree
 from controlplane.scheduler.dra.extended import ExtendedResources
 from controlplane.scheduler.dra.features import Features
+from controlplane.scheduler.dra.metrics import DRAMetrics
 from controlplane.scheduler.dra.pools import Slices
 from controlplane.scheduler.dra.slice_tracker import SliceTracker
 from controlplane.scheduler.dra.tracker import ClaimTracker
@@ -77,6 +78,7 @@ class DRAManager:
             self.patches = SliceTracker(listers.resource_slices, listers.device_taint_rules)
         self._groups = listers.pod_groups
         self.extended = ExtendedResources()
+        self.metrics = DRAMetrics()
         self._extends = feature("DRAExtendedResource")
         self.select: SelectDevice = no_selector
 

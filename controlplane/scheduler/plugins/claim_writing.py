@@ -26,6 +26,8 @@ from controlplane.client.resources import PODS, RESOURCE_CLAIMS
 from controlplane.decisions import Point, Sleep
 from controlplane.scheduler.dra.assume_cache import NOT_FOUND
 from controlplane.scheduler.dra.extended import IN_MEMORY
+from controlplane.scheduler.dra.manager import DRAManager
+from controlplane.scheduler.dra.metrics import FAILURE, SUCCESS
 from controlplane.scheduler.dra.requests import claim_name, requests_of
 from controlplane.scheduler.dra.tracker import ClaimTracker, allocation_of
 from controlplane.scheduler.framework.effects import Effects, RequestFailed
@@ -94,7 +96,7 @@ class ClaimBinding:
     """Binds one claim to a pod, or to its group: creates it if need be, writes allocation and reservation.
 
     Attributes:
-        tracker: the tracker of claims.
+        dra: the state that plugins share: the tracker of claims, metrics.
         data: the data of the cycle.
         index: the place of the claim in it.
         pod: the pod.
@@ -104,7 +106,7 @@ class ClaimBinding:
         clock: returns the time, nanoseconds since the epoch.
     """
 
-    tracker: ClaimTracker
+    dra: DRAManager
     data: CycleData
     index: int
     pod: Tree
@@ -144,11 +146,11 @@ class ClaimBinding:
             yield from self._appear(view(self.held))
         elif self.written is not None:
             yield _ASSUME
-            problem = yield from self.tracker.cache.assume(self.written)
+            problem = yield from self.dra.tracker.cache.assume(self.written)
             force = not problem
         if allocation is not None:
             yield _LANDED
-            if self.tracker.release(uid, force=force) and self.group is not None:
+            if self.dra.tracker.release(uid, force=force) and self.group is not None:
                 self.group.pending.pop(uid, None)
 
     def _appear(self, written: View) -> Effects[None]:
@@ -157,7 +159,7 @@ class ClaimBinding:
             if look:
                 yield _APPEARS
             yield _ASSUME
-            problem = yield from self.tracker.cache.assume(written)
+            problem = yield from self.dra.tracker.cache.assume(written)
             if problem != NOT_FOUND:
                 return
 
@@ -180,8 +182,10 @@ class ClaimBinding:
         try:
             made = yield from calls.create(RESOURCE_CLAIMS, namespace, body)
         except RequestFailed as failed:
+            self.dra.metrics.created(FAILURE)
             text = f"create claim for extended resources {namespace}/: {failed}"
             raise WriteError(text, failed) from None
+        self.dra.metrics.created(SUCCESS)
         self.written, self.held = made.view, made.tree
         self.data.claims.extended = made.tree
         return made.tree

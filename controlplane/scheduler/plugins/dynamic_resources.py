@@ -4,7 +4,7 @@ What the claims of one cycle need stands in `plugins.claim_cycle`, the search fo
 `plugins.claim_writing`. Upstream: `pkg/scheduler/framework/plugins/dynamicresources`.
 
 Points: those of `dra.tracker` in PreFilter, those of `plugins.claim_writing` in PostFilter, Unreserve and PreBind,
-`scheduler.prebind.conditions` before binding conditions are looked at.
+and that of `plugins.device_wait` in PreBind.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.api.labels import SelectorError as BadSelector
-from controlplane.decisions import Point, Sleep, at_once
+from controlplane.decisions import at_once
 from controlplane.scheduler.dra import conditions
 from controlplane.scheduler.dra.allocator import Allocator
 from controlplane.scheduler.dra.claims import (
@@ -56,7 +56,6 @@ from controlplane.scheduler.framework.interface import (
     unschedulable,
 )
 from controlplane.scheduler.framework.scores import normalized
-from controlplane.scheduler.framework.writes import EventIntent
 from controlplane.scheduler.plugins import claim_writing as writing
 from controlplane.scheduler.plugins.claim_cycle import (
     KEY,
@@ -66,6 +65,7 @@ from controlplane.scheduler.plugins.claim_cycle import (
     NodeAllocation,
     Offered,
 )
+from controlplane.scheduler.plugins.device_wait import DeviceWait
 from controlplane.scheduler.plugins.node_allocatable import (
     NodeResources,
     clear_patch,
@@ -92,8 +92,6 @@ STEPS_PER_MS: Final = 20
 """Steps of the allocator that stand for a millisecond of the time limit of Filter: here they take no time."""
 COST_PER_MS: Final = 500
 """Cost units of selectors that stand for a millisecond: five selectors at their limit fit into the default time."""
-POLL: Final = 5_000_000_000
-_CONDITIONS: Final = Point("scheduler.prebind.conditions")
 _MS: Final = 1_000_000
 _UNAVAILABLE: Final = unresolvable("resourceclaim not available on the node").by(
     names.DYNAMIC_RESOURCES
@@ -124,6 +122,7 @@ class DynamicResources(
         self._extends = handle.feature("DRAExtendedResource")
         self._binding_conditions = self._dra.features.device_binding_and_status
         self._binding_timeout = args.binding_timeout or 600_000_000_000
+        self._wait = DeviceWait(self._dra, handle, self._binding_timeout)
         self._most_steps: int | None = None
         self._most_cost: int | None = None
         if handle.feature("DRASchedulerFilterTimeout") and args.filter_timeout:
@@ -634,7 +633,7 @@ class DynamicResources(
             if is_reserved_for(claim, pod.tree, groups=self._groups):
                 continue
             binding = writing.ClaimBinding(
-                self._dra.tracker,
+                self._dra,
                 data,
                 index,
                 pod.tree,
@@ -653,38 +652,5 @@ class DynamicResources(
             if problem:
                 return error(problem)
         if self._binding_conditions and conditions.has_conditions(data.claims):
-            return (yield from self._wait_for_devices(data, pod, node_name))
+            return (yield from self._wait.run(data, pod, node_name))
         return None
-
-    def _wait_for_devices(self, data: CycleData, pod: Pod, node: str) -> Effects[Status | None]:
-        """Look every five seconds whether all binding conditions hold."""
-        note = f"waiting for binding conditions for device on node {node}"
-        self._handle.record(
-            EventIntent(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
-        )
-        end = self._handle.clock() + self._binding_timeout
-        while True:
-            yield _CONDITIONS
-            try:
-                if self._are_ready(data):
-                    return None
-            except (conditions.BindingFailed, ClaimError) as failed:
-                return error(str(failed))
-            left = end - self._handle.clock()
-            yield Sleep(max(0, min(POLL, left)), point="scheduler.prebind.poll")
-            if self._handle.clock() >= end:
-                return error("device binding timeout: context deadline exceeded")
-
-    def _are_ready(self, data: CycleData) -> bool:
-        """Read the claims anew; return whether the devices of all are ready. BindingFailed, ClaimError."""
-        for index, known in enumerate(data.claims):
-            meta = known["metadata"]
-            claim = self._dra.tracker.find(meta.get("namespace", ""), meta.get("name", ""))
-            if claim is None:
-                raise ClaimError(f'could not find resource claim "{claim_name(known)}"')
-            data.claims[index] = claim
-            if not conditions.is_ready(claim):
-                if self._is_overdue(claim):
-                    raise ClaimError(f"device binding timeout: claim={meta.get('name', '')}")
-                return False
-        return True

@@ -26,6 +26,7 @@ from tests.scheduler.loops.test_scheduler import (
     reasons,
     run,
 )
+from tests.scheduler.test_metrics import numbers
 
 API = "resource.k8s.io/v1"
 DRIVER = "gpu.example.com"
@@ -173,6 +174,7 @@ def test_an_extended_resource_of_a_class_becomes_a_claim():
     assert pods(cluster)["p"].spec.node_name == "node-2"
     ((name, status),) = claims(cluster).items()
     assert chosen(status) == ["a"]
+    assert numbers(cluster)["resourceclaim_creates_total", "success"] == 1
     told = pods(cluster)["p"].status.extended_resource_claim_status
     assert told["resourceClaimName"] == name
 
@@ -211,6 +213,11 @@ def test_a_pod_is_bound_when_its_device_is_ready(broken):
     cluster.world.run("bare", until_ns=15 * SECOND) if broken else run(cluster)
     assert bound == ["", "" if broken else "node-1"]
     assert "BindingConditionsPending" in reasons(cluster, "p")
+    counted = numbers(cluster)
+    labels = (DRIVER, "default-scheduler", "failure" if broken else "success")
+    # The driver speaks after seven seconds, and claims are looked at every five.
+    assert counted["dra_bindingconditions_allocations_total", *labels] == 1
+    assert counted["dra_bindingconditions_wait_duration_seconds", *labels] == (1, 10)
     if broken:
         (failed, *_) = events(cluster, "scheduler.failed")
         assert "device binding failed: claim=one, reason=Cable" in failed.data["message"]
