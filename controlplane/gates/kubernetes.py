@@ -424,6 +424,13 @@ GATES: tuple[FixGate, ...] = (
         fixed_in="",
     ),
     FixGate(
+        number="140527",
+        title="a pod gets a claim that is being unprepared for another one",
+        issue="140527",
+        component="kubelet",
+        fixed_in="1.37",
+    ),
+    FixGate(
         number="141255",
         title="a recreated pod that arrives as one update ends the process",
         issue="85726",

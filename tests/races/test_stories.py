@@ -533,6 +533,11 @@ FACTS: dict[str, tuple[str, ...]] = {
         r"deleted Pod/default/guest by user",
         r"worker of Pod/default/guest: terminating",
     ),
+    "140527": (
+        r"deleted Pod/default/first by user",
+        r"created Pod/default/second by user",
+        r"kubelet.claims Pod/default/second",
+    ),
     "here14": (
         r"patched \(status\) Pod/default/old by user: Failed",
         r"node-1: admits Pod/default/new",

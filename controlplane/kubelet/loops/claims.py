@@ -47,6 +47,8 @@ WIPING_DELAY_NS: Final = 30 * SECOND
 """The time for which a driver may be away before its slices are deleted."""
 OWN_CLAIMS_ONLY: Final = "here11"
 """The gate by which a pod gives back only claims that it holds."""
+ENDING_CLAIMS_REFUSED: Final = "140527"
+"""The gate by which a pod does not get a claim that is being unprepared."""
 HEALTH_POINT: Final = "kubelet.dra.health"
 HEALTH_RETRY_NS: Final = 5 * SECOND
 STALE_SYNC_NS: Final = 60 * SECOND
@@ -99,7 +101,10 @@ class NodeClaims:
         cache = ClaimCache.restore(text)
         known = self._registered.__contains__
         own_only = self._shared.fixes.fixed(OWN_CLAIMS_ONLY)
-        self._manager = DRAManager(cache, known, groups=self._groups, own_only=own_only)
+        refuses = self._shared.fixes.fixed(ENDING_CLAIMS_REFUSED)
+        self._manager = DRAManager(
+            cache, known, groups=self._groups, own_only=own_only, refuses_ending=refuses
+        )
         if self._tells_health:
             self._manager.health = HealthCache.restored(ctx.disk.read(HEALTH_FILE))
         self._shared.host.claims = self._manager

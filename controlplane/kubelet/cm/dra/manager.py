@@ -62,6 +62,7 @@ class DRAManager:
         groups: whether claims of pod groups count (DRAWorkloadResourceClaims).
         extended: whether claims of extended resources count (DRAExtendedResource).
         own_only: a pod gives back only claims that it holds (gate here11).
+        refuses_ending: a pod does not get a claim that is being unprepared (gate 140527).
     """
 
     def __init__(
@@ -72,8 +73,12 @@ class DRAManager:
         groups: bool = False,
         extended: bool = True,
         own_only: bool = False,
+        refuses_ending: bool = True,
     ) -> None:
         self._own_only = own_only
+        self._refuses_ending = refuses_ending
+        self._ending: dict[str, None] = {}
+        """By uid the claims that a driver is asked to unprepare."""
         self.cache = cache
         self.health = HealthCache()
         self._registered = registered
@@ -105,6 +110,9 @@ class DRAManager:
         uid = pod["metadata"].get("uid", "")
         for each in wanted:
             info = self._entry(each).with_pod(uid)
+            # Until 140527 the pod joined the entry, which is gone when the driver has answered.
+            if self._refuses_ending and info.ref.uid in self._ending:
+                raise ClaimError(f"ResourceClaim {info.key} is being unprepared")
             self.cache.put(info)
             yield self._file()
             if info.prepared:
@@ -227,14 +235,19 @@ class DRAManager:
             left[info.ref.uid] = info.ref
             for driver in info.drivers:
                 batches.setdefault(driver, []).append(info.ref)
-        for driver, claims in batches.items():
-            self._check_driver(driver)
-            response = yield from self._call(driver, UNPREPARE, claims)
-            for of_claim, result in response.claims.items():
-                _asked(UNPREPARE, claims, of_claim, result.error)
-            _check_complete(UNPREPARE, claims, response)
-        for ref in left.values():
-            self.cache.remove(ref.namespace, ref.name)
+        self._ending.update(dict.fromkeys(left))
+        try:
+            for driver, claims in batches.items():
+                self._check_driver(driver)
+                response = yield from self._call(driver, UNPREPARE, claims)
+                for of_claim, result in response.claims.items():
+                    _asked(UNPREPARE, claims, of_claim, result.error)
+                _check_complete(UNPREPARE, claims, response)
+            for ref in left.values():
+                self.cache.remove(ref.namespace, ref.name)
+        finally:
+            for claim_uid in left:
+                self._ending.pop(claim_uid, None)
         yield self._file()
 
     def unused(self, active: Iterable[str]) -> Mapping[str, tuple[str, tuple[str, ...]]]:
