@@ -182,7 +182,7 @@ def _selector_problems(selector: Tree, path: str) -> list[FieldError]:
     for index, each in enumerate(wanted):
         place = f"{path}.requirements[{index}]"
         if path.endswith("labelSelector"):
-            errors += validate_requirement(each, place, unknown_operators=True, any_values=True)
+            errors += validate_requirement(each, place, unknown_operators=True)
             continue
         if not each.get("key"):
             errors.append(required(f"{place}.key", "must be specified"))
