@@ -19,7 +19,13 @@ from controlplane.apiserver.schema.field_errors import (
 )
 from controlplane.apiserver.schema.work import spend
 
-__all__ = ["validate_labels", "validate_meta", "validate_meta_update", "wiped"]
+__all__ = [
+    "finalizer_warnings",
+    "validate_labels",
+    "validate_meta",
+    "validate_meta_update",
+    "wiped",
+]
 
 NameRule = Callable[[str], names.Problems]
 
@@ -134,6 +140,23 @@ def finalizer_errors(meta: Tree) -> list[FieldError]:
         for index, name in enumerate(meta.get("finalizers") or ())
         if "/" not in name and name not in _STANDARD_FINALIZERS
     ]
+
+
+def finalizer_warnings(meta: Tree, old: Tree | None) -> list[str]:
+    """Return the warnings about new finalizers of a custom resource, which may have any name."""
+    path = "metadata.finalizers"
+    known = set((old or {}).get("finalizers") or ())
+    found: list[str] = []
+    for name in sorted(set(meta.get("finalizers") or ()) - known):
+        shown = f"{path}: {quote(name)}"
+        found += [f"{shown}: {problem}" for problem in names.qualified_name(name)]
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            part = " including a path (/)" if "." in name else ""
+            found.append(
+                f"{shown}: prefer a domain-qualified finalizer name{part} to avoid accidental "
+                "conflicts with other finalizer writers"
+            )
+    return found
 
 
 def validate_finalizer_name(name: str, path: str) -> list[FieldError]:

@@ -42,6 +42,7 @@ from controlplane.apiserver.kinds.custom.schemas import (
 )
 from controlplane.apiserver.kinds.custom.stored_numbers import stored_numbers
 from controlplane.apiserver.kinds.custom.validation import check_lists, validate
+from controlplane.apiserver.kinds.metadata import finalizer_warnings
 from controlplane.apiserver.kinds.strategy import Context, Strategy, same, with_status, without
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.codec import (
@@ -218,6 +219,11 @@ class CustomStrategy(Strategy):
         meta = with_status(old["metadata"], new["metadata"], "managedFields")
         meta = with_status(meta, new["metadata"], "resourceVersion")
         return with_status({**old, "metadata": meta}, new)
+
+    def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
+        """Return the warnings about new finalizers."""
+        was = None if old is None else old["metadata"]
+        return [] if tree["metadata"] is was else finalizer_warnings(tree["metadata"], was)
 
     def settles_on_update(self, ctx: Context, sub: str, old: Tree) -> bool:
         """A number of replicas that the schema does not know is stored, though no read shows it."""
