@@ -19,18 +19,29 @@ def queue_after_claim(
     pod: Tree, old: Tree | None, new: Tree, find: FindClaim, *, groups: bool = False
 ) -> bool:
     """Return whether a pod goes to the queue after a claim was added (`old` is None) or changed."""
-    uid = (new.get("metadata") or {}).get("uid", "")
+    metadata = new.get("metadata") or {}
+    uid = metadata.get("uid", "")
+    before, after = _status(old or {}), _status(new)
+    freed = before.get("allocation") is not None and after.get("allocation") is None
+    if not freed and not _names(pod, metadata.get("name", "")):
+        return False  # asked of every pod that waits: the claims of most have other names
     try:
         claims = [claim for _, claim in claims_of(pod, find, groups=groups)]
     except ClaimError:
         return False
     found = [(claim.get("metadata") or {}).get("uid", "") for claim in claims]
-    before, after = _status(old or {}), _status(new)
-    if before.get("allocation") is not None and after.get("allocation") is None:
+    if freed:
         return True  # devices are free again, whichever claim had them
     if uid not in found:
         return False
     return old is None or _comparable(before) != _comparable(after)
+
+
+def _names(pod: Tree, claim: str) -> bool:
+    """Return whether a claim of this name may be one of the pod's."""
+    entries = (pod.get("spec") or {}).get("resourceClaims") or ()
+    statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    return any(each.get("resourceClaimName") == claim for each in (*entries, *statuses))
 
 
 def queue_after_pod(pod: Tree, new: Tree, find: FindClaim, *, groups: bool = False) -> bool:
