@@ -39,15 +39,15 @@ def without_grace(ctx: Context, obj: Tree, graceful: bool, finalizers: list[str]
 
 
 def before_delete(
-    strategy: Strategy, ctx: Context, tree: Tree, options: DeleteOptions
+    strategy: Strategy, info: ResourceInfo, ctx: Context, tree: Tree, options: DeleteOptions
 ) -> tuple[Tree, bool, bool]:
-    """Check preconditions, and set the time and grace of a deletion.
+    """Check preconditions, and set the time and grace of a deletion; `info` is the stored resource's, for errors.
 
     Returns the object with both, whether it is deleted gracefully, and whether a graceful deletion is pending already.
     Upstream: BeforeDelete of apiserver/pkg/registry/rest/delete.go.
     """
     meta = tree["metadata"]
-    check_meant(ctx.info, meta, options)
+    check_meant(info, meta, options)
     if options.grace is not None and options.grace < 0:
         options.grace = 1
     if not strategy.graceful:

@@ -554,7 +554,7 @@ class Registry:
         self, ctx: Context, key: str, found: Object, options: DeleteOptions
     ) -> Steps[_Attempt]:
         """Make one attempt to delete: return its result, or None and the object that was written meanwhile."""
-        obj, graceful, pending = before_delete(self.strategy, ctx, found.tree, options)
+        obj, graceful, pending = before_delete(self.strategy, self.info, ctx, found.tree, options)
         begun = self.strategy.begin_delete(ctx, found.tree)
         if begun is not None:
             done = yield from self.write(ctx, key, begun, found)

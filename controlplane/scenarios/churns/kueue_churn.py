@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from controlplane.cluster_config import numbered
 from controlplane.scenarios.authoring.kueue_worlds import (
     WORKLOADS,
     change,
@@ -130,6 +129,8 @@ async def _share(user: User, count: int) -> None:
 
 async def crash_or_cut(user: User) -> None:
     """Crash a replica, or cut it off for longer than its lease lasts: the leader, or one that follows."""
+    from controlplane.cluster_config import numbered
+
     replica = numbered("kueue", user.options["replicas"])[
         user.choose(user.options["replicas"], "which replica")
     ]

@@ -42,7 +42,7 @@ def test_with_static_pods_and_with_devices_nothing_breaks(part) -> None:
 
 @pytest.mark.slow
 def test_search_finds_a_static_pod_that_never_starts_again() -> None:
-    seen = campaign("104847", part="static-pods").explore(60)
+    seen = campaign("104847", part="static-pods").explore(80)
     assert "static pods run" in seen.findings[0].result.reason
 
 
