@@ -18,13 +18,16 @@ from controlplane.controllers.common.ref_manager import namespace_index
 from controlplane.controllers.network.endpointslice import endpoints, hints, packing
 from controlplane.controllers.network.endpointslice.endpoints import ZONE, Identity
 from controlplane.controllers.network.endpointslice.packing import (
-    MANAGED_BY,
     MANAGER,
-    SERVICE_NAME,
     Plan,
 )
 from controlplane.controllers.network.endpointslice.topology import Report, TopologyCache
-from controlplane.controllers.network.endpointslice.tracker import SliceTracker, service_of
+from controlplane.controllers.network.endpointslice.tracker import (
+    SliceHandlers,
+    SliceTracker,
+    managed_by,
+    service_name,
+)
 from controlplane.controllers.network.service_members import PodChanges, has_address, selected_pods
 from controlplane.controllers.network.trigger_times import ANNOTATION, TriggerTimes
 from controlplane.decisions import Point, immediate
@@ -82,9 +85,9 @@ class EndpointSliceController(Controller):
         """Services, their pods and slices; nodes only for their zones."""
         return {
             **self._pod_changes.handlers(),
-            ENDPOINT_SLICES: Handlers(
-                self._slice_added, self._slice_updated, lambda obj, _: self._slice_deleted(obj)
-            ),
+            ENDPOINT_SLICES: SliceHandlers(
+                self._tracker, MANAGER, lambda key: self.queue.add_after(key, SLICE_DELAY_NS)
+            ).handlers(),
             NODES: Handlers(
                 lambda _obj: self._topology_queue.add(_TOPOLOGY),
                 self._node_updated,
@@ -93,28 +96,6 @@ class EndpointSliceController(Controller):
         }
 
     # ------------------------------------------------------------------ handlers
-
-    def _slice_added(self, obj: Object[Any]) -> None:
-        if _ours(obj.tree) and self._tracker.is_news(obj.tree):
-            self._ask_after_slice(obj.tree)
-
-    def _slice_updated(self, old: Object[Any], new: Object[Any]) -> None:
-        if _service_name(old.tree) != _service_name(new.tree):
-            self._ask_after_slice(new.tree)
-            self._ask_after_slice(old.tree)
-        elif _ours(old.tree) != _ours(new.tree) or (
-            _ours(new.tree) and self._tracker.is_news(new.tree)
-        ):
-            self._ask_after_slice(new.tree)
-
-    def _slice_deleted(self, obj: Object[Any]) -> None:
-        tree = obj.tree
-        if _ours(tree) and self._tracker.knows(tree) and not self._tracker.deleted(tree):
-            self._ask_after_slice(tree)
-
-    def _ask_after_slice(self, tree: Tree) -> None:
-        if _service_name(tree):
-            self.queue.add_after(service_of(tree), SLICE_DELAY_NS)
 
     def _node_updated(self, old: Object[Node], new: Object[Node]) -> None:
         if _place(old.view) != _place(new.view):
@@ -142,8 +123,8 @@ class EndpointSliceController(Controller):
         slices = [
             each.tree
             for each in self._slices.by_index("namespace", obj.namespace)
-            if _service_name(each.tree) == service.name
-            and _ours(each.tree)
+            if service_name(each.tree) == service.name
+            and managed_by(each.tree, MANAGER)
             and "deletionTimestamp" not in each.tree["metadata"]
         ]
         if self._tracker.stale(key, slices):
@@ -306,14 +287,6 @@ class EndpointSliceController(Controller):
                 raise
         else:
             self._tracker.expect_deletion(found)
-
-
-def _ours(tree: Tree) -> bool:
-    return packing.labels_of(tree).get(MANAGED_BY) == MANAGER
-
-
-def _service_name(tree: Tree) -> str:
-    return str(packing.labels_of(tree).get(SERVICE_NAME, ""))
 
 
 def _place(node: Node) -> tuple[bool, str]:

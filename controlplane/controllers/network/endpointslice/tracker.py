@@ -5,13 +5,19 @@ A sync that reads slices older than its own last writes would pack endpoints twi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from controlplane.controllers.network.endpointslice.packing import SERVICE_NAME, labels_of
+from controlplane.controllers.common.controller import Handlers
+from controlplane.controllers.network.endpointslice.packing import (
+    MANAGED_BY,
+    SERVICE_NAME,
+    labels_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from controlplane.api.object import Object
     from controlplane.api.tree import Tree
 
 _GOING = -1
@@ -20,6 +26,16 @@ _GOING = -1
 def service_of(found: Tree) -> str:
     """The key of the service of a slice; the name is "" when its label is missing."""
     return f"{found['metadata'].get('namespace', '')}/{labels_of(found).get(SERVICE_NAME, '')}"
+
+
+def service_name(found: Tree) -> str:
+    """The name of the service of a slice, "" when its label is missing."""
+    return str(labels_of(found).get(SERVICE_NAME, ""))
+
+
+def managed_by(found: Tree, manager: str) -> bool:
+    """Return whether a slice is a controller's own, by its label."""
+    return labels_of(found).get(MANAGED_BY) == manager
 
 
 class SliceTracker:
@@ -66,6 +82,51 @@ class SliceTracker:
     def forget(self, service: str) -> None:
         """A service is gone."""
         self._services.pop(service, None)
+
+
+class SliceHandlers:
+    """What a controller does when slices change: it looks at services whose slices are not as it wrote them.
+
+    Args:
+        tracker: the generations that it wrote.
+        manager: its name in the label of its slices.
+        ask: adds the key of a service to its queue.
+    """
+
+    def __init__(self, tracker: SliceTracker, manager: str, ask: Callable[[str], None]) -> None:
+        self._tracker = tracker
+        self._manager = manager
+        self._ask = ask
+
+    def handlers(self) -> Handlers:
+        """The handlers of slices."""
+        return Handlers(self._added, self._updated, lambda obj, _: self._deleted(obj))
+
+    def _is_news(self, tree: Tree) -> bool:
+        return managed_by(tree, self._manager) and self._tracker.is_news(tree)
+
+    def _added(self, obj: Object[Any]) -> None:
+        if self._is_news(obj.tree):
+            self._look_at(obj.tree)
+
+    def _updated(self, old: Object[Any], new: Object[Any]) -> None:
+        before, after = old.tree, new.tree
+        if service_name(before) != service_name(after):
+            self._look_at(after)
+            self._look_at(before)
+        elif managed_by(before, self._manager) != managed_by(after, self._manager) or (
+            self._is_news(after)
+        ):
+            self._look_at(after)
+
+    def _deleted(self, obj: Object[Any]) -> None:
+        tree, tracker = obj.tree, self._tracker
+        if managed_by(tree, self._manager) and tracker.knows(tree) and not tracker.deleted(tree):
+            self._look_at(tree)
+
+    def _look_at(self, tree: Tree) -> None:
+        if service_name(tree):
+            self._ask(service_of(tree))
 
 
 def _uid(found: Tree) -> str:

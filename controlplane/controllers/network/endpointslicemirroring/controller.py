@@ -16,12 +16,14 @@ from controlplane.controllers.common.effects import Reconcile, RequestFailed, Re
 from controlplane.controllers.common.namespaces import namespace_is_terminating
 from controlplane.controllers.common.ref_manager import namespace_index
 from controlplane.controllers.network.endpointslice.packing import (
-    MANAGED_BY,
-    SERVICE_NAME,
-    labels_of,
     name_of,
 )
-from controlplane.controllers.network.endpointslice.tracker import SliceTracker, service_of
+from controlplane.controllers.network.endpointslice.tracker import (
+    SliceHandlers,
+    SliceTracker,
+    managed_by,
+    service_name,
+)
 from controlplane.controllers.network.endpointslicemirroring.mirroring import (
     MANAGER,
     desired_of,
@@ -77,9 +79,7 @@ class EndpointSliceMirroringController(Controller):
                 self._service_updated,
                 lambda obj, _unknown: self._service_changed(obj),
             ),
-            ENDPOINT_SLICES: Handlers(
-                self._slice_added, self._slice_updated, lambda obj, _: self._slice_deleted(obj)
-            ),
+            ENDPOINT_SLICES: SliceHandlers(self._tracker, MANAGER, self.queue.add).handlers(),
         }
 
     # ------------------------------------------------------------------ handlers
@@ -100,28 +100,6 @@ class EndpointSliceMirroringController(Controller):
         if _has_selector(old) != _has_selector(new):
             self.queue.add(new.key)
 
-    def _slice_added(self, obj: Object[Any]) -> None:
-        if _ours(obj.tree) and self._tracker.is_news(obj.tree):
-            self._ask_after_slice(obj.tree)
-
-    def _slice_updated(self, old: Object[Any], new: Object[Any]) -> None:
-        if _service_name(old.tree) != _service_name(new.tree):
-            self._ask_after_slice(new.tree)
-            self._ask_after_slice(old.tree)
-        elif _ours(old.tree) != _ours(new.tree) or (
-            _ours(new.tree) and self._tracker.is_news(new.tree)
-        ):
-            self._ask_after_slice(new.tree)
-
-    def _slice_deleted(self, obj: Object[Any]) -> None:
-        tree = obj.tree
-        if _ours(tree) and self._tracker.knows(tree) and not self._tracker.deleted(tree):
-            self._ask_after_slice(tree)
-
-    def _ask_after_slice(self, tree: Tree) -> None:
-        if _service_name(tree):
-            self.queue.add(service_of(tree))
-
     # ------------------------------------------------------------------ reconcile
 
     def sync(self, key: str) -> Reconcile[None]:
@@ -131,7 +109,7 @@ class EndpointSliceMirroringController(Controller):
         slices = [
             each.tree
             for each in self._slices.by_index("namespace", namespace)
-            if _ours(each.tree) and _service_name(each.tree) == name
+            if managed_by(each.tree, MANAGER) and service_name(each.tree) == name
         ]
         if found is None or not mirrored(found.tree) or service is None or _has_selector(service):
             self._tracker.forget(key)
@@ -201,11 +179,3 @@ def _failed(verb: str, found: Tree, owner: View, error: Exception) -> Retry:
 
 def _has_selector(service: Object[Any]) -> bool:
     return (service.tree.get("spec") or {}).get("selector") is not None
-
-
-def _ours(tree: Tree) -> bool:
-    return labels_of(tree).get(MANAGED_BY) == MANAGER
-
-
-def _service_name(tree: Tree) -> str:
-    return str(labels_of(tree).get(SERVICE_NAME, ""))
