@@ -20,7 +20,7 @@ from controlplane.controllers.common.controller import Controller, Handlers, Wor
 from controlplane.controllers.common.effects import Reconcile
 from controlplane.decisions import Choose
 from controlplane.scheduler.community.network_aware import APP_GROUP, GROUP
-from controlplane.scheduler_plugins.controller import merge_difference
+from controlplane.scheduler_plugins.controller import changed_object, merge_difference
 from controlplane.scheduler_plugins.ordering import dependencies, topology_order
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ class AppGroupController(Controller):
         """Every change of a group, and of a pod that names one which is there."""
 
         def of_group(*told: Any) -> None:
-            self._queue.add(_last(told).key)
+            self._queue.add(changed_object(told).key)
 
         def of_pod(*told: Any) -> None:
-            pod: Object[Pod] = _last(told)
+            pod: Object[Pod] = changed_object(told)
             for name in _groups_of(pod):
                 if self._groups.get(f"{pod.namespace}/{name}") is not None:
                     self._queue.add(f"{pod.namespace}/{name}")
@@ -97,12 +97,6 @@ class AppGroupController(Controller):
         if len(names) > 1:
             first = yield Choose("cache order", len(names), "workloads of an AppGroup")
         return topology_order(group, {name: edges[name] for name in names[first:] + names[:first]})
-
-
-def _last(told: Any) -> Object[Any]:
-    """The object that a handler is told of, the new one of two."""
-    found: Object[Any] = [each for each in told if not isinstance(each, bool)][-1]
-    return found
 
 
 def _marshalled(status: Tree) -> Tree:

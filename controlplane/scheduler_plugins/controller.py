@@ -78,10 +78,10 @@ class SchedulerPluginsController(Controller):
         """Every change of groups, quotas and pods."""
 
         def of_group(*told: Any) -> None:
-            self._group_queue.add(_last(told).key)
+            self._group_queue.add(changed_object(told).key)
 
         def of_quota(*told: Any) -> None:
-            self._quota_queue.add(_last(told).key)
+            self._quota_queue.add(changed_object(told).key)
 
         def of_pod(*told: Any) -> None:
             objects = [each for each in told if not isinstance(each, bool)]
@@ -147,8 +147,8 @@ class SchedulerPluginsController(Controller):
         self.host.event(obj.view, NORMAL, "Synced", told)
 
 
-def _last(told: Sequence[Any]) -> Object[Any]:
-    """The object that a handler is told of, the new one of two."""
+def changed_object(told: Sequence[Any]) -> Object[Any]:
+    """Return the object of an informer event from a handler's arguments, the new one of an update."""
     found: Object[Any] = [each for each in told if not isinstance(each, bool)][-1]
     return found
 

@@ -19,7 +19,7 @@ from controlplane.client.resources import CONFIG_MAPS, NODES, Resource
 from controlplane.controllers.common.controller import Controller, Handlers, Work
 from controlplane.controllers.common.effects import Reconcile
 from controlplane.scheduler.community.network_aware import NETWORK_TOPOLOGY
-from controlplane.scheduler_plugins.controller import merge_difference
+from controlplane.scheduler_plugins.controller import changed_object, merge_difference
 from controlplane.scheduler_plugins.network_costs import measured_weights, place_of
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class NetworkTopologyController(Controller):
         """Every change of a NetworkTopology."""
 
         def changed(*told: Any) -> None:
-            objects = [each for each in told if not isinstance(each, bool)]
-            self._queue.add(objects[-1].key)
+            self._queue.add(changed_object(told).key)
 
         return {_TOPOLOGIES: Handlers(changed, changed, changed)}
 
