@@ -42,7 +42,7 @@ class Memory(Generic[K, R]):
     def __init__(self, name: str, kept: int = KEPT) -> None:
         self.name = name
         self.known: dict[K, R] = {}
-        """The entries, for look-ups; only `keep` writes."""
+        """The entries, for look-ups; only `keep` and `shared` write."""
         self._kept = kept
         _MEMORIES.add(self)
 
@@ -54,6 +54,11 @@ class Memory(Generic[K, R]):
             self.known.clear()
         self.known[key] = value
         return value
+
+    def shared(self, key: K, value: R) -> R:
+        """Return the remembered value of a key; remember this one, and return it, if there is none."""
+        found = self.known.get(key)
+        return self.keep(key, value) if found is None else found
 
 
 _MEMORIES: Final[WeakSet[Memory[Any, Any]]] = WeakSet()

@@ -101,8 +101,7 @@ _whats: Memory[tuple[str, ...], tuple[str, ...]] = Memory("reports", REMEMBERED_
 
 def _shared(what: tuple[str, ...]) -> tuple[str, ...]:
     """An equal one that was reported lately: most pods of a node say the same, and it is kept for each."""
-    found = _whats.known.get(what)
-    return _whats.keep(what, what) if found is None else found
+    return _whats.shared(what, what)
 
 
 class EventCorrelator:

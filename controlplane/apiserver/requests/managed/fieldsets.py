@@ -154,8 +154,7 @@ def _settled(node: Tree) -> Tree:
         node[element] = _settled(child)
     node = _ordered(node)
     key = tuple([(element, id(child)) for element, child in node.items()])
-    found = _SETTLED.known.get(key)
-    return _SETTLED.keep(key, node) if found is None else found
+    return _SETTLED.shared(key, node)
 
 
 def _per_path(paths: Paths) -> int:
