@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from controlplane.apiserver.schema.releases import number
+from controlplane.apiserver.schema.releases import reached
 
 __all__ = ["warnings_of"]
 
@@ -20,4 +20,4 @@ Upstream: APILifecycleDeprecated of the types; a server older than the deprecati
 def warnings_of(group: str, resource: str, earlier: str) -> tuple[str, ...]:
     """Return the warnings that every answer about a resource brings; `earlier` is the release, "" for the latest."""
     since, text = _WARNINGS.get((group, resource), (0, ""))
-    return (text,) if text and (not earlier or number(earlier) >= since) else ()
+    return (text,) if text and reached(earlier, since) else ()

@@ -26,6 +26,7 @@ __all__ = [
     "earlier_versions",
     "old_versions",
     "number",
+    "reached",
     "served_since",
     "without_younger",
     "younger_fields",
@@ -44,6 +45,11 @@ EARLIEST, LATEST = RELEASES[0], RELEASES[-1]
 def number(release: str) -> int:
     """The minor release as a number; what is older than all that are known counts as the first."""
     return max(int(release.partition(".")[2]), int(EARLIEST.partition(".")[2]))
+
+
+def reached(earlier: str, minor: int) -> bool:
+    """Return whether a release is 1.`minor` or later; "" stands for the latest one."""
+    return not earlier or number(earlier) >= minor
 
 
 @frozen

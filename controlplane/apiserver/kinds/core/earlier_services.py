@@ -10,7 +10,7 @@ from controlplane.apiserver.kinds import names
 from controlplane.apiserver.kinds.checks import problems
 from controlplane.apiserver.schema.field_errors import FieldError, not_supported
 from controlplane.apiserver.schema.gated_fields import is_off
-from controlplane.apiserver.schema.releases import number
+from controlplane.apiserver.schema.releases import reached
 
 __all__ = ["EXTERNAL_IPS", "errors_of", "name_errors", "warnings_of"]
 
@@ -28,7 +28,7 @@ _CLOSE: Final = "PreferClose"
 def name_errors(tree: Tree, earlier: str) -> list[FieldError]:
     """Return the errors of a new service's name that the latest release does not have."""
     name = tree["metadata"].get("name", "")
-    if number(earlier) >= _NAMES_SINCE or names.dns_label(name):
+    if reached(earlier, _NAMES_SINCE) or names.dns_label(name):
         return []
     return problems("metadata.name", name, names.dns_1035_label(name))
 
@@ -47,6 +47,6 @@ def errors_of(
 
 def warnings_of(texts: Sequence[str], earlier: str) -> list[str]:
     """Return the warnings of an earlier release, given those of the latest one."""
-    if number(earlier) >= _EXTERNAL_IPS_SINCE:
+    if reached(earlier, _EXTERNAL_IPS_SINCE):
         return list(texts)
     return [text for text in texts if text != EXTERNAL_IPS]

@@ -483,7 +483,7 @@ class ServiceStrategy(Strategy):
     def warnings(self, ctx: Context, tree: Tree, old: Tree | None) -> list[str]:
         """Return the warnings about a written service."""
         texts = super().warnings(ctx, tree, old)
-        return earlier_services.warnings_of(texts, ctx.earlier) if ctx.earlier else texts
+        return earlier_services.warnings_of(texts, ctx.earlier)
 
     def begin_create(self, ctx: Context, tree: Tree) -> Tree:
         """Allocate what a new object needs."""

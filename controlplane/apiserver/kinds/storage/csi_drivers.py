@@ -17,7 +17,7 @@ from controlplane.apiserver.schema.field_errors import (
     invalid,
     required,
 )
-from controlplane.apiserver.schema.releases import number
+from controlplane.apiserver.schema.releases import reached
 
 __all__ = ["KIND"]
 
@@ -132,7 +132,7 @@ class CSIDriverStrategy(Strategy):
             return []
         if not spec.get("tokenRequests") or "serviceAccountTokenInSecrets" in spec:
             return []
-        if ctx.earlier and number(ctx.earlier) < _SECRETS_SINCE:
+        if not reached(ctx.earlier, _SECRETS_SINCE):
             return []
         return [
             "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true "

@@ -25,7 +25,7 @@ from controlplane.apiserver.kinds.kind import META, Kind, value_at
 from controlplane.apiserver.kinds.strategy import Context, Strategy, kept_meta, same, with_status
 from controlplane.apiserver.schema import status
 from controlplane.apiserver.schema.field_errors import FieldError
-from controlplane.apiserver.schema.releases import number
+from controlplane.apiserver.schema.releases import reached
 from controlplane.sharing.alike import alike, alike_list
 from controlplane.sharing.compact import compact
 from controlplane.sharing.memory import IdentityCache
@@ -59,7 +59,7 @@ _CLAIM_STATUSES = "nodeAllocatableResourceClaimStatuses"
 
 def _counts_generations(ctx: Context) -> bool:
     """Return whether the release gives pods a generation: from 1.33 on, whatever the gates (KEP-5067)."""
-    return not ctx.earlier or number(ctx.earlier) >= _GENERATIONS_SINCE
+    return reached(ctx.earlier, _GENERATIONS_SINCE)
 
 
 _GENERATIONS_SINCE: Final = 33
