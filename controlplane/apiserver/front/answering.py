@@ -56,6 +56,7 @@ __all__ = [
     "answering",
     "failed",
     "served_by",
+    "serves_cbor",
     "untyped",
 ]
 
@@ -410,8 +411,8 @@ def _watch(
 ) -> HttpAnswer | WatchAnswer:
     opened = server.allowed_watch(request)
     if isinstance(opened, Response):
-        return failed(opened, request.accept, cbor=_serves_cbor(server))
-    negotiation.check_stream(chosen, cbor=_serves_cbor(server))
+        return failed(opened, request.accept, cbor=serves_cbor(server))
+    negotiation.check_stream(chosen, cbor=serves_cbor(server))
     if chosen.kind == "PartialObjectMetadataList":  # no event is one: the first ends the stream
         opened.capacity = 0
         if opened.drain():
@@ -421,7 +422,8 @@ def _watch(
     return WatchAnswer(request, opened, seconds, bookmarks, chosen)
 
 
-def _serves_cbor(server: ApiServer) -> bool:
+def serves_cbor(server: ApiServer) -> bool:
+    """Return whether the server reads and writes CBOR (feature gate CBORServingAndStorage)."""
     return cbor.GATE in server.options.gates
 
 
@@ -504,7 +506,7 @@ def _rendered(
             return HttpAnswer(204, headers, None, "")
         return HttpAnswer(response.code, headers, None, response.content.decode())
     if not response.ok:
-        return failed(response, request.accept, cbor=_serves_cbor(server))
+        return failed(response, request.accept, cbor=serves_cbor(server))
     whole = not server.options.streams_lists
     headers = _headers(response, chosen.media_type)
     if response.items is not None and "items" in response.tree and not chosen.kind:
@@ -531,7 +533,7 @@ def _rendered(
             tree = rendering.rendered(info, request, response, chosen, now)
         except status.ApiError as error:
             return failed(
-                failure(error, response.warnings), request.accept, cbor=_serves_cbor(server)
+                failure(error, response.warnings), request.accept, cbor=serves_cbor(server)
             )
     obj = response.object if response.object is not None and response.object.tree is tree else None
     answered = HttpAnswer(

@@ -20,7 +20,7 @@ from actors.log import ERROR, INFO, WARNING
 from controlplane.api.attached import Attached
 from controlplane.api.times import SECOND
 from controlplane.apiserver.front import client_faults
-from controlplane.apiserver.front.answering import HttpAnswer, answering, failed
+from controlplane.apiserver.front.answering import HttpAnswer, answering, failed, serves_cbor
 from controlplane.apiserver.front.client_faults import ClientFaults, Subject
 from controlplane.apiserver.http.answer_bodies import Late, watch_line
 from controlplane.apiserver.http.impersonation import acting
@@ -148,7 +148,7 @@ class HttpFront:
                 if refusal is not None:
                     self._note_fault(f"answer {refusal.code} to", subject)
                     raise refusal
-            http.cbor = cbor_writing.GATE in self._core.options.gates
+            http.cbor = serves_cbor(self._core)
             return (yield from answering(self._core, json_request(http), now))
         except status.ApiError as error:
             return failed(failure(error), http.headers.get("accept", ""), cbor=http.cbor)
