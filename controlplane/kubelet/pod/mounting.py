@@ -132,7 +132,7 @@ class Mounting:
 
     def _error(self, pod: Pod, volume: _Volume, claim: str | None) -> str | None:
         """Return why a volume is not there, "" if it can be; None while its parts are on their way."""
-        if claim is None or claim:
+        if claim != "":
             return claim
         token: str | None = ""
         if self._tokens is not None and "projected" in volume.tree:

@@ -139,13 +139,8 @@ class DeviceManager:
         for entry, by_numa in self.owned.items():
             if (entry.pod, entry.container) == (uid, container):
                 known = self.devices.get(entry.resource, {})
-                ill = [
-                    each
-                    for each in devices_in(by_numa)
-                    if each in known and not known[each].healthy
-                ]
                 resources = [
-                    {"resourceID": each, "health": "Unhealthy" if each in ill else "Healthy"}
+                    {"resourceID": each, "health": _health(known.get(each))}
                     for each in devices_in(by_numa)
                 ]
                 found.append({"name": entry.resource, "resources": resources})
@@ -444,6 +439,10 @@ class DeviceManager:
             for node in numa or (NO_NUMA,):
                 found[node] = (*found.get(node, ()), each)
         return found
+
+
+def _health(device: PluginDevice | None) -> str:
+    return "Healthy" if device is None or device.healthy else "Unhealthy"
 
 
 def _by_claim(pod: Pod, container: str, resource: str) -> bool:
