@@ -1,4 +1,4 @@
-"""What each memory of `controlplane.sharing` earns: processor time of a world without it to one with it.
+"""The gain of each memory of `controlplane.sharing`: processor time of a world without it to one with it.
 
     python -m bench.bench_sharing [--rounds 5] [--pods 400]
 

@@ -54,7 +54,7 @@ class Prices:
 
 
 def preferred_cores(nodes: int) -> int:
-    """Return the cores of a node that suits a cluster of so many: twice as many with each threefold size."""
+    """Return the preferred cores of a node in a cluster of this size: double for each threefold size."""
     for cores, most in ((1, 2), (2, 6), (4, 20), (8, 60), (16, 200)):
         if nodes <= most:
             return cores

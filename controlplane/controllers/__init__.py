@@ -53,7 +53,7 @@ _PLACES = {
     "controlplane.controllers.common.ownership": ("controller_reference",),
     "controlplane.controllers.common.ref_manager": ("controller_index", "controller_keys"),
 }
-"""Where the names are defined."""
+"""The public names that each module defines."""
 
 
 def __getattr__(name: str) -> object:

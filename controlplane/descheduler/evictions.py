@@ -110,7 +110,7 @@ class PodEvictor:
     _per_node: dict[str, int] = field(factory=dict)
     _per_namespace: dict[str, int] = field(factory=dict)
     outcomes: dict[tuple[str, ...], int] = field(factory=dict)
-    """How many evictions came to a result, by the labels of `PODS_EVICTED`: never reset."""
+    """The number of evictions by the labels of `PODS_EVICTED`. `reset` keeps it."""
 
     def reset(self) -> None:
         """Begin a pass: forget what was evicted."""

@@ -1,4 +1,4 @@
-"""What a plugin of a user imports, under the names of the descheduler's framework.
+"""The public names for plugins of users, as the descheduler's framework calls them.
 
 For instance:
 

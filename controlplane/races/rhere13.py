@@ -33,7 +33,7 @@ REST_S = 10
 
 
 def _slice(name: str, count: int, replaces: str = "") -> dict[str, Any]:
-    """A workload of an elastic job with so many pods of one CPU."""
+    """Return a workload of an elastic job with `count` pods that request one CPU each."""
     made = workload(name, "elastic", 1)
     made["spec"]["podSets"][0]["count"] = count
     annotations = {ELASTIC_JOB: "true"}

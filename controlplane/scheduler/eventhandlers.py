@@ -351,7 +351,7 @@ def class_changed(
 def slices_patched(
     scheduler: Scheduler, changes: Iterable[Steps[Change | None]], now: Callable[[], int]
 ) -> Steps[None]:
-    """ResourceSlices are patched one after the other; the queue hears of each before the next is read."""
+    """ResourceSlices are patched one after the other; each event reaches the queue before the next slice is read."""
     for number, patching in enumerate(changes):
         if number:
             yield READ

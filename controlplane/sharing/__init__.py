@@ -1,4 +1,4 @@
-"""What many objects have in common, stored and computed once.
+"""Memories of results and shared values: equal data is stored and computed once.
 
 - `memory`: results of pure functions by the identity of their arguments, bounded, with one switch that turns all off;
 - `alike`: one tree for all equal small parts of objects, such as conditions;

@@ -278,7 +278,7 @@ class Http2Connection:
         self._forget(event.stream_id)
 
     def _forget(self, number: int) -> None:
-        """A stream has been reset: who waits for it goes on."""
+        """Drop a stream that has been reset, and wake the tasks that wait for it."""
         stream = self._streams.pop(number, None)
         if stream is not None:
             stream.reset()

@@ -74,7 +74,7 @@ class Stream:
         """The bytes that the client has announced; None where it has not."""
         self._received = 0
         self.parts = False
-        """The client is told to open another connection: behind this answer, or behind the head of an endless one."""
+        """The connection gets GOAWAY after this response, or after the headers of a watch."""
         self.whole = trio.Event()
         """The body is here, or more of it than may be, or the stream has ended."""
         self.received = False
@@ -102,7 +102,7 @@ class Stream:
 
     @property
     def missing(self) -> str:
-        """What is to be said of a body that ended before what was announced; "" of others."""
+        """The error of a body that is shorter than its Content-Length, "" for any other body."""
         if not self.received or self.declared in (None, self._received):
             return ""
         return (
@@ -125,7 +125,7 @@ class Stream:
         self._window.set()
 
     def reset(self) -> None:
-        """The client has given the stream up: who waits for it goes on."""
+        """Wake all tasks that wait for the stream: the client has reset it."""
         self.gone = True
         self.whole.set()
         self._window.set()

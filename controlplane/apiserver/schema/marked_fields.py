@@ -25,7 +25,7 @@ class Marked:
 
     @property
     def anything(self) -> bool:
-        """Whether a tree of the type can have a marked field."""
+        """True if the type, or a type inside it, has a marked field."""
         return bool(self.names or self.inside)
 
 

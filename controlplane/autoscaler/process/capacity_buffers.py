@@ -78,7 +78,7 @@ class CapacityBuffers:
     # -- changes -----------------------------------------------------------------------------------
 
     def handlers(self, stir: Callable[..., None]) -> dict[Resource[Any], Handlers]:
-        """Reconcile the namespace of what changed its spec, and of quotas; `stir` hears of buffers."""
+        """Reconcile the namespace of a changed spec or quota; `stir` is called for buffers."""
 
         def buffer(*told: Any) -> None:
             stir()

@@ -47,7 +47,7 @@ class CapacityQuotas:
         return tuple(each for each in found if each is not None)
 
     def handlers(self, stir: Callable[..., None]) -> dict[Resource[Any], Handlers]:
-        """Reconcile quotas whose spec changes; `stir` hears of every change, since limits may have moved."""
+        """Reconcile quotas whose spec changes; call `stir` at every change, since limits may differ."""
 
         def added(obj: Object[Any]) -> None:
             stir()

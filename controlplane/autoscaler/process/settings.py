@@ -43,4 +43,4 @@ class Settings:
     first_request_backoff: int = MINUTE
     longest_request_backoff: int = 10 * MINUTE
     request_batch: int = 1
-    """How many requests of the class check-capacity are answered in one loop."""
+    """The maximum number of check-capacity ProvisioningRequests that one loop processes."""

@@ -141,7 +141,7 @@ class LeaderElection:
 
 
 class Readiness:
-    """What a replica that runs before it leads tells its election, and hears of it."""
+    """The two events between the election and a replica that runs before it leads."""
 
     def __init__(self, ctx: Context) -> None:
         self.ready = ctx.event()

@@ -172,7 +172,7 @@ class Controller:
     """The number of its processes. Of several one leads."""
 
     election: ClassVar[ElectionConfig | None] = None
-    """How the processes elect their leader, in place of the usual times."""
+    """The Lease and the times of the leader election; None for the defaults."""
 
     warm: ClassVar[bool] = False
     """All replicas run from the start: the leader works its queues, and the others those that are `on_followers`.
@@ -185,7 +185,7 @@ class Controller:
         self.host = host
 
     def elected(self) -> None:
-        """Hear that this replica leads; its other queues are worked from now on."""
+        """Called when this replica is elected, before the workers of its other queues start."""
 
     def answer(self, request: Tree) -> Tree | Refused:
         """Return the answer to a request for an aggregated group (`controlplane.api.aggregated_groups`)."""

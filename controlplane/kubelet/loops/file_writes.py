@@ -25,7 +25,7 @@ POINT = "pod.file-write"
 
 
 class FileWrites:
-    """The writes of the programs of one kubelet's pods; `changed` is told of a pod, by uid, whose files changed."""
+    """The file writes of one kubelet's pods; `changed` is called with the UID of a pod whose files changed."""
 
     def __init__(self, shared: Shared, changed: Callable[[str], None]) -> None:
         self._shared = shared

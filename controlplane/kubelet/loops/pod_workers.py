@@ -121,7 +121,7 @@ class Provider(Protocol):
 
     @property
     def tracks_generation(self) -> bool:
-        """Whether a status tells which generation of its pod it is of."""
+        """True if pod statuses carry observedGeneration."""
 
     def cpus_of(self, uid: str, container: str) -> tuple[str, bool]:
         """Return the CPUs of a container as a list ("" without assignment), and whether they are exclusive."""

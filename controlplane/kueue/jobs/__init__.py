@@ -43,7 +43,7 @@ _PLACES = {
     "forbidden": "controlplane.apiserver.schema.field_errors",
     "invalid": "controlplane.apiserver.schema.field_errors",
 }
-"""Where the names are defined."""
+"""The module that defines each public name."""
 
 
 def __getattr__(name: str) -> object:

@@ -32,7 +32,7 @@ FOLLOWER: Final = "follower"
 
 
 class Leadership:
-    """Whether this replica leads.
+    """The leadership of this replica, and the reconciliation after its election.
 
     Gate kq3612 (pull request 3612): up to 0.9 a replica that does not lead dropped its keys, so that what changed
     shortly before it was elected was never reconciled. With the fix it looks at them again.
@@ -59,7 +59,7 @@ class Leadership:
         return self.role != FOLLOWER
 
     def only_when_leading(self, changes: Changes) -> Changes:
-        """The handlers of a controller that starts when this replica is elected: it hears of everything then."""
+        """Return handlers that pass nothing on before this replica is elected; `elected` replays the caches."""
         if self._lease is None:
             return changes
         self._waiting.append(changes)

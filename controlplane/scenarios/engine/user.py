@@ -273,7 +273,7 @@ class User(UserFaults):
         return True
 
     async def wait_steps_until(self, holds: Callable[[Run], Any], steps: int) -> bool:
-        """Wait until something holds of the run, for so many steps at most and without time; whether it did."""
+        """Return whether a condition of the run holds within this number of steps; virtual time stands still."""
         for _ in range(steps):
             if holds(self.run):
                 return True

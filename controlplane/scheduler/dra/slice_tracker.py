@@ -76,7 +76,7 @@ class SliceTracker:
     # ------------------------------------------------------------------ handlers
 
     def slice_changed(self, old: View | None, new: View | None) -> Iterator[Steps[Change | None]]:
-        """A slice appeared, changed or went: patch it anew. The queue always hears of it."""
+        """Patch a created, updated or deleted slice anew; every such event reaches the queue."""
         found = new or old
         assert found is not None
         yield self._sync(found.metadata.name, always=True)

@@ -1,6 +1,6 @@
 """The scheduling framework: statuses, extension points, and the runtime that drives plugins.
 
-What a plugin of a user imports stands here, under the names of k8s.io/kube-scheduler/framework where it has one:
+Plugins of users import from here, under the names of k8s.io/kube-scheduler/framework where it has one:
 
     from controlplane.scheduler.framework import CycleState, FilterPlugin, NodeInfo, Pod, Status, unschedulable
 
@@ -84,7 +84,7 @@ _ELSEWHERE = {
     "Pod": "controlplane.api.pod",
     "PodHandler": "controlplane.scheduler.framework.notified",
 }
-"""Where the names are defined that are not of the module `interface`."""
+"""The module that defines each public name outside the module `interface`."""
 
 
 def __getattr__(name: str) -> object:

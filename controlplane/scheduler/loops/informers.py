@@ -366,7 +366,7 @@ class _Handlers:
     def patching(
         self, changed: Callable[[View | None, View | None], Iterator[Steps[Change | None]]]
     ) -> TaskHandler[View]:
-        """Return the handler of changes of slices or of rules of their taints; the queue hears of patched slices."""
+        """Return the event handler of ResourceSlices or DeviceTaintRules; the queue gets events of patched slices."""
         core, now = self._shared.core, self._shared.now
 
         async def handle(ctx: Context, told: Notification[View]) -> None:

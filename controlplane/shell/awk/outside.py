@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["Outside"]
 
 Key = tuple[str, str]
-"""How something is read or written (`<`, `>`, `|`), and the name of the file or the command."""
+"""The redirection operator (`<`, `>`, `|`), and the name of the file or the command."""
 
 
 class Outside:
-    """What one run has opened: each file and each command once, until it is closed."""
+    """The open files and commands of one run: each is opened once, until `close`."""
 
     def __init__(self, shell: Shell, streams: Streams) -> None:
         self._shell = shell

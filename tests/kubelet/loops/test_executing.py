@@ -143,7 +143,7 @@ def service(name):
 
 
 def variables(script, *, later=(), pod_spec=None, **container):
-    """What a script writes that sees the Service `fooservice`; `later` come while its pod runs."""
+    """Return the output of a script in a pod with the Service `fooservice`; `later` are created while it runs."""
     tree = {
         "apiVersion": "v1",
         "kind": "Pod",

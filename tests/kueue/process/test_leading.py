@@ -51,7 +51,7 @@ def executed(user):
 
 
 def written(run, since: int = 0) -> dict[str, list[str]]:
-    """What each replica has written, Leases apart, since a time in seconds."""
+    """Return the writes of each replica since a time in seconds, without those of Leases."""
     found: dict[str, list[str]] = {}
     for each in run.cluster.world.log:
         by = (each.data or {}).get("by", "")

@@ -58,7 +58,7 @@ def test_a_step_of_the_reconciler_that_does_nothing_is_noticed(monkeypatch, meth
 
 
 def elastic_reasons(seeds: int, **options) -> list[str]:
-    """How runs with Jobs that grow and shrink broke."""
+    """Return the reasons of the failed runs with elastic Jobs."""
     given = {"fix": OPEN, "operations": 20, **options}
     campaign = Campaign(plan_of(CHURN, elastic=True, **given))
     results = (campaign.under(seed).result for seed in range(seeds))

@@ -85,12 +85,12 @@ class SliceTracker:
 
 
 class SliceHandlers:
-    """What a controller does when slices change: it looks at services whose slices are not as it wrote them.
+    """Event handlers for EndpointSlices: queue the Services whose slices differ from what the controller wrote.
 
     Args:
-        tracker: the generations that it wrote.
-        manager: its name in the label of its slices.
-        ask: adds the key of a service to its queue.
+        tracker: the generations that the controller wrote.
+        manager: the controller's name in the label of its slices.
+        ask: adds the key of a Service to the controller's queue.
     """
 
     def __init__(self, tracker: SliceTracker, manager: str, ask: Callable[[str], None]) -> None:

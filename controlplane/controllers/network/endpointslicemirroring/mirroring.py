@@ -112,7 +112,7 @@ def _port(port: Tree) -> Tree:
 
 
 def _address(text: str) -> tuple[str, str]:
-    """The kind of an address and its usual form; "" for what is none."""
+    """Return the address type and the canonical form of an IP address, "" for any other text."""
     try:
         shown, v6 = normal_address(text)
         ip_address(shown)

@@ -1,7 +1,7 @@
-"""What drivers last said of the health of their devices, with its file. Upstream: pkg/kubelet/cm/dra/healthinfo.go.
+"""The cache of device health that DRA drivers report, and its file. Upstream: pkg/kubelet/cm/dra/healthinfo.go.
 
-A report lasts for the time that it names, 30 seconds by default: what is older is Unknown. Upstream nothing happens
-at that time; the next sync of a pod shows it.
+A report is valid for the time that it names, 30 seconds by default; then the health of the device is Unknown. Expiry
+triggers nothing, as upstream; the next sync of a pod shows it.
 """
 
 from __future__ import annotations
