@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from controlplane.kueue.names import ELASTIC_JOB
 from controlplane.races.race import Race
 from controlplane.scenarios import Scenario
 from controlplane.scenarios.authoring.kueue_worlds import (
@@ -24,7 +25,6 @@ from controlplane.scenarios.authoring.kueue_worlds import (
     workload,
 )
 from controlplane.scenarios.invariants.kueue import QUOTA_IS_GIVEN_ONCE
-from controlplane.scenarios.invariants.kueue_jobs import ELASTIC_JOB
 
 if TYPE_CHECKING:
     from controlplane.scenarios import User

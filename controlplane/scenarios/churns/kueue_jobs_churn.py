@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from controlplane.client.resources import JOBS as RESOURCE
+from controlplane.kueue.names import ELASTIC_JOB
 from controlplane.scenarios.authoring.kueue_worlds import (
     cluster_queue,
     create,
@@ -28,7 +29,6 @@ from controlplane.scenarios.invariants.kueue_jobs import (
     AT_REST_ELASTIC_PODS_HAVE_QUOTA,
     AT_REST_ONE_WORKLOAD_FOR_EACH_JOB,
     AT_REST_RUNNING_JOBS_ARE_ADMITTED,
-    ELASTIC_JOB,
     JOBS,
 )
 from controlplane.scenarios.invariants.kueue_waiting import THE_FINISHED_STAY_SO

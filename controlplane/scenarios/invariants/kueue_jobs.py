@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controlplane.kueue.names import ELASTIC_JOB
 from controlplane.scenarios.engine.scenario import Invariant
 from controlplane.scenarios.invariants.kueue import trees
 
@@ -18,14 +19,12 @@ __all__ = [
     "AT_REST_ELASTIC_PODS_HAVE_QUOTA",
     "AT_REST_ONE_WORKLOAD_FOR_EACH_JOB",
     "AT_REST_RUNNING_JOBS_ARE_ADMITTED",
-    "ELASTIC_JOB",
     "JOBS",
     "is_elastic",
 ]
 
 JOBS = "/registry/jobs/"
 QUEUE = "kueue.x-k8s.io/queue-name"
-ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
 
 
 def _jobs(run: Run) -> Iterator[Tree]:
