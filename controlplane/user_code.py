@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from controlplane.errors import UsageError
 
-__all__ = ["classes_of", "line_of", "load_module"]
+__all__ = ["classes_of", "line_of", "load_module", "named_classes"]
 
 T = TypeVar("T")
 
@@ -54,6 +54,21 @@ def classes_of(module: ModuleType, base: type[T]) -> Iterator[type[T]]:
             and value.__module__ == module.__name__
         ):
             yield value
+
+
+def named_classes(name: str, what: str, base: type[T]) -> list[type[T]]:
+    """Return the classes of a base with a `name` that a module defines. Raises UsageError if it has none.
+
+    Args:
+        name: the module or file, as the option has it.
+        what: the term for such a class in messages, for instance "scheduler plugin".
+        base: the class from which they are derived.
+    """
+    module = load_module(name, what)
+    classes = [each for each in classes_of(module, base) if getattr(each, "name", "")]
+    if not classes:
+        raise UsageError(f"{name}: defines no {what} with a name")
+    return classes
 
 
 def line_of(error: BaseException) -> str:

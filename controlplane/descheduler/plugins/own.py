@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from controlplane.errors import UsageError
-from controlplane.user_code import classes_of, load_module
+from controlplane.user_code import named_classes
 
 if TYPE_CHECKING:
     from controlplane.api.node import Node
@@ -87,14 +87,7 @@ def load(modules: Sequence[str], taken: Sequence[str]) -> OwnPlugins:
     """Return the plugins that these modules define. Raises UsageError for a module that will not do."""
     found: dict[str, type[Plugin]] = {}
     for name in modules:
-        classes = [
-            each
-            for each in classes_of(load_module(name, "descheduler plugin"), Plugin)
-            if each.name
-        ]
-        if not classes:
-            raise UsageError(f"{name}: defines no descheduler plugin with a name")
-        for each in classes:
+        for each in named_classes(name, "descheduler plugin", Plugin):
             if each.name in found or each.name in taken:
                 raise UsageError(f"{name}: a plugin called {each.name!r} exists already")
             if not issubclass(each, DeschedulePlugin | BalancePlugin | EvictorPlugin):

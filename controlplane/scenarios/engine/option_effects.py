@@ -121,15 +121,11 @@ def apply_controllers(_config: ClusterConfig, setting: Setting) -> Changes:
 def parse_own_controllers(setting: Setting) -> tuple[type[Controller], ...]:
     """The controllers that the modules of --own-controller define. Raises UsageError."""
     from controlplane.controllers.common.controller import Controller
-    from controlplane.user_code import classes_of, load_module
+    from controlplane.user_code import named_classes
 
     found: dict[str, type[Controller]] = {}
     for module in setting["own_controller"]:
-        classes = list(classes_of(load_module(module, "controller"), Controller))
-        named = [each for each in classes if getattr(each, "name", "")]
-        if not named:
-            raise UsageError(f"{module}: defines no controller with a name")
-        for each in named:
+        for each in named_classes(module, "controller", Controller):
             if each.name in found:
                 raise UsageError(f"{module}: a controller called {each.name} exists already")
             found[each.name] = each

@@ -30,11 +30,10 @@ from controlplane.errors import UsageError
 from controlplane.scheduler.config.expand import PluginSetConfig
 from controlplane.scheduler.framework.interface import Plugin
 from controlplane.scheduler.plugins.registry import Entry, Registry, in_tree_registry
-from controlplane.user_code import classes_of, line_of, load_module
+from controlplane.user_code import line_of, named_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import ModuleType
 
     from controlplane.scheduler.config.model import SchedulerConfig
 
@@ -54,17 +53,9 @@ def registry_with(modules: Sequence[str] = ()) -> Registry:
     for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
         _add(found, _load_entry_point(point), f"entry point {point.name}")
     for name in modules:
-        classes = plugin_classes(load_module(name, "scheduler plugin"))
-        if not classes:
-            raise UsageError(f"{name}: defines no scheduler plugin with a name")
-        for cls in classes:
+        for cls in named_classes(name, "scheduler plugin", Plugin):
             _add(found, cls, name)
     return found
-
-
-def plugin_classes(module: ModuleType) -> list[type[Plugin]]:
-    """The plugin classes that a module itself defines, in its order."""
-    return [found for found in classes_of(module, Plugin) if found.name]
 
 
 def load_config(path: Path, registry: Registry) -> SchedulerConfig:
